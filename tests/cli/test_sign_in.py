@@ -1,5 +1,6 @@
 """`gemdeck mcp auth` and `logout`, against a real authorization server."""
 
+import json
 import re
 import subprocess
 import sys
@@ -16,8 +17,9 @@ from tests.servers.web import free_port
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.auth.support import guarded
 from tui.cli.exit_codes import ExitCode
+from tui.engine.auth.oauth.gemini_tokens import GEMINI_TOKENS
 
-pytestmark = pytest.mark.writes_secrets("sign-ins.json")
+pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")
 ADDRESS = re.compile(r"Address: (\S+)")
 
 
@@ -66,6 +68,25 @@ async def test_signing_in_and_out(comes_back: bool) -> None:
 async def paste(process: Process, answer: httpx2.Response) -> None:
     assert process.stdin is not None
     await process.stdin.send(answer.headers["location"].encode() + b"\n")
+
+
+async def test_gemini_clis_token_is_taken_over() -> None:
+    async with guarded() as server:
+        configure(server.url)
+        server.authority.refreshers["theirs"] = "read"
+        none = await run("mcp", "auth", "web", "--gemini-cli")
+        assert none.code == ExitCode.ERROR
+        assert "has no sign-in of gemini-cli" in none.stderr
+        tokens = Path.home() / GEMINI_TOKENS
+        tokens.parent.mkdir(exist_ok=True)
+        token = {"accessToken": "old", "refreshToken": "theirs", "tokenType": "Bearer"}
+        about = {"clientId": "gemini", "tokenUrl": f"{server.authority.issuer}/token"}
+        kept = {"token": {**token, "expiresAt": 1}, **about, "mcpServerUrl": server.url}
+        tokens.write_text(json.dumps([kept]))
+        taken = await run("mcp", "auth", "web", "--gemini-cli")
+        assert (taken.code, "gemini-cli's token" in taken.stdout) == (ExitCode.OK, True)
+        assert (await run("mcp", "show", "web", "--json")).json["status"] == "ready"
+        assert [one["client_id"] for one in server.authority.refreshes()] == ["gemini"]
 
 
 async def test_a_server_without_a_sign_in_says_so() -> None:

@@ -61,40 +61,21 @@ def test_A12_every_part_of_a_command_is_shown(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "alike"),
+    ("name", "shown_as"),
     [
-        ("GitHub", True),
-        ("g1thub", True),
-        ("9i7hub", True),
-        ("g\u0456thub", True),  # Cyrillic
-        ("gith\u03c5b", True),  # Greek
-        ("git\u200bhub", True),
-        ("\uff47ithub", True),
-        ("git hub", True),
-        ("gitlab", False),
-        ("my-github", False),
+        ("GitHub", "GitHub"),
+        ("g1thub", "g1thub"),
+        ("g\u0456thub", "g\u0456thub"),  # Cyrillic
+        ("git\u200bhub", "git⟨U+200B⟩hub"),
     ],
 )
-def test_A12_a_name_that_looks_like_one_of_the_users_is_said_to(
-    reader: Reader, name: str, alike: bool
+def test_A12_a_name_like_one_of_the_users_is_asked_about_with_what_it_would_run(
+    reader: Reader, name: str, shown_as: str
 ) -> None:
     reader.place.user({"mcpServers": {"github": {"command": "true"}, "notes": {"command": "a"}}})
-    reader.place.project({"mcpServers": {name: {"command": "true"}}})
+    reader.place.project({"mcpServers": {name: {"command": "other"}}})
     [shown] = reader.question().servers
-    looks = [words for words in shown.warnings if "looks like" in words]
-    assert looks == (["its name looks like your server 'github'"] if alike else [])
-
-
-@pytest.mark.parametrize(
-    ("own", "name"), [("memory", "rnernory"), ("web", "vveb"), ("docs", "clocs"), ("dev", "C1ev")]
-)
-def test_A12_two_letters_that_look_like_one_are_said_to(
-    reader: Reader, own: str, name: str
-) -> None:
-    reader.place.user({"mcpServers": {own: {"command": "true"}}})
-    reader.place.project({"mcpServers": {name: {"command": "true"}}})
-    [shown] = reader.question().servers
-    assert f"its name looks like your server {own!r}" in shown.warnings
+    assert (shown.server, shown.command) == (shown_as, "other")
 
 
 def test_A12_an_address_is_shown_whole_with_the_names_of_its_headers(reader: Reader) -> None:

@@ -59,7 +59,7 @@ def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
     data = b'{"version": 1, "trusted": ["/"]}'
     write_private(path, data)
     expose(path)
-    file = StateFile(path, version=1, fails_closed=True, on_problem=told.append)
+    file = StateFile(path, fails_closed=True, on_problem=told.append)
     assert file.load() is None
     assert reason in told.pop()
     assert file.update(lambda _: {"mine": 1}) == {"mine": 1}
@@ -75,7 +75,7 @@ def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
 def test_A07_garbage_grants_nothing_and_its_bytes_are_kept(path: Path, data: bytes) -> None:
     told = list[str]()
     write_private(path, data)
-    assert StateFile(path, version=1, fails_closed=True, on_problem=told.append).load() is None
+    assert StateFile(path, fails_closed=True, on_problem=told.append).load() is None
     [aside] = path.parent.glob("trust.json.corrupt-*")
     assert aside.read_bytes() == data
     assert "its content is ignored" in told[0]

@@ -74,7 +74,7 @@ async def test_B04_a_tool_that_is_denied_by_rule_is_hidden_and_cannot_be_called(
     assert shop.calls == []
 
 
-async def test_B04_a_name_that_looks_like_another_ones_is_remarked_on(
+async def test_B04_a_tool_named_like_another_one_is_asked_about_under_its_own_name(
     shop: Turncoat, bank: Turncoat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank.offer(tool("1ook"))
@@ -85,7 +85,8 @@ async def test_B04_a_name_that_looks_like_another_ones_is_remarked_on(
         running.engine.send("look")
         asked = await running.decide(Choice.DENY)
         await running.idle()
-    assert asked.notes == ("The name looks like another tool's: shop look.",)
+    assert (asked.server, asked.tool) == ("bank", "1ook")
+    assert bank.calls == []
 
 
 @pytest.mark.parametrize("brings", ["nothing", "settings"])

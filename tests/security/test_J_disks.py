@@ -87,7 +87,7 @@ def check_a_failing_disk(
 ) -> None:
     """Keep something, let the disk fail, change it twice, mend the disk, change it again."""
     told, path = list[str](), disk / "state.json"
-    file = StateFile(path, version=1, on_problem=told.append)
+    file = StateFile(path, on_problem=told.append)
     file.update(setting("old", "x" * 3_000))
     save_theme(disk, "nord")
     before = path.read_bytes()
@@ -142,7 +142,7 @@ from tui.engine.files.state_file import StateFile
 
 folder, told = Path(sys.argv[1]), []
 folder.chmod(0o700)
-StateFile(folder / "state.json", version=1, on_problem=told.append).update(lambda _: {"a": 1})
+StateFile(folder / "state.json", on_problem=told.append).update(lambda _: {"a": 1})
 FilePlace(folder / "credentials.json").set("a-key-of-no-worth")
 append_message(folder, "hello")
 save_theme(folder, "nord")
@@ -150,7 +150,7 @@ assert told == []
 folder.chmod(0o500)
 for path in folder.glob("*.lock"):
     path.chmod(0o400)
-state = StateFile(folder / "state.json", version=1, on_problem=told.append)
+state = StateFile(folder / "state.json", on_problem=told.append)
 result = {
     "loaded": state.load(),
     "updated": state.update(lambda content: {**content, "b": 2}),

@@ -20,7 +20,7 @@ from tui.engine.auth.key_store import FilePlace
 from tui.engine.consent.audit import AuditLog
 from tui.engine.files.atomic import STALE_AFTER, locked, remove_stale, set_aside, write_private
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.files.state_file import StateFile
+from tui.engine.files.state_file import STATE_VERSION, StateFile
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.session.era import EraCache
 from tui.model.servers import ProtocolEra
@@ -79,7 +79,7 @@ with locked(Path(sys.argv[1])):
 
 def test_J03_a_lock_is_waited_for_within_bounds_and_dies_with_its_holder(tmp_path: Path) -> None:
     path, told = tmp_path / "state.json", list[str]()
-    file = StateFile(path, version=1, on_problem=told.append, lock_wait=0.1)
+    file = StateFile(path, on_problem=told.append, lock_wait=0.1)
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)],
         cwd=ROOT,
@@ -145,12 +145,12 @@ def unheard(_problem: str) -> None:
 
 
 def trust(path: Path) -> object:
-    return StateFile(path, version=1, fails_closed=True, on_problem=unheard).load()
+    return StateFile(path, fails_closed=True, on_problem=unheard).load()
 
 
 def write_trust(path: Path) -> None:
     content = {"folders": [{"path": "/home/u/shop", "hash": "ab" * 8}], "note": "ü\n"}
-    StateFile(path, version=1, fails_closed=True, on_problem=unheard).update(lambda _: content)
+    StateFile(path, fails_closed=True, on_problem=unheard).update(lambda _: content)
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,15 @@ def test_J05_messages_cut_off_at_any_byte_lose_no_more_than_the_last(tmp_path: P
         )
 
 
-def test_J05_a_file_of_a_later_version_is_kept_beside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [STATE_VERSION - 1, STATE_VERSION + 1])
+def test_J05_a_file_of_another_version_is_kept_beside(tmp_path: Path, version: int) -> None:
     path, told = tmp_path / "trust.json", list[str]()
-    later = b'{"version": 2, "folders": []}'
-    write_private(path, later)
-    file = StateFile(path, version=1, fails_closed=True, on_problem=told.append)
+    other = json.dumps({"version": version, "folders": []}).encode()
+    write_private(path, other)
+    file = StateFile(path, fails_closed=True, on_problem=told.append)
     assert file.load() is None
     [aside] = tmp_path.glob("trust.json.corrupt-*")
-    assert aside.read_bytes() == later
+    assert aside.read_bytes() == other
     assert "another version" in told[0]
 
 

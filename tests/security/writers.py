@@ -48,7 +48,7 @@ def atomic(path: Path) -> None:
     def change(content: dict[str, Any]) -> dict[str, Any]:
         return {"n": content.get("n", 0) + 1, "pad": "x" * PAD}
 
-    StateFile(path, version=1, on_problem=_fail).update(change)
+    StateFile(path, on_problem=_fail).update(change)
 
 
 def naive(path: Path) -> None:
@@ -111,7 +111,7 @@ def together(folder: Path, processes: int, times: int) -> dict[str, int]:
     """Let several processes add entries to one state file, and lines to one line file."""
     children = [_fork(partial(_add, folder, number, times)) for number in range(processes)]
     failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
-    content = StateFile(folder / "state.json", version=1, on_problem=_fail).load() or {}
+    content = StateFile(folder / "state.json", on_problem=_fail).load() or {}
     lines = [
         json.loads(line)["entry"]
         for file in folder.glob("lines.jsonl*")
@@ -128,7 +128,7 @@ def together(folder: Path, processes: int, times: int) -> dict[str, int]:
 
 
 def _add(folder: Path, process: int, times: int) -> None:
-    state = StateFile(folder / "state.json", version=1, on_problem=_fail)
+    state = StateFile(folder / "state.json", on_problem=_fail)
     lines = LineFile(folder / "lines.jsonl", 20_000, 50)
     for number in range(times):
         entry = f"{process}-{number}"

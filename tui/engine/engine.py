@@ -175,7 +175,6 @@ class Engine:
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
             redactor=self._redactor,
-            quotes=self._access.quotes,
         )
 
     async def __aenter__(self) -> Self:

@@ -138,7 +138,6 @@ class FormRequest:
     """Why the last answer was refused; empty at first."""
     wrong: str = ""
     """The key of the field that this is about."""
-    quoted: tuple[ServerId, ...] = ()
     """Other servers whose words it repeats."""
 
 
@@ -154,7 +153,6 @@ class UrlRequest:
         host: Its host, in ASCII.
         shown_host: Its host as displayed; differs from `host` if that is punycode.
         warning: What is suspicious about the address, or an empty string.
-        quoted: Other servers whose words the address or the reason repeats.
     """
 
     id: RequestId
@@ -164,7 +162,6 @@ class UrlRequest:
     host: str
     shown_host: str
     warning: str = ""
-    quoted: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +201,15 @@ class SignInRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingMessage:
-    """One message of a sampling prompt; `editable` if it is plain text."""
+    """One message of a sampling prompt, as shown."""
 
     role: str
     text: str
-    editable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """A server asks the model to generate text (sampling); the user can edit the prompt.
+    """A server asks the model to generate text (sampling); asked for each prompt.
 
     Attributes:
         id: The id of the question.
@@ -225,7 +221,6 @@ class SamplingRequest:
         hints: The models the server prefers, best first.
         tools: Names of the tools that the server offers to the model.
         declarations: What the model would read of each of them, as indented JSON.
-        quoted: Other servers whose words the prompt repeats.
     """
 
     id: RequestId
@@ -237,18 +232,16 @@ class SamplingRequest:
     hints: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     declarations: tuple[str, ...] = ()
-    quoted: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingReview:
-    """Generated text for a server; the user can edit it before it is sent."""
+    """Generated text for a server, before it is sent."""
 
     id: RequestId
     server: ServerId
     text: str
     model: str
-    editable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +285,12 @@ class ReplyAction(StrEnum):
     """The user's answer to a server's request."""
 
     ACCEPT = "accept"
-    ACCEPT_ALWAYS = "always this server"
     DECLINE = "decline"
     CANCEL = "cancel"
 
     @property
     def allows(self) -> bool:
-        return self in {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}
+        return self is ReplyAction.ACCEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,19 +298,13 @@ class Reply:
     """An answer to a server's request or a `SignInRequest`.
 
     Attributes:
-        action: The decision. ACCEPT_ALWAYS is for sampling requests: this server's later
-            prompts in this session go to the model without asking; the results are still shown.
+        action: The decision.
         content: The form's values, by field key.
-        system: The edited system prompt, for a `SamplingRequest`.
-        messages: The edited messages, in order, for a `SamplingRequest`.
-        text: The edited text, for a `SamplingReview` or `ResultReview`; what was pasted, for a
-            `SignInRequest`.
+        text: The edited text, for a `ResultReview`; what was pasted, for a `SignInRequest`.
     """
 
     action: ReplyAction
     content: Mapping[str, FormValue] | None = None
-    system: str | None = None
-    messages: tuple[str, ...] | None = None
     text: str | None = None
 
     @property

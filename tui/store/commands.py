@@ -225,10 +225,6 @@ class Commands:
         """Write a session to a file, the open one if none is named; see `SessionCommands`."""
         self._do(lambda engine: engine.sessions.export(words, path))
 
-    def import_session(self, path: str) -> None:
-        """Go on with a conversation that was exported as JSON."""
-        self._do(lambda engine: engine.sessions.import_file(path))
-
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, so that it outlives the process."""
         if self._engine is not None:
@@ -247,10 +243,6 @@ class Commands:
     def sign_in(self, server: ServerId) -> None:
         """Sign in to a server; the questions and what comes of it arrive as events."""
         self._do(lambda engine: engine.sign_ins.begin(server))
-
-    def import_sign_in(self, server: ServerId) -> None:
-        """Take over gemini-cli's sign-in to a server."""
-        self._do(lambda engine: engine.sign_ins.import_gemini(server))
 
     def sign_out(self, server: ServerId) -> None:
         """Revoke and forget the tokens of a server."""

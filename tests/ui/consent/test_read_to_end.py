@@ -19,9 +19,7 @@ from tui.model.requests import (
     PendingRequest,
     SamplingMessage,
 )
-from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, ToolChange
-from tui.ui.questions.sampling import MAX_EDITABLE
 from tui.ui.screens.link import LinkScreen
 
 SIZES = [(40, 12), (60, 20), (80, 24), (120, 36)]
@@ -72,15 +70,10 @@ KINDS = {
     ),
     "sampling": Kind(sampling(SamplingMessage("user", PROSE)), "o"),
     "sampling in many messages": Kind(
-        sampling(*(SamplingMessage("user", text) for text in (*ROWS, END))), "s"
+        sampling(*(SamplingMessage("user", text) for text in (*ROWS, END))), "o"
     ),
-    "sampling of what is no text": Kind(sampling(SamplingMessage("user", TEXT, False)), "o"),
     "sampling with tools": Kind(replace(sampling(), declarations=(TEXT,)), "o"),
-    "sampling, too long to edit": Kind(
-        sampling(SamplingMessage("user", "x" * MAX_EDITABLE + f"\n{END}")), "o"
-    ),
     "answer": Kind(review(TEXT), "s"),
-    "answer of calls": Kind(review(TEXT, editable=False), "s"),
     "result": Kind(result(TEXT), "p"),
     "result with many pictures": Kind(result("a", *ROWS, END), "p"),
     "form of many fields": Kind(form((*OPTIONAL, LAST)), "ctrl+s"),
@@ -103,7 +96,7 @@ KINDS = {
     "link": Kind(f"http://example.org/{'x/' * 950}{END}", "o"),
 }
 
-TWICE = {"always", "all that were seen", "sampling in many messages"}
+TWICE = {"always", "all that were seen"}
 
 
 @asynccontextmanager
@@ -214,10 +207,3 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
         assert hands.calls == []
         await hands.press("end", "t")
         assert len(hands.calls) == 1
-
-
-@pytest.mark.parametrize("request_", [form(), sampling(), address()], ids=["form", "model", "url"])
-async def test_a_question_says_whose_words_it_repeats(request_: PendingRequest) -> None:
-    quoting = replace(request_, quoted=(ServerId("shop"),))  # type: ignore[arg-type]
-    async with asking(quoting, (80, 24)) as hands:
-        assert "It holds text that came from shop." in hands.text

@@ -90,7 +90,7 @@ def sampling(*messages: SamplingMessage, system: str = "You are terse.") -> Samp
         messages
         or (
             SamplingMessage("user", "Summarise this file for me."),
-            SamplingMessage("user", "(picture, image/png, 12 kB)", editable=False),
+            SamplingMessage("user", "(picture, image/png, 12 kB)"),
         ),
         1_000,
         "gemini-flash",
@@ -103,5 +103,5 @@ def result(text: str = "One note.\nAnother.", *media: str) -> ResultReview:
     return ResultReview(RequestId("result"), EntryId("e1"), EVERYTHING, "list_notes", text, media)
 
 
-def review(text: str = "It is about cats.\nAnd dogs.", *, editable: bool = True) -> SamplingReview:
-    return SamplingReview(RequestId("review"), EVERYTHING, text, "gemini-flash", editable)
+def review(text: str = "It is about cats.\nAnd dogs.") -> SamplingReview:
+    return SamplingReview(RequestId("review"), EVERYTHING, text, "gemini-flash")

@@ -48,7 +48,7 @@ def hostile_address(text: str) -> PendingRequest:
 
 def hostile_sampling(text: str) -> PendingRequest:
     half = text[: len(text) // 2]  # the engine takes no more in all
-    messages = (SamplingMessage(text, half), SamplingMessage(text, half, editable=False))
+    messages = (SamplingMessage(text, half), SamplingMessage(text, half))
     return SamplingRequest(ID, ServerId(text), text, messages, 10, half, (half,), (half,))
 
 

@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 from tui.model.catalog import PromptView, ResourceTemplateView, ResourceView, ToolId, ToolView
-from tui.model.context import ContextFile
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerView, Transport
-from tui.ui.commands.reports import describe_context
 from tui.ui.widgets.text.describe import (
     describe_prompt,
     describe_resource,
@@ -53,10 +51,3 @@ def test_a_resource_and_a_template_say_why_they_cannot_be_read() -> None:
         ResourceTemplateView("memo://{x}", "a", problem=REASON),
     ):
         assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain
-
-
-def test_a_context_file_cannot_control_the_screen() -> None:
-    shown = describe_context([ContextFile("~/GEMINI.md", "Be\x1b[31m brief\x07.")]).plain
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
-    assert "brief" in shown

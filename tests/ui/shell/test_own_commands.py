@@ -250,26 +250,20 @@ async def test_what_was_spent_is_shown_where_models_have_a_price() -> None:
         assert "cost         0.0042 USD so far" in (await report(deck, "/context")).splitlines()
 
 
-async def test_the_context_files_are_shown_whole() -> None:
+async def test_the_context_files_are_listed_with_the_context() -> None:
     store = Store()
-    files = (ContextFile("~/.gemini/GEMINI.md", "Be [b]brief[/b].\n\nEnd."),)
+    good = ContextFile("~/.gemini/GEMINI.md", "Be [b]brief[/b].\n\nEnd.")
     bad = ContextFile("GEMINI.md", "", "its folder is not trusted")
     async with running(store) as deck:
-        await typed(deck, "/memory")
+        await typed(deck, "/context")
         await deck.until(lambda: deck.on_top(DetailsScreen))
-        assert deck.commands.calls == [("read_context", ())]
-        await deck.until(lambda: "There are no context files." in shown(deck))
-        store.dispatch(ContextRead((*files, bad)))
-        await deck.until(lambda: "GEMINI.md" in shown(deck))
-        assert shown(deck).splitlines() == [
-            "~/.gemini/GEMINI.md",
-            "Be [b]brief[/b].",
-            "",
-            "End.",
-            "",
-            "GEMINI.md",
-            "✕ not used: its folder is not trusted",
-        ]
+        assert ("read_context", ()) in deck.commands.calls
+        await deck.until(lambda: "none; ~/.gemini/GEMINI.md is read" in shown(deck))
+        store.dispatch(ContextRead((good, bad)))
+        await deck.until(lambda: "not trusted" in shown(deck))
+        lines = shown(deck).splitlines()
+        assert "~/.gemini/GEMINI.md  3 lines" in lines
+        assert "GEMINI.md  ✕ not used: its folder is not trusted" in lines
 
 
 async def test_the_folders_are_listed() -> None:

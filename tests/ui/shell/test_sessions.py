@@ -118,12 +118,8 @@ async def test_commands_on_sessions_need_no_list() -> None:
     async with running(decks.full_store()) as deck:
         await typed(deck, "/resume 20260102")
         await typed(deck, "/export talk.json")
-        await typed(deck, "/import talk.json")
-        await typed(deck, "/import")
         assert calls(deck, "resume_session") == [("20260102",)]
         assert calls(deck, "export_session") == [("", "talk.json")]
-        assert calls(deck, "import_session") == [("talk.json",)]
-        assert said(deck) == "Type /import FILE"
         await typed(deck, "/resume")
         await deck.until(lambda: deck.on_top(SessionsScreen))
 

@@ -29,9 +29,7 @@ class Told(list[str]):
 
 
 def state(path: Path | None, told: Told, *, fails_closed: bool = False) -> StateFile:
-    return StateFile(
-        path, version=1, fails_closed=fails_closed, on_problem=told.append, lock_wait=0.05
-    )
+    return StateFile(path, fails_closed=fails_closed, on_problem=told.append, lock_wait=0.05)
 
 
 @pytest.fixture
@@ -282,7 +280,7 @@ def test_another_gemdeck_that_holds_the_lock_is_not_waited_for_without_end(
 
 
 def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:
-    file = StateFile(path, version=1, on_problem=told.append)
+    file = StateFile(path, on_problem=told.append)
 
     def work(name: str) -> None:
         for number in range(20):

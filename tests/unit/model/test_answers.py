@@ -17,7 +17,7 @@ from tui.model.trust import ToolChangeAnswer, TrustAnswer
             {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.START_OUTSIDE},
         ),
         (ToolChangeAnswer, {ToolChangeAnswer.ACCEPT}),
-        (ReplyAction, {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}),
+        (ReplyAction, {ReplyAction.ACCEPT}),
         (Choice, set(Choice) - {Choice.DENY, Choice.DENY_REST_OF_TURN}),
     ],
 )

@@ -50,8 +50,8 @@ CASES: Final = {
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
-    "export_session import_session keep_draft edit_message clear_conversation",
-    "sign-in": "sign_in sign_out import_sign_in",
+    "export_session keep_draft edit_message clear_conversation",
+    "sign-in": "sign_in sign_out",
     "answers": "send list_models use_model retry_message set_model_options measure_context "
     "compress",
     "models": "use_api_key use_address use_vertex use_demo forget_key",
@@ -334,8 +334,6 @@ async def test_sessions(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPa
         await eventually(lambda: "mine" in {view.title for view in store.state.sessions})
         commands.delete_session(now.id)
         await eventually(lambda: [view.id for view in store.state.sessions] == [branch.id])
-        commands.import_session("kept.json")
-        await eventually(lambda: messages(it) == ["better"])
 
 
 async def test_answers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,5 +392,3 @@ async def test_sign_in(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: len(told()) == 1)
         it.commands.sign_out(SHOP)
         await eventually(lambda: len(told()) == 2)
-        it.commands.import_sign_in(SHOP)
-        await eventually(lambda: len(told()) == 3)

@@ -125,33 +125,6 @@ def prompt(
     finish(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
 
 
-@mcp.command(epilog="Example: gemdeck mcp complete poems poem mood re")
-@server_argument
-@click.argument("target", metavar="PROMPT|TEMPLATE")
-@click.argument("argument")
-@click.argument("value", default="")
-@click.argument("others", nargs=-1, metavar="[KEY=VALUE]…")
-@starting_options
-def complete(
-    server: str,
-    target: str,
-    argument: str,
-    value: str,
-    others: tuple[str, ...],
-    *,
-    as_json: bool,
-    timeout: float,
-    trusted: tuple[Path, ...],
-) -> None:
-    """Let a server complete an argument of a prompt or of a resource template.
-
-    KEY=VALUE are the other arguments that are filled in already.
-    """
-    start, given = Start(timeout, trusted), _pairs(others)
-    command = server_commands.complete(server, target, argument, value, given, start)
-    finish(command, as_json=as_json)
-
-
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
@@ -219,12 +192,14 @@ def remove(name: str, *, scope: str, as_json: bool) -> None:
 @server_argument
 @click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
 @click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
+@click.option("--gemini-cli", is_flag=True, help="Take over gemini-cli's token in place of asking.")
 @starting_options
 def auth(
     server: str,
     *,
     yes: bool,
     no_browser: bool,
+    gemini_cli: bool,
     as_json: bool,
     timeout: float,
     trusted: tuple[Path, ...],
@@ -235,7 +210,9 @@ def auth(
     Without a terminal, credentials that need no browser are sent only with --yes.
     """
     start = Start(timeout, trusted)
-    command = sign_in.sign_in(server, start, says_yes=yes, opens=not no_browser)
+    command = sign_in.sign_in(
+        server, start, says_yes=yes, opens=not no_browser, takes_over=gemini_cli
+    )
     finish(command, as_json=as_json)
 
 

@@ -159,30 +159,6 @@ async def prompt(server: str, name: str, arguments: Mapping[str, str], start: St
         return Answer(value, _plain([part for _, parts in turns for part in parts], found.shown))
 
 
-async def complete(
-    server: str, target: str, argument: str, value: str, others: Mapping[str, str], start: Start
-) -> Answer:
-    """Let a server complete an argument of a prompt or of a resource template."""
-    async with serving(start, [server]) as session:
-        catalog, servers = session.ready(server).catalog, session.engine.servers
-        prompts = [one.name for one in catalog.prompts]
-        known = [*prompts, *(one.uri_template for one in catalog.templates)]
-        if target not in known:
-            raise no_such("prompt or template", target, known)
-        name = (
-            servers.registry.own_prompt_name(ServerId(server), target)
-            if target in prompts
-            else target
-        )
-        try:
-            features = servers.features(ServerId(server))
-            found = await features.complete(name, argument, value, others)
-        except ServerCallError as error:
-            raise CommandError(str(error)) from error
-        listed = {"values": list(found.values), "has_more": found.has_more}
-        return Answer(listed, "\n".join(found.values))
-
-
 async def logs(server: str, start: Start, *, follow: bool) -> Answer:
     """Print what a server writes while it starts, and on until it is interrupted."""
     async with serving(start, [server], follow=write_out if follow else None) as session:

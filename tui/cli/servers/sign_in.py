@@ -24,7 +24,9 @@ MAX_SHOWN: Final = 4_000
 """Characters of an address that are shown."""
 
 
-async def sign_in(server: str, start: Start, *, says_yes: bool, opens: bool) -> Answer:
+async def sign_in(
+    server: str, start: Start, *, says_yes: bool, opens: bool, takes_over: bool
+) -> Answer:
     """Sign in to a server with the person at the terminal, and connect to it.
 
     Args:
@@ -32,12 +34,14 @@ async def sign_in(server: str, start: Start, *, says_yes: bool, opens: bool) -> 
         start: How it is started.
         says_yes: Whether to go on without asking.
         opens: Whether to open the browser; else the address is only shown.
+        takes_over: Whether to take over gemini-cli's token in place of asking the person.
     """
     open_url = open_in_browser if opens else open_nothing
     async with serving(start, [server], open_url=open_url) as session:
-        person = _Person(session.engine, says_yes=says_yes)
+        person, sign_ins = _Person(session.engine, says_yes=says_yes), session.engine.sign_ins
+        begin = sign_ins.import_gemini if takes_over else sign_ins.sign_in
         try:
-            words = await person.during(session.engine.sign_ins.sign_in(ServerId(server)))
+            words = await person.during(begin(ServerId(server)))
         except AuthError as error:
             raise _failed(server, error) from error
         await session.engine.wait_ready(start.timeout)

@@ -192,7 +192,7 @@ class FilePlace:
     def __init__(self, path: Path, user: str = USER) -> None:
         self._path = path
         self._user = user
-        self._file = StateFile(path, version=1, fails_closed=True, on_problem=_log.warning)
+        self._file = StateFile(path, fails_closed=True, on_problem=_log.warning)
 
     @property
     def name(self) -> str:

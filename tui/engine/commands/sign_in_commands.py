@@ -70,11 +70,12 @@ class SignInCommands:
         """Sign out of a server."""
         self._tasks.start(self._report(server, self.sign_out))
 
-    def import_gemini(self, server: ServerId) -> None:
-        """Take over gemini-cli's sign-in to a server."""
-        self._tasks.start(self._report(server, self._import))
+    async def import_gemini(self, server: ServerId) -> str:
+        """Take over gemini-cli's sign-in to a server, and connect; return what came of it.
 
-    async def _import(self, server: ServerId) -> str:
+        Raises:
+            AuthError: If there is none that could be used.
+        """
         words = await self._sign_ins.import_gemini(self._definition(server), Path.home())
         self._servers.restart(server)
         return words

@@ -6,7 +6,7 @@ from typing import Final
 
 from tui.engine.consent.consent import Inquiry
 from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_patterns import is_plain, likeness, look_alikes
+from tui.engine.consent.tool_patterns import is_plain
 from tui.engine.mcp.callbacks.form_schema import (
     MAX_FIELDS,
     Control,
@@ -14,13 +14,12 @@ from tui.engine.mcp.callbacks.form_schema import (
     read_form,
 )
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.quotes import Quotes
 from tui.model.requests import FormField, FormValue
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize_line
 
 MAX_NAMED: Final = 5
-"""Servers or tools that one note names."""
+"""Servers that one note names."""
 
 _NO_ARGUMENTS: Final = "{}"
 
@@ -35,27 +34,22 @@ _PLACES: Final = {
 }
 """Where servers come from, in words."""
 
+_ODD_NAME: Final = "The name contains characters that tool names may not have."
 _UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
 
 
-def call_notes(
-    inquiry: Inquiry, policy: Policy | None = None, quotes: Quotes | None = None
-) -> tuple[str, ...]:
+def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...]:
     """Return warnings about a call, most important first; sanitized.
 
     Args:
         inquiry: The call.
-        policy: The rules, which know all servers; without one only those of the call are known.
-        quotes: What servers said; without it nothing is a quotation.
+        policy: The rules; without one nothing is said of them.
     """
-    servers = set(policy.origins) if policy is not None else set()
     return (
         *_repeats(inquiry),
         *_denied_before(inquiry),
-        *_odd_server(inquiry.tool.server, servers | {tool.server for tool in inquiry.offered}),
-        *_quotes_others(inquiry, quotes),
         *_has_read(inquiry.tool.server, inquiry.turn.read),
-        *_odd_name(inquiry.tool, inquiry.offered),
+        *([_ODD_NAME] if not is_plain(inquiry.tool.name) else []),
         *_not_trusted(inquiry.tool, policy),
         *([_UNSAVED] if policy is not None and not policy.is_kept else []),
     )
@@ -91,26 +85,6 @@ def _denied_before(inquiry: Inquiry) -> Iterator[str]:
             return
 
 
-def _quotes_others(inquiry: Inquiry, quotes: Quotes | None) -> Iterator[str]:
-    """Name the other servers whose words would be sent."""
-    said = "\n".join(_texts(inquiry.arguments)) if quotes is not None else ""
-    if quotes is not None and (others := quotes.sources(said, inquiry.tool.server)):
-        yield f"The arguments hold text that came from {_listed(list(others))}."
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Return all texts in a JSON value."""
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for item in value.values():
-                yield from _texts(item)
-        case list() | tuple():
-            for item in value:
-                yield from _texts(item)
-
-
 def _has_read(own: ServerId, read: Iterable[ServerId]) -> Iterator[str]:
     """Name the other servers whose data the model may be acting on."""
     others = [server for server in read if server != own]
@@ -118,31 +92,11 @@ def _has_read(own: ServerId, read: Iterable[ServerId]) -> Iterator[str]:
         yield f"This turn has read data from {_listed(others)}."
 
 
-def _odd_server(own: ServerId, servers: Iterable[ServerId]) -> Iterator[str]:
-    """Find a server's name that a hurried reader takes for that of another server."""
-    if alike := look_alikes(own, servers):
-        yield f"The server's name looks like another server's: {_listed(alike)}."
-
-
-def _odd_name(tool: OfferedTool, offered: Iterable[OfferedTool]) -> Iterator[str]:
-    """Find a name that a hurried reader takes for that of another tool."""
-    if not is_plain(tool.name):
-        yield "The name contains characters that tool names may not have."
-    look = likeness(tool.name)
-    alike = [
-        _name(other)
-        for other in offered
-        if other.name != tool.name and likeness(other.name) == look
-    ]
-    if alike:
-        yield f"The name looks like another tool's: {_listed(alike)}."
-
-
 def _name(tool: OfferedTool) -> str:
     return f"{tool.server} {sanitize_line(tool.view.name)}"
 
 
-def _listed(names: list[ServerId] | list[str]) -> str:
+def _listed(names: list[ServerId]) -> str:
     """Join names to a phrase; of many, only the first."""
     *first, last = names[:MAX_NAMED]
     more = len(names) - MAX_NAMED

@@ -15,7 +15,6 @@ from tui.engine.consent.policy import Policy, Verdict
 from tui.engine.consent.tool_patterns import names_tool
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
-from tui.engine.mcp.quotes import Quotes
 from tui.engine.threads import in_daemon_thread
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
@@ -74,7 +73,6 @@ class Gate:
         policy: The rules.
         folder: The opened folder, with whose files arguments are compared; None compares nothing.
         allowed: Patterns of tools that run unasked; see `allowed_tools`.
-        quotes: Knows what servers said.
     """
 
     def __init__(
@@ -83,11 +81,9 @@ class Gate:
         publish: Publish,
         policy: Policy,
         allowed: Collection[str] = (),
-        quotes: Quotes | None = None,
         *,
         folder: Path | None = None,
     ) -> None:
-        self._quotes = quotes or Quotes()
         self._folder = folder
         self._in_order = asyncio.Lock()
         self._desk = desk
@@ -221,7 +217,7 @@ class Gate:
             arguments=inquiry.shown,
             claims=tool.view.claims,
             fields=argument_fields(tool.schema, inquiry.arguments),
-            notes=call_notes(inquiry, self._policy, self._quotes),
+            notes=call_notes(inquiry, self._policy),
             may_last=bool(tool.fingerprint),
             origin=origin_words(tool.server, self._policy),
             change=change,

@@ -20,7 +20,6 @@ from tui.engine.files.state_file import private_file
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.quotes import Quotes
 from tui.engine.options import EngineOptions
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.threads import in_daemon_thread
@@ -68,13 +67,11 @@ class ToolAccess:
         folder = os.path.realpath(options.folder)
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
-        self.quotes = Quotes()
         self.gate = Gate(
             desk,
             bus.publish,
             self.policy,
             options.allowed_tools,
-            self.quotes,
             folder=options.folder,
         )
         bus.subscribe(self.gate.heed)

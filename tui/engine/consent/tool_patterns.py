@@ -8,7 +8,7 @@ for each form of a tool's name: as its server spells it, as it is shown, and as 
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -33,14 +33,6 @@ _UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
 """Blanks, controls, and what draws nothing; they are left out."""
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
-
-_SPELLED: Final = re.compile("⟨U\\+[0-9A-F]+⟩")
-
-_DIGITS: Final = str.maketrans("345789", "eastbg")
-"""Digits that stand for letters in names."""
-
-_PAIRS: Final[Mapping[str, str]] = {"rn": "m", "vv": "w", "cl": "d"}
-"""Letters that make another one side by side, in names of servers."""
 
 
 class AllowingPatterns:
@@ -121,20 +113,6 @@ def likeness(name: str) -> str:
         kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
         name = "".join(kept).translate(LATIN_ALIKE)
     return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
-
-
-def look_alikes(name: ServerId, others: Iterable[ServerId]) -> list[ServerId]:
-    """Return the servers whose names a hurried reader mixes up with another one."""
-    look = _server_look(name)
-    return sorted(other for other in others if other != name and _server_look(other) == look)
-
-
-def _server_look(name: ServerId) -> str:
-    """Reduce the name of a server, in which what is invisible is spelled out already."""
-    look = likeness(_SPELLED.sub("", name)).translate(_DIGITS)
-    for pair, letter in _PAIRS.items():
-        look = look.replace(pair, letter)
-    return look
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -69,7 +69,7 @@ def _save_look(folder: Path, part: Content, on_problem: Callable[[str], None]) -
 
 def _look_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:
     path = folder / "ui.json"
-    return StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
+    return StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
 
 
 def messages_place(state: Path, opened: Path) -> Path:

@@ -36,6 +36,10 @@ LOCK_WAIT: Final = 5.0
 
 UNTIL_WRITTEN: Final = "Until it can be, changes apply to this run only."
 
+STATE_VERSION: Final = 1
+"""The version of all files that gemdeck keeps; it grows when the form of one of them changes. No
+file of another version is read."""
+
 _VERSION: Final = "version"
 
 Content = dict[str, Any]
@@ -67,7 +71,7 @@ class StateFile:
     """One state file: ``{"version": 1, …}``, readable by the user alone (0600).
 
     A file is corrupt if it is not a regular file, exceeds `MAX_STATE_FILE`, is not a JSON object,
-    has a duplicate key, NaN or a lone surrogate, or another version. It is renamed to
+    has a duplicate key, NaN or a lone surrogate, or another version than ours. It is renamed to
     ``NAME.corrupt-TIME`` (UTC) and treated as absent. A file of another owner is left in place
     and treated as absent. A file that others can read is made private again.
 
@@ -80,7 +84,6 @@ class StateFile:
 
     Args:
         path: The file, in an existing folder. None keeps everything in memory.
-        version: The version this program reads and writes, from 1.
         fails_closed: Whether the content grants something, as trust does.
         on_problem: Receives a sanitized message for the user when the file was set aside or
             refused, or cannot be read or written. Called in the thread that uses the file;
@@ -93,13 +96,11 @@ class StateFile:
         self,
         path: Path | None,
         *,
-        version: int,
         fails_closed: bool = False,
         on_problem: Callable[[str], None],
         lock_wait: float = LOCK_WAIT,
     ) -> None:
         self._path = path
-        self._version = version
         self._fails_closed = fails_closed
         self._on_problem = on_problem
         self._lock_wait = lock_wait
@@ -235,7 +236,7 @@ class StateFile:
             advice = f"Check its content. {error.advice}"
             raise StateFileError(f"{_name(path)} is not used: {error}.", advice) from error
         version = content.pop(_VERSION, None)
-        if isinstance(version, bool) or version != self._version:
+        if isinstance(version, bool) or version != STATE_VERSION:
             raise JsonError("it was written by another version of gemdeck")
         return content
 
@@ -255,7 +256,7 @@ class StateFile:
         return content
 
     def _encoded(self, path: Path, content: Content) -> bytes:
-        whole = {_VERSION: self._version, **content}
+        whole = {_VERSION: STATE_VERSION, **content}
         data = json.dumps(whole, indent=1, allow_nan=False).encode("ascii")
         if len(data) > MAX_STATE_FILE:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
@@ -304,7 +305,7 @@ class StateFile:
 def private_file(folder: Path | None, name: str, on_problem: Callable[[str], None]) -> StateFile:
     """Return a file that fails closed, in a state folder; None keeps it in memory."""
     path = folder / name if folder is not None else None
-    return StateFile(path, version=1, fails_closed=True, on_problem=on_problem)
+    return StateFile(path, fails_closed=True, on_problem=on_problem)
 
 
 def _read_content(data: bytes) -> Content:

@@ -1,36 +1,23 @@
 """What all connections share: our services, and state that outlives one connection."""
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tui.engine.auth.sign_ins import SignIns
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.holding import Budget
-from tui.engine.mcp.catalog.offered_tool import (
-    FunctionCall,
-    PromptMessage,
-)
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import ToolVisibility
-from tui.engine.mcp.quotes import Quotes
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event
 from tui.model.servers import ServerId
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
-
-MAX_UNASKED: Final = 10
-"""Prompts of one server within `UNASKED_PERIOD` that go to the model without asking."""
-
-UNASKED_PERIOD: Final = 3_600.0
-"""Seconds over which those prompts are counted."""
 
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
@@ -95,33 +82,6 @@ class Generator:
     generate: Callable[[Prompt], Awaitable[Generation]]
 
 
-class SamplingGrants:
-    """The servers whose prompts the user has allowed for this session.
-
-    A grant is bound to the server's definition; after a change the user is asked again.
-    """
-
-    def __init__(self) -> None:
-        self._definitions: dict[ServerId, ServerDefinition] = {}
-        self._passed: dict[ServerId, deque[float]] = {}
-
-    def allow(self, definition: ServerDefinition) -> None:
-        self._definitions[definition.id] = definition
-
-    def take(self, definition: ServerDefinition) -> bool:
-        """Return whether one more prompt may pass without asking, and count it if so."""
-        if self._definitions.get(definition.id) != definition:
-            return False
-        now = time.monotonic()
-        passed = self._passed.setdefault(definition.id, deque())
-        while passed and passed[0] <= now - UNASKED_PERIOD:
-            passed.popleft()
-        if len(passed) >= MAX_UNASKED:
-            return False
-        passed.append(now)
-        return True
-
-
 def _drop(event: Event) -> None:
     del event
 
@@ -143,7 +103,6 @@ class ClientContext:
         generator: The model that answers sampling requests, or None for no sampling.
         open_url: Opens an address after the user's consent.
         workspaces: The folders that servers get as roots; absolute.
-        sampling_grants: The servers whose prompts the user has allowed.
         subscriptions: Per server, the URIs, as shown, of the resources the user subscribed to.
         log_levels: Per server, the log level the user has set.
         resource_updated: Called when a server announces a change of a resource.
@@ -155,7 +114,6 @@ class ClientContext:
         gives_instructions: Whether the model gets what servers say about themselves.
         budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
-        quotes: Finds what servers said in what others ask.
         sign_ins: Gives the credentials of servers over HTTP, or None.
     """
 
@@ -164,7 +122,6 @@ class ClientContext:
     generator: Generator | None = None
     open_url: OpenUrl = open_nothing
     workspaces: tuple[Path, ...] = ()
-    sampling_grants: SamplingGrants = field(default_factory=SamplingGrants)
     subscriptions: dict[ServerId, set[str]] = field(default_factory=dict)
     log_levels: dict[ServerId, str] = field(default_factory=dict)
     resource_updated: Callable[[ServerId, str], None] = lambda _server, _uri: None
@@ -176,5 +133,4 @@ class ClientContext:
     gives_instructions: bool = True
     budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
-    quotes: Quotes = field(default_factory=Quotes)
     sign_ins: SignIns | None = None

@@ -36,7 +36,7 @@ class Enablement:
     def __init__(
         self, path: Path | None = None, on_problem: Callable[[str], None] = _log.warning
     ) -> None:
-        self._file = StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
+        self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
         self._disabled: frozenset[Key] = frozenset()
         self._changes: dict[Key, bool] = {}
 

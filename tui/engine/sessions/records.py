@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.logs.redaction import Redactor
 from tui.model.chat import (
     ChatNotice,
@@ -27,8 +28,6 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.sessions import SessionView
-
-VERSION: Final = 1
 
 MAX_FIRST: Final = 200
 """Characters of the user's first words in a list."""
@@ -46,7 +45,7 @@ def header(view: SessionView) -> Record:
     """Return the first line of a session."""
     return {
         "t": "session",
-        "version": VERSION,
+        "version": STATE_VERSION,
         "id": view.id,
         "folder": view.folder,
         "started": view.started,

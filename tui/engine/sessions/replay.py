@@ -13,9 +13,10 @@ from typing import Any, BinaryIO, Final
 
 from tui.engine.chat.history import without_surrogates
 from tui.engine.chat.retention import forget_old
-from tui.engine.files.atomic import open_own
+from tui.engine.files.atomic import UnfitFileError, open_own
 from tui.engine.files.line_file import is_object
-from tui.engine.sessions.records import VERSION, Record
+from tui.engine.files.state_file import STATE_VERSION
+from tui.engine.sessions.records import Record
 from tui.engine.sessions.repair import Wire, closed, is_whole, valid_contents
 from tui.model.bounded_json import read_value
 from tui.model.chat import (
@@ -91,7 +92,7 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
 
     Raises:
         OSError: If it cannot be opened or read.
-        UnfitFileError: If it is not a regular file.
+        UnfitFileError: If it is not a regular file, or of another version.
         ExposedFileError: If it belongs to another user.
     """
     replay = Replay(view)
@@ -150,23 +151,19 @@ class Replay:
         self._is_first = True
 
     def take(self, line: bytes) -> None:
-        """Take one line; leave it out if it makes no sense."""
+        """Take one line; leave it out if it makes no sense.
+
+        Raises:
+            UnfitFileError: If it is the first of a file of another version.
+        """
         try:
             record: Any = read_value(line)
             if self._is_first:
                 self._check_version(record)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            self.bad += 1
-        else:
-            self.take_record(record)
-        self._is_first = False
-
-    def take_record(self, record: Any) -> None:  # noqa: ANN401 - any JSON
-        """Take what one line says; leave it out if it makes no sense."""
-        try:
             self._take(record)
-        except (ValueError, TypeError, KeyError, ArithmeticError):
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
             self.bad += 1
+        self._is_first = False
 
     def _take(self, record: Record) -> None:
         match record["t"]:
@@ -200,12 +197,10 @@ class Replay:
                 self._show(kind, record)
 
     def _check_version(self, record: Record) -> None:
-        remarks = self.saved.remarks
         if record["t"] != "session":
-            remarks.append("Its first line is missing.")
-        elif record["version"] != VERSION:
-            version = sanitize_line(str(record["version"]), 20)
-            remarks.append(f"It was written by another version of gemdeck (format {version}).")
+            self.saved.remarks.append("Its first line is missing.")
+        elif record["version"] != STATE_VERSION:
+            raise UnfitFileError("it was written by another version of gemdeck")
 
     def _count(self, record: Record) -> None:
         names = [f.name for f in fields(Usage)]

@@ -1,4 +1,4 @@
-"""What the user asks of sessions: to list, open, name, delete, export and import them.
+"""What the user asks of sessions: to list, open, name, delete and export them.
 
 Each command returns at once; what comes of it arrives as events.
 """
@@ -17,13 +17,12 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
 from tui.engine.sessions.conversations import Conversations
-from tui.engine.sessions.export import export_text, read_export, write_export
+from tui.engine.sessions.export import export_text, write_export
 from tui.engine.sessions.library import SessionError, SessionLibrary
 from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.sessions.opening import (
     MAX_PREVIEW,
     OpenedSession,
-    copied_records,
     open_session,
 )
 from tui.engine.sessions.recorder import Recorder
@@ -140,10 +139,6 @@ class SessionCommands:
             path: The file, within the opened folder unless it is absolute; empty for a new name.
         """
         self._start(self._export(words, path, self.recorder))
-
-    def import_file(self, path: str) -> None:
-        """Go on with a conversation that was exported as JSON, as text alone."""
-        self._start(self._import(path, self.conversations.current))
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer of the conversation."""
@@ -274,16 +269,6 @@ class SessionCommands:
 
         file = await asyncio.to_thread(write)
         self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
-
-    async def _import(self, path: str, one: OpenConversation) -> None:
-        self._idle(one)
-
-        def read() -> OpenedSession:
-            saved = read_export(self._typed_path(path))
-            return OpenedSession(saved, None, [*copied_records(saved)])
-
-        opened = await asyncio.to_thread(read)
-        await self._restore(one, self._idle(one), opened)
 
     async def _edit(
         self,

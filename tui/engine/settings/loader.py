@@ -163,7 +163,7 @@ def _project_offer(
     used = used_variables(servers, variables)
     rules = project_rules(sources, problems)
     said = project_context(context, reader.folder, reader.home, problems)
-    return entries, ProjectOffer(servers, rules, used, taken, said)
+    return entries, ProjectOffer(servers, rules, used, said)
 
 
 def _own_servers(

@@ -186,14 +186,12 @@ class ProjectOffer:
         servers: Its servers, not expanded with the user's variables.
         rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
-        taken: The names of the user's servers and the system's.
         context: What it tells the model.
     """
 
     servers: tuple[ServerDefinition, ...] = ()
     rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
-    taken: frozenset[ServerId] = frozenset()
     context: tuple[ContextFile, ...] = ()
 
     @property

@@ -22,7 +22,6 @@ class Takes(StrEnum):
     SOME_LEVEL = "[LEVEL]"
     SOME_NUMBER = "[NUMBER]"
     SOME_SESSION = "[ID]"
-    FILE = "FILE"
     SOME_FILE = "[FILE]"
 
 
@@ -65,7 +64,6 @@ OWN_COMMANDS: Final = _table(
     _C("sessions", "the saved conversations of this folder", Takes.SOME_WORDS),
     _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
     _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),
-    _C("import", "go on with an exported conversation, as text", Takes.FILE),
     _C("compress", "put a summary in place of the conversation for the model"),
     _C("model", "choose the model that answers", Takes.SOME_MODEL),
     _C(
@@ -78,7 +76,7 @@ OWN_COMMANDS: Final = _table(
             _C("output", "most tokens of an answer", Takes.SOME_NUMBER),
         ),
     ),
-    _C("context", "what fills the model's context"),
+    _C("context", "what fills the model's context, and its files"),
     _C("edit", "change an earlier message of yours and send it again"),
     _C("retry", "send your last message again, also to another model", Takes.SOME_MODEL),
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
@@ -110,7 +108,6 @@ OWN_COMMANDS: Final = _table(
             _C("add", "add one", Takes.FOLDER),
         ),
     ),
-    _C("memory", "the context files that the model gets, such as GEMINI.md"),
     _C("quit", "leave gemdeck"),
 )
 """All of them, in the order in which they are listed. No prompt can take the name of one."""

@@ -22,11 +22,17 @@ class ModelCommands(SessionCommands):
             self._deck.app.push_screen(ModelsScreen(self._bridge, self._commands))
 
     async def run_context(self, _: str) -> None:
-        """Show what fills the context."""
+        """Show what fills the context, and its files, read anew."""
         self._commands.measure_context()
+        self._commands.read_context()
         self.show(
             "Context",
-            lambda state: (state.context_parts, state.conversation.usage, state.cost),
+            lambda state: (
+                state.context_parts,
+                state.conversation.usage,
+                state.context,
+                state.cost,
+            ),
             lambda view: describe_model_context(*view),
         )
 

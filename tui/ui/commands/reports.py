@@ -13,7 +13,7 @@ from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessa
 from tui.model.context import ContextFile
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
-from tui.text import counted, sanitize
+from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import field, muted, setup_lines
 from tui.ui.widgets.text.plain import block, one_line
@@ -58,17 +58,31 @@ def describe_servers(
     return Content("\n").join(parts)
 
 
-def describe_model_context(parts: Sequence[ContextPart], usage: Usage, cost: str = "") -> Content:
-    """Describe what fills the context: tools by server, instructions, messages and results."""
+def describe_model_context(
+    parts: Sequence[ContextPart], usage: Usage, files: Sequence[ContextFile], cost: str = ""
+) -> Content:
+    """Describe what fills the context: tools by server, instructions, files, messages, results."""
     limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
     lines = [Content(f"{usage.context:,}{limit} tokens are in use, split by size:"), Content()]
     width = max((len(f"{part.tokens:,}") for part in parts), default=0)
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
         lines.append(Content.assemble(f"{part.tokens:>{width},}", ("  " + name, "$text-muted")))
+    lines += [Content(), Content.styled("Context files", "bold"), *_context_files(files)]
     if cost:
         lines += [Content(), field("cost", f"{cost} so far")]
     return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
+
+
+def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:
+    """List the files that say something to the model in every turn."""
+    for file in files:
+        size = counted(len(file.text.splitlines()), "line")
+        problem = f"✕ not used: {one_line(file.problem)}"
+        looks = (problem, "$text-error") if file.problem else (size, "$text-muted")
+        yield Content.assemble(f"{one_line(file.place)}  ", looks)
+    if not files:
+        yield muted("none; ~/.gemini/GEMINI.md is read, and GEMINI.md of a trusted folder")
 
 
 def describe_options(options: ModelOptions) -> Content:
@@ -153,22 +167,6 @@ def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
         field("tool calls", f"{len(calls):,}, {failed:,} failed, {seconds:.1f} s in all"),
     ]
     parts += [field("", f"{one_line(name)}: {count:,}") for name, count in by_server.most_common()]
-    return Content("\n").join(parts)
-
-
-def describe_context(files: Sequence[ContextFile]) -> Content:
-    """Describe the files that say something to the model in every turn, with all they say."""
-    if not files:
-        advice = muted("~/.gemini/GEMINI.md is read, and GEMINI.md of a trusted folder.")
-        return Content("\n").join([Content("There are no context files."), advice])
-    parts: list[Content] = []
-    for file in files:
-        parts += [Content()] if parts else []
-        parts.append(Content.styled(one_line(file.place), "bold"))
-        if file.problem:
-            parts.append(Content.styled(f"✕ not used: {one_line(file.problem)}", "$text-error"))
-        if file.text:
-            parts.append(Content(sanitize(file.text)))
     return Content("\n").join(parts)
 
 

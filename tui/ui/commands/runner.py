@@ -8,7 +8,7 @@ from tui.model.input.typed import nearest
 from tui.store.selectors import entries
 from tui.ui.app import GemdeckApp
 from tui.ui.commands.model_commands import ModelCommands
-from tui.ui.commands.reports import describe_context, describe_folders, describe_stats
+from tui.ui.commands.reports import describe_folders, describe_stats
 from tui.ui.commands.usage import UsageError
 from tui.ui.panes import PaneName
 
@@ -56,11 +56,6 @@ class CommandRunner(ModelCommands):
             lambda state: (state.conversation, state.cost),
             lambda view: describe_stats(*view),
         )
-
-    async def run_memory(self, _: str) -> None:
-        """Show the files of context, read anew."""
-        self._commands.read_context()
-        self.show("Context files", lambda state: state.context, describe_context)
 
     async def run_theme(self, name: str) -> None:
         """Choose a theme, or show all."""

@@ -63,9 +63,6 @@ class SessionCommands(ServerCommands):
     async def run_export(self, path: str) -> None:
         self._commands.export_session("", path)
 
-    async def run_import(self, path: str) -> None:
-        self._commands.import_session(path)
-
     async def run_edit(self, _: str) -> None:
         """Choose an earlier message, and put it into the composer to send another in its place."""
         from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use

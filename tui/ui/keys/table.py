@@ -161,14 +161,6 @@ KEYS: Final = (
         _P.SERVERS,
     ),
     Key("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server", _P.SERVERS),
-    Key(
-        "servers.import",
-        "i",
-        "import_sign_in",
-        "",
-        "Take over gemini-cli's sign-in to the server",
-        _P.SERVERS,
-    ),
     Key("servers.sign-out", "A", "sign_out", "", "Sign out of the server", _P.SERVERS),
     Key("servers.log", "l", "log", "log", "Show its log in the activity pane", _P.SERVERS),
     Key(

@@ -21,7 +21,7 @@ class ServersTree(ServerTree):
         view = self.current
         status = view.status if view is not None else None
         match action:
-            case "sign_in" | "sign_out" | "import_sign_in":
+            case "sign_in" | "sign_out":
                 is_remote = view is not None and view.transport is not Transport.STDIO
                 return (
                     is_remote
@@ -61,10 +61,6 @@ class ServersTree(ServerTree):
     def action_sign_in(self) -> None:
         if self.current is not None:
             self._commands.sign_in(self.current.id)
-
-    def action_import_sign_in(self) -> None:
-        if self.current is not None:
-            self._commands.import_sign_in(self.current.id)
 
     def action_sign_out(self) -> None:
         if self.current is not None:

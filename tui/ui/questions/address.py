@@ -7,7 +7,6 @@ from tui.model.requests import Reply, ReplyAction, UrlRequest
 from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
-from tui.ui.questions.reading import quoted_words
 from tui.ui.questions.trust import warning_line
 from tui.ui.widgets.text.labelled_text import LabelledLine
 
@@ -43,8 +42,6 @@ class AddressQuestion(Question[UrlRequest]):
             lines.append(LabelledLine("shown as", request.shown_host))
         if request.warning:
             lines.append(warning_line("! warning", request.warning))
-        if words := quoted_words(request):
-            lines.append(warning_line("! warning", words))
         size = counted(len(request.url), "character")
         message = request.message or "The server does not say why."
         return [

@@ -23,7 +23,6 @@ from tui.model.requests import (
 from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
-from tui.ui.questions.reading import quoted_words
 from tui.ui.widgets.forms.form_fields import FieldRow, make_row
 from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -91,9 +90,9 @@ class ServerQuestion(Question[R]):
     def compose_body(self) -> Iterable[Widget]:
         """Compose texts to read and fields to fill in, each as high as all that it holds."""
 
-    @abstractmethod
     def reply(self, action: ReplyAction) -> Reply | None:
         """Make the answer, or complain on the screen and give None."""
+        return Reply(action)
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the body and the line for what is wrong."""
@@ -101,15 +100,10 @@ class ServerQuestion(Question[R]):
         server = fact("server", clip(one_line(self._request.server), MAX_NAME), "bold")
         yield PlainText(Content("\n").join((server, *known)), classes="facts")
         yield Heading(self.heading_words)
-        yield _Body(*self._notes(), *self.compose_body(), classes="body -fits")
+        yield _Body(*self.compose_body(), classes="body -fits")
         problem = PlainText(classes="problem")
         problem.display = False
         yield problem
-
-    def _notes(self) -> Iterable[Widget]:
-        """Say whose words the question repeats."""
-        if words := quoted_words(self._request):
-            yield PlainText(Content(f"! {words}"), classes="field-warning")
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._keep_focus_in_sight)

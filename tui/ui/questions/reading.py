@@ -6,9 +6,7 @@ from typing import Any, Final
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.model.requests import PendingRequest
 from tui.ui.widgets.text.folded_text import Position, position_in
-from tui.ui.widgets.text.plain import one_line
 
 SCROLL_KEYS: Final = {
     "up": (-1, 0),
@@ -68,9 +66,3 @@ class Reading:
 
     def begin_anew(self) -> None:
         self._seen.clear()
-
-
-def quoted_words(request: PendingRequest) -> str:
-    """Say whose words a request of a server repeats, or nothing."""
-    servers = getattr(request, "quoted", ())
-    return f"It holds text that came from {', '.join(map(one_line, servers))}." if servers else ""

@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.content import Content
 from textual.geometry import Offset, Size
 from textual.widget import Widget
 from textual.widgets import TextArea
@@ -20,7 +18,7 @@ from tui.model.requests import (
 )
 from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import ServerQuestion, WholeText, fact
+from tui.ui.questions.form import MAX_NAME, ServerQuestion, WholeText, fact
 from tui.ui.widgets.chat.composer import TEXT_KEYS
 from tui.ui.widgets.forms.form_fields import show_row
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -28,36 +26,19 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 MAX_EDITABLE: Final = 20_000
 """Characters of a text that can be edited; a longer one is shown whole, to read."""
 
-MAX_EDITORS: Final = 20
-"""Texts of one request that can be edited; further ones are shown whole, to read."""
+DEPRECATED: Final = "sampling, deprecated in revision 2026-07-28"
 
 CURSOR: Final = 1
 """Cells that a text area keeps free for its cursor."""
 
-MAX_TITLE: Final = 100
-"""Characters of the heading of a text."""
-
 ONCE: Final = Answer("once", "o", "Allow once", "allow once", ReplyAction.ACCEPT, short="Once")
-ALWAYS: Final = Answer(
-    "always",
-    "s",
-    "Always this server",
-    "always this server",
-    ReplyAction.ACCEPT_ALWAYS,
-    short="Always",
-    brief="always this server",
-    twice=True,
-)
 REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", ReplyAction.DECLINE)
 PASS: Final = Answer("pass", "p", "Pass on", "pass it on to the model", ReplyAction.ACCEPT)
+PASS_FROM_TEXT: Final = replace(
+    PASS, name="pass-from-text", keys="ctrl+s", label="", short="", priority=True
+)
 WITHHOLD: Final = Answer("withhold", "d,escape", "Withhold", "withhold it", ReplyAction.DECLINE)
 SEND: Final = Answer("send", "s", "Send", "send", ReplyAction.ACCEPT)
-
-
-def from_text(answer: Answer) -> Answer:
-    """Give the answer a key that works in a text as well."""
-    name = f"{answer.name}-from-text"
-    return replace(answer, name=name, keys="ctrl+s", label="", short="", priority=True)
 
 
 class _Editor(TextArea, inherit_bindings=False):
@@ -85,70 +66,39 @@ class _Editor(TextArea, inherit_bindings=False):
         return super().scroll_cursor_visible(center, animate)
 
 
-class EditedText(Vertical):
-    """A text under a heading, to edit or to read.
-
-    Args:
-        title: gemdeck's own word on what it is.
-        text: The text.
-        editable: Whether it may be changed.
-    """
-
-    def __init__(self, title: str, text: str, *, editable: bool) -> None:
-        self._text = text
-        self._editor = _Editor(text) if editable and len(text) <= MAX_EDITABLE else None
-        self._begun_with = self._editor.text if self._editor is not None else text
-        mode = "can be edited" if self._editor is not None else "read only"
-        super().__init__(
-            PlainText(Content(clip(one_line(f"{title} · {mode}"), MAX_TITLE)), classes="heading"),
-            self._editor or WholeText(text, wrap=True),
-            classes="edited",
-        )
-
-    @property
-    def text(self) -> str:
-        """The text as it stands; untouched, it is exactly what it was."""
-        if self._editor is None or self._editor.text == self._begun_with:
-            return self._text
-        return self._editor.text
+def text_under(title: str, text: str) -> Iterable[Widget]:
+    """Show a text whole, under gemdeck's own word on what it is."""
+    yield PlainText(clip(title, MAX_NAME), classes="heading")
+    yield WholeText(text, wrap=True, classes="server-words")
 
 
 class SamplingQuestion(ServerQuestion[SamplingRequest]):
-    """Shows the whole prompt a server wants answered; it can be changed before it goes out."""
+    """Shows the whole prompt that a server wants answered."""
 
-    HELP = "A server asks the model to generate text. You may edit the prompt, or refuse."
+    HELP = "A server asks the model to generate text: allow this prompt, or refuse it."
     TITLE = "A server wants to use your model"
     PREFIX = "sampling"
-    ROWS = ((ONCE, from_text(ONCE), ALWAYS, REFUSE),)
+    ROWS = ((ONCE, REFUSE),)
     SAFE = REFUSE
-    ARMED = ("^S allows once from a text · you see the answer first · Tab moves",) * 2
+    ARMED = ("o allows this prompt · you see the answer first",) * 2
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Give who would answer, and within which bounds."""
         yield "model", self._request.model
         yield "at most", counted(self._request.max_tokens, "token")
+        yield "method", DEPRECATED
 
     def compose_body(self) -> Iterable[Widget]:
-        """Compose what the server would like, the system prompt and the messages."""
+        """Compose what the server would like, the system prompt, the messages and the tools."""
         request = self._request
         for label, wishes in (("prefers", request.hints), ("tools", request.tools)):
             if wishes:
                 yield PlainText(fact(label, one_line(", ".join(wishes))))
-        yield EditedText("system prompt", request.system, editable=True)
+        yield from text_under("system prompt", request.system)
         for number, message in enumerate(request.messages, 1):
-            editable = message.editable and number < MAX_EDITORS
-            title = f"message {number}, {one_line(message.role)}"
-            yield EditedText(title, message.text, editable=editable)
+            yield from text_under(f"message {number}, {one_line(message.role)}", message.text)
         for number, declaration in enumerate(request.declarations, 1):
-            yield PlainText(f"tool {number}", classes="heading")
-            yield WholeText(declaration, wrap=True, classes="server-words")
-
-    def reply(self, action: ReplyAction) -> Reply:
-        """Give the texts as they stand."""
-        if not action.allows:
-            return Reply(action)
-        system, *messages = (edited.text for edited in self.query(EditedText))
-        return Reply(action, system=system, messages=tuple(messages))
+            yield from text_under(f"tool {number}", declaration)
 
 
 class ResultQuestion(ServerQuestion[ResultReview]):
@@ -157,7 +107,7 @@ class ResultQuestion(ServerQuestion[ResultReview]):
     HELP = "This server's results are shown to you first. The model waits until you pass one on."
     TITLE = "A result for the model"
     PREFIX = "result"
-    ROWS = ((PASS, from_text(PASS), WITHHOLD),)
+    ROWS = ((PASS, PASS_FROM_TEXT, WITHHOLD),)
     SAFE = WITHHOLD
     ARMED = ("^S passes it on from the text · Esc withholds it · Tab moves",) * 2
 
@@ -169,24 +119,31 @@ class ResultQuestion(ServerQuestion[ResultReview]):
         """Compose what goes along, and the text."""
         for line in self._request.media:
             yield PlainText(fact("with it", one_line(line)))
-        yield EditedText("result", self._request.text, editable=True)
+        text = self._request.text
+        self._editor = _Editor(text) if len(text) <= MAX_EDITABLE else None
+        self._begun_with = self._editor.text if self._editor is not None else text
+        mode = "can be edited" if self._editor is not None else "read only"
+        yield PlainText(f"result · {mode}", classes="heading")
+        yield self._editor or WholeText(text, wrap=True, classes="server-words")
 
     def reply(self, action: ReplyAction) -> Reply:
-        """Give the result as it stands."""
+        """Give the result as it stands; untouched, it is exactly what it was."""
         if not action.allows:
             return Reply(action)
-        return Reply(action, text=self.query_one(EditedText).text)
+        if self._editor is None or self._editor.text == self._begun_with:
+            return Reply(action, text=self._request.text)
+        return Reply(action, text=self._editor.text)
 
 
 class ReviewQuestion(ServerQuestion[SamplingReview]):
-    """Shows what the model generated for a server; it can be changed before it goes out."""
+    """Shows what the model generated for a server."""
 
     HELP = "The model answered a server's prompt. Nothing goes to the server until you send it."
     TITLE = "The model's answer for a server"
     PREFIX = "review"
-    ROWS = ((SEND, from_text(SEND), REFUSE),)
+    ROWS = ((SEND, REFUSE),)
     SAFE = REFUSE
-    ARMED = ("^S sends from the text · Esc refuses · Tab moves",) * 2
+    ARMED = ("s sends it · Esc refuses",) * 2
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Give the model that wrote it."""
@@ -194,10 +151,4 @@ class ReviewQuestion(ServerQuestion[SamplingReview]):
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose the text."""
-        yield EditedText("answer", self._request.text, editable=self._request.editable)
-
-    def reply(self, action: ReplyAction) -> Reply:
-        """Give the answer as it stands."""
-        if not action.allows:
-            return Reply(action)
-        return Reply(action, text=self.query_one(EditedText).text)
+        yield from text_under("answer", self._request.text)

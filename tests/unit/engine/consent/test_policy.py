@@ -41,7 +41,7 @@ async def opened(
 ) -> AsyncIterator[Policy]:
     """Open a policy whose grants are in a file."""
     problems: list[str] = []
-    file = StateFile(path, version=1, fails_closed=True, on_problem=problems.append)
+    file = StateFile(path, fails_closed=True, on_problem=problems.append)
     policy = Policy(GrantBook(file, clock), folder, (events if events is not None else []).append)
     await policy.open()
     yield policy

@@ -1,4 +1,4 @@
-"""What an earlier gemdeck wrote of grants, pins and trust is read, and written as it was."""
+"""What another gemdeck wrote of grants, pins and trust is read, and written as it was."""
 
 import json
 import os
@@ -194,7 +194,7 @@ def test_an_answer_about_a_start_folder_is_read_and_written(tmp_path: Path) -> N
     store = StartFolders(path.parent, tmp_path, fail)
     store.keep(odd, TrustAnswer.NEVER)
     assert said(store, odd) is TrustAnswer.NEVER
-    expected = StartRecord(WORK, TrustAnswer.TRUST, 4.5, CONTENT.servers)
+    expected = StartRecord(WORK, TrustAnswer.TRUST, 4.5, CONTENT.servers, ())
     assert store.standing(WORK) == (expected, False)
     assert store.standing(FolderIdentity(Path("/work"), 1, 7, 3)) == (None, False)
     [first, _] = json.loads(path.read_text())["folders"]
@@ -206,24 +206,6 @@ def test_an_answer_about_a_start_folder_is_read_and_written(tmp_path: Path) -> N
 def said(store: StartFolders, folder: FolderIdentity) -> TrustAnswer | None:
     record, _ = store.standing(folder)
     return record.answer if record is not None else None
-
-
-def test_an_answer_of_before_there_were_contents_allows_nothing_and_forbids(tmp_path: Path) -> None:
-    above, below = tmp_path / "above", tmp_path / "above" / "below"
-    below.mkdir(parents=True)
-    outer, inner = identify(above), identify(below)
-    assert outer is not None
-    assert inner is not None
-    entry = {"path": str(above), "dev": outer.device, "ino": outer.inode, "uid": outer.owner}
-    for answer in (TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.NEVER):
-        old = {**entry, "answer": answer.value, "when": 4.5}
-        content = json.dumps({"version": 1, "folders": [old]})
-        path = kept(tmp_path / "state" / "start-folders.json", content)
-        store = StartFolders(path.parent, tmp_path, fail)
-        record, _ = store.standing(outer)
-        assert record is not None
-        assert (record.answer, record.inside) == (answer, None)
-        assert store.standing(inner) == (None, False)
 
 
 def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Path) -> None:
@@ -269,7 +251,7 @@ async def test_a_grant_for_a_folder_whose_name_is_not_unicode_leaves_the_others_
     folder = os.fsdecode(b"/work\xff %41")
     odd = Grant(Effect.ALLOW, "f1", "go", "d1", GrantScope.FOLDER, folder, ())
     for added in ({odd: GrantNote("notes", "go")}, {}):
-        book = GrantBook(StateFile(path, version=1, fails_closed=True, on_problem=fail))
+        book = GrantBook(StateFile(path, fails_closed=True, on_problem=fail))
         await book.refresh()
         book.add(added)
         await book.aclose()

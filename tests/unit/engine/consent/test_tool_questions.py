@@ -71,7 +71,7 @@ def private(tmp_path: Path) -> Path:
 
 
 async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private: Path) -> None:
-    files = [StateFile(private / "grants.json", version=1, on_problem=pytest.fail) for _ in "12"]
+    files = [StateFile(private / "grants.json", on_problem=pytest.fail) for _ in "12"]
     asked, other = Asked(GrantBook(files[0])), make_policy(GrantBook(files[1]))
     for policy in (asked.policy, other):
         await policy.open()
@@ -91,7 +91,7 @@ def defined(name: str, origin: Origin) -> ServerDefinition:
     return ServerDefinition(ServerId(name), origin, Transport.STDIO, command=name)
 
 
-async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
+async def test_a_question_says_where_its_server_comes_from() -> None:
     asked = Asked()
     fake = "min\u0435"
     known = (defined("mine", Origin.USER), defined(fake, Origin.PROJECT))
@@ -100,15 +100,14 @@ async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
     first, second = asked.questions
     await ended(*tasks)
     assert first.origin == "this folder"
-    assert first.notes == ("The server's name looks like another server's: mine.",)
     assert second.origin == "your settings"
-    assert second.notes == (f"The server's name looks like another server's: {fake}.",)
+    assert (first.server, second.server) == (fake, "mine")
 
 
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
     problems: list[str] = []
     (tmp_path / "no folder").touch()
-    file = StateFile(tmp_path / "no folder" / "grants.json", version=1, on_problem=problems.append)
+    file = StateFile(tmp_path / "no folder" / "grants.json", on_problem=problems.append)
     asked = Asked(GrantBook(file))
     first_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 1)

@@ -1,7 +1,6 @@
 """Addresses that a call needs opened first (error -32042), without a server around them."""
 
 import asyncio
-from urllib.parse import quote_plus
 
 import anyio
 import mcp_types as types
@@ -13,9 +12,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.desk import Desk
 from tui.engine.mcp.callbacks.elicitation import Elicitation
-from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.quotes import Quotes
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
 from tui.model.servers import ServerId
@@ -28,10 +25,7 @@ class Stage:
         self.opened: list[str] = []
         self.events: list[Event] = []
         self.desk = Desk(self.events.append)
-        self.quotes = Quotes()
-        context = ClientContext(
-            self.events.append, self.desk, open_url=self._open, quotes=self.quotes
-        )
+        context = ClientContext(self.events.append, self.desk, open_url=self._open)
         self.elicitation = Elicitation(ServerId("s"), context)
 
     async def _open(self, url: str) -> bool:
@@ -135,25 +129,3 @@ async def test_C08_words_that_ask_for_a_secret_mark_the_fields_below(
     assert [field.asks_secret for field in asked.fields] == [marked, False]
     with anyio.fail_after(PATIENCE):
         await task
-
-
-async def test_C03_a_form_and_an_address_name_the_server_whose_words_they_repeat() -> None:
-    stage = Stage()
-    words = "The order of 12 May was paid with the card that ends in 4711."
-    stage.quotes.note(ServerId("shop"), (TextPart(words),))
-    stage.quotes.note(ServerId("s"), (TextPart("These are the words of the server that asks."),))
-    asking: tuple[types.ElicitRequestParams, ...] = (
-        types.ElicitRequestFormParams(message=words, requested_schema={"properties": {}}),
-        types.ElicitRequestURLParams(
-            message="These are the words of the server that asks.",
-            url=f"https://x.test/?q={quote_plus(words)}",
-            elicitation_id="1",
-        ),
-        types.ElicitRequestURLParams(message="x", url="https://x.test/", elicitation_id="2"),
-    )
-    for number, params in enumerate(asking, 1):
-        task = asyncio.create_task(stage.elicitation.elicit(params))
-        await stage.accept(number)
-        with anyio.fail_after(PATIENCE):
-            await task
-    assert [request.quoted for request in stage.asked] == [("shop",), ("shop",), ()]

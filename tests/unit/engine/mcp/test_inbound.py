@@ -15,7 +15,6 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking, staged
 from tests.unit.engine.mcp.support import call, eventually, script
 from tui.engine.desk import MAX_WAITING
-from tui.engine.mcp import context
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart, ToolCallError
 from tui.engine.mcp.context import Generation, GenerationError
 from tui.engine.mcp.session import call_timeout
@@ -31,7 +30,7 @@ from tui.model.requests import (
 from tui.model.servers import ProtocolEra, ServerId
 from tui.model.servers import ServerStatus as S
 
-DECLINE, CANCEL, ALWAYS = ReplyAction.DECLINE, ReplyAction.CANCEL, ReplyAction.ACCEPT_ALWAYS
+DECLINE, CANCEL = ReplyAction.DECLINE, ReplyAction.CANCEL
 
 
 def start(stage: Stage, tool: str, **arguments: object) -> "asyncio.Task[str]":
@@ -167,21 +166,18 @@ async def test_C07_text_is_generated_under_the_users_eyes(era: ProtocolEra) -> N
         prompt = await stage.asked(SamplingRequest)
         assert (prompt.system, prompt.max_tokens, prompt.model) == ("Be brief.", 70, "scripted")
         assert prompt.hints == ("some-model",)
-        assert [(m.role, m.text, m.editable) for m in prompt.messages] == [
-            ("user", "Say hello.", True)
-        ]
+        assert [(m.role, m.text) for m in prompt.messages] == [("user", "Say hello.")]
         assert stage.model.asked == []
-        edited = Reply(ReplyAction.ACCEPT, system="Be kind.", messages=("Say good day.",))
-        stage.desk.answer(prompt.id, edited)
+        stage.desk.answer(prompt.id, Reply(ReplyAction.ACCEPT))
         review = await stage.asked(SamplingReview)
         [asked] = stage.model.asked
-        assert asked.messages == [PromptMessage("user", (TextPart("Say good day."),))]
-        assert (asked.system, asked.max_tokens) == ("Be kind.", 70)
+        assert asked.messages == [PromptMessage("user", (TextPart("Say hello."),))]
+        assert (asked.system, asked.max_tokens) == ("Be brief.", 70)
         assert asked.declarations == ()
-        assert (review.text, review.model, review.editable) == ("hello", "scripted", True)
-        stage.desk.answer(review.id, Reply(ReplyAction.ACCEPT, text="good day"))
+        assert (review.text, review.model) == ("hello", "scripted")
+        stage.desk.answer(review.id, Reply(ReplyAction.ACCEPT))
         answer = await result(calling)
-        assert answer["content"] == {"type": "text", "text": "good day"}
+        assert answer["content"] == {"type": "text", "text": "hello"}
         assert (answer["model"], answer["stopReason"]) == ("scripted", "endTurn")
 
 
@@ -195,9 +191,8 @@ async def test_a_tool_of_the_server_may_be_called_in_what_is_generated(era: Prot
         prompt = await stage.answer(SamplingRequest)
         assert prompt.tools == ("look up!",)
         review = await stage.asked(SamplingReview)
-        assert not review.editable
         assert review.text == 'Let me see.\n[call of look up!] {"word": "x"}'
-        stage.desk.answer(review.id, Reply(ReplyAction.ACCEPT, text="something else"))
+        stage.desk.answer(review.id, Reply(ReplyAction.ACCEPT))
         answer = await result(calling)
         assert answer["stopReason"] == "toolUse"
         assert answer["content"] == [
@@ -235,18 +230,15 @@ async def test_a_model_that_fails_is_told_to_the_user_and_not_to_the_server() ->
         assert "sk-123" in stage.notices()[0]
 
 
-async def test_a_server_may_be_let_through_but_its_answers_are_still_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(context, "MAX_UNASKED", 2)
+async def test_C07_each_prompt_and_each_answer_is_asked_about() -> None:
     async with asking(ProtocolEra.HANDSHAKE) as stage:
-        for turn in range(4):
+        for turn in range(2):
             calling = start(stage, "generate")
-            if turn in {0, 3}:
-                await stage.answer(SamplingRequest, ALWAYS)
+            await stage.answer(SamplingRequest)
+            assert len(stage.model.asked) == turn + 1
             await stage.answer(SamplingReview)
             assert (await result(calling))["content"]["text"] == "hello"
-        assert stage.raised() == 4 + 2
+        assert stage.raised() == 4
 
 
 async def test_a_prompt_goes_to_no_model_that_the_user_did_not_see() -> None:
@@ -254,7 +246,7 @@ async def test_a_prompt_goes_to_no_model_that_the_user_did_not_see() -> None:
         calling = start(stage, "generate")
         await stage.asked(SamplingRequest)
         stage.model.model = "another"
-        await stage.answer(SamplingRequest, ALWAYS, system="Be kind.")
+        await stage.answer(SamplingRequest)
         again = await stage.asked(SamplingRequest)
         assert (again.model, stage.model.asked) == ("another", [])
         await stage.answer(SamplingRequest)

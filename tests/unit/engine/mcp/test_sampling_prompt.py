@@ -17,9 +17,6 @@ from tui.engine.mcp.callbacks.sampling_prompt import (
     read_prompt,
 )
 from tui.engine.mcp.catalog.offered_tool import FunctionCall
-from tui.engine.mcp.context import SamplingGrants
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.servers import Origin, ServerId, Transport
 
 PIXEL = "iVBORw0KGgo="
 
@@ -41,8 +38,8 @@ def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
     return read_prompt(types.CreateMessageRequestParams.model_validate(raw))
 
 
-def contents_of(prompt: SamplingPrompt, *texts: str) -> list[Any]:
-    return wire_contents(prompt.request(None, texts or None))
+def contents_of(prompt: SamplingPrompt) -> list[Any]:
+    return wire_contents(prompt.request)
 
 
 def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
@@ -58,18 +55,18 @@ def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
     check_request({"contents": contents}, {}, needs_signatures=False)
 
 
-def test_only_plain_texts_can_be_edited() -> None:
+def test_the_parts_of_a_message_are_shown_under_one_another() -> None:
     image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
     prompt = prompt_of(message("user", text("What is"), image), message("user", text("this?")))
     first, second = prompt.messages
-    assert (first.text, first.editable) == ("What is\n[image: image/png] 9 bytes", False)
-    assert second.editable
-    [content] = contents_of(prompt, "ignored", "that?")
+    assert first.text == "What is\n[image: image/png] 9 bytes"
+    assert second.text == "this?"
+    [content] = contents_of(prompt)
     assert content["parts"] == [
         {"text": "What is"},
         {"text": "[Server provided image with mime-type: image/png]"},
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
-        {"text": "that?"},
+        {"text": "this?"},
     ]
 
 
@@ -77,11 +74,11 @@ def test_what_the_user_cannot_see_the_model_is_not_told() -> None:
     hidden = "x\U000e0041\x1b[2Jy"
     prompt = prompt_of(message("user", text(hidden)), systemPrompt=hidden)
     shown = prompt.messages[0].text
-    request = prompt.request(None, None)
+    request = prompt.request
     contents = wire_contents(request)
     assert "\U000e0041" not in shown
     assert contents[0]["parts"] == [{"text": shown}]
-    assert request.system == prompt.system == shown
+    assert request.system == shown
 
 
 def test_calls_and_their_results_keep_their_names() -> None:
@@ -120,7 +117,7 @@ def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() ->
         message("user", found),
         tools=[tool("t", properties={"k\u202e": {"enum": ["v\u200b"]}})],
     )
-    request = prompt.request(None, None)
+    request = prompt.request
     contents = wire_contents(request)
     assert contents[1]["parts"] == [
         {
@@ -145,29 +142,29 @@ def test_a_call_too_long_to_be_shown_whole_is_refused() -> None:
 def test_a_long_description_of_a_tool_is_whole() -> None:
     words = "x" * 10_000
     prompt = prompt_of(message("user", text("x")), tools=[{**tool("a"), "description": words}])
-    assert prompt.request(None, None).declarations[0]["description"] == words
+    assert prompt.request.declarations[0]["description"] == words
     assert words in prompt.declarations[0], "and is shown"
 
 
 def test_tools_are_declared_unless_none_may_be_called() -> None:
     tools = [{**tool("a", properties={"n": {"const": 1}}), "description": "Do\x07 it"}]
-    request = prompt_of(message("user", text("x")), tools=tools).request(None, None)
+    request = prompt_of(message("user", text("x")), tools=tools).request
     assert request.declarations[0]["description"] == "Do␇ it"
     assert not request.must_call
     none = prompt_of(message("user", text("x")), tools=tools, toolChoice={"mode": "none"})
-    assert none.request(None, None).declarations == ()
+    assert none.request.declarations == ()
     assert none.tools == ("a",)
     must = prompt_of(message("user", text("x")), tools=tools, toolChoice={"mode": "required"})
-    assert must.request(None, None).must_call
+    assert must.request.must_call
 
 
 def test_tokens_and_hints_are_bounded() -> None:
     hints = [{"name": f"m{n}\x07"} for n in range(50)]
     many = prompt_of(message("user", text("x")), maxTokens=10**9, modelPreferences={"hints": hints})
-    assert many.max_tokens == MAX_TOKENS
+    assert many.request.max_tokens == MAX_TOKENS
     assert len(many.hints) == 10
     assert many.hints[0] == "m0␇"
-    assert prompt_of(message("user", text("x"))).request(None, None).max_tokens == 10
+    assert prompt_of(message("user", text("x"))).request.max_tokens == 10
 
 
 @pytest.mark.parametrize(
@@ -192,18 +189,3 @@ def test_what_cannot_be_put_to_the_model_is_refused(
 ) -> None:
     with pytest.raises(UnusablePromptError):
         prompt_of(*messages, **more)
-
-
-def test_a_grant_holds_for_the_server_as_it_was_defined(monkeypatch: pytest.MonkeyPatch) -> None:
-    def define(command: str) -> ServerDefinition:
-        return ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command=command)
-
-    now = 1_000.0
-    monkeypatch.setattr("tui.engine.mcp.context.time.monotonic", lambda: now)
-    grants = SamplingGrants()
-    assert not grants.take(define("a"))
-    grants.allow(define("a"))
-    assert not grants.take(define("b"))
-    assert [grants.take(define("a")) for _ in range(11)] == [True] * 10 + [False]
-    now += 3_600
-    assert grants.take(define("a"))

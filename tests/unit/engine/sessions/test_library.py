@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.sessions.written import call, complain, content, turn, write
+from tests.unit.engine.sessions.written import complain, content, turn, write
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sessions.export import read_export, to_json, to_markdown
+from tui.engine.sessions.export import to_json, to_markdown
 from tui.engine.sessions.library import SessionError, SessionLibrary, new_id
-from tui.model.chat import ChatNotice, ModelText, ToolCall, TurnEnd, UserMessage
 
 
 @pytest.fixture
@@ -105,41 +104,11 @@ def test_an_export_has_what_was_said_and_no_line_of_it_ends_a_fence(
     assert "````\n```\n# not a heading\n````" in said
 
 
-def test_an_imported_session_is_text_alone(library: SessionLibrary, tmp_path: Path) -> None:
-    shown = {"t": "call", "id": "e5", "server": "s", "tool": "rm", "arguments": '{"all": true}'}
-    records = [
-        *turn(1, "one?", "1"),
-        shown | {"status": "OK", "seconds": 1.0, "result": "gone"},
-        shown | {"id": "e6", "status": "OK", "seconds": -1.0, "result": ""},
-        {"t": "notice", "id": "e7", "status": "error", "text": "Paste your key", "advice": ""},
-        content("model", call("rm")),
-        {"t": "took", "id": "t1-end", "calls": 1, "seconds": 1.5, "tokens": 20},
-        {"t": "draft", "text": "never imported"},
-    ]
-    records[0] |= {"typed": "@.env", "servers": ["s"]}
-    file = tmp_path / "export.json"
-    file.write_text(to_json(library.read(write(library, tmp_path, records, first="one?"))))
-    saved = read_export(file)
-    [asked] = [e for e in saved.entries if isinstance(e, UserMessage)]
-    assert (asked.typed, asked.servers) == ("one?", ())  # what is not seen is never sent
-    said = [e.text for e in saved.entries if isinstance(e, UserMessage | ModelText)]
-    assert said == ["one?", "1"]
-    [end] = [e for e in saved.entries if isinstance(e, TurnEnd)]
-    assert (end.calls, end.seconds, end.tokens) == (1, 1.5, 20)
-    assert [e.seconds for e in saved.entries if isinstance(e, ToolCall)] == [1.0, None]
-    assert not any(isinstance(e, ChatNotice) for e in saved.entries)
-    assert saved.view.first == "one?"
-    assert saved.unsent == ""
-    assert {key for c in saved.contents for part in c["parts"] for key in part} == {"text"}
-    assert [c["role"] for c in saved.contents] == ["user", "model"]
-
-
-@pytest.mark.parametrize("data", ["", "[]", "{}", '{"kind":"gemdeck session"}', "\0" * 100])
-def test_another_file_is_not_imported(tmp_path: Path, data: str) -> None:
-    file = tmp_path / "other.json"
-    file.write_text(data)
-    with pytest.raises(SessionError):
-        read_export(file)
+def test_an_export_as_json_has_every_entry(library: SessionLibrary, tmp_path: Path) -> None:
+    said = json.loads(to_json(library.read(write(library, tmp_path, turn(1, "one?", "1")))))
+    assert said["kind"] == "gemdeck session"
+    texts = [one["text"] for one in said["entries"] if "text" in one]
+    assert texts == ["one?", "1"]
 
 
 def test_what_is_no_file_of_ours_is_not_copied(library: SessionLibrary, tmp_path: Path) -> None:

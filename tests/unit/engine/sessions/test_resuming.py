@@ -304,5 +304,5 @@ async def test_an_export_goes_to_the_home_where_that_is_typed(
         await it.ask("one")
         it.engine.sessions.export("", "~/out.md")
         await eventually((home / "out.md").exists)
-        it.engine.sessions.import_file("~nobody-of-this-name/out.json")
+        it.engine.sessions.export("", "~nobody-of-this-name/out.json")
         await eventually(lambda: "There is no home for" in notices(it))

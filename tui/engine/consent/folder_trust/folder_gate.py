@@ -18,7 +18,6 @@ from tui.engine.consent.folder_trust.identity import (
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolders
 from tui.engine.consent.folder_trust.starts import OUTSIDE, StartFinder
 from tui.engine.consent.folder_trust.trust_store import Standing, TrustStore
-from tui.engine.consent.tool_patterns import look_alikes
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -383,9 +382,6 @@ def _disclosures(
     for definition, now in zip(offer.servers, content.servers, strict=True):
         known = old.pop(now.name, None)
         change = "new" if known is None else "" if known.hash == now.hash else "changed"
-        shown = disclose(definition, folder, change if before is not None else "")
-        alike = look_alikes(definition.id, offer.taken)
-        looks = tuple(f"its name looks like your server {name!r}" for name in alike)
-        yield replace(shown, warnings=(*looks, *shown.warnings))
+        yield disclose(definition, folder, change if before is not None else "")
     for one in old.values():
         yield Disclosure(ServerId(one.name), one.source, one.transport, change="gone")

@@ -93,8 +93,7 @@ class StartRecord(FolderRecord):
     Attributes:
         answer: The last answer. Not now takes a yes to a folder above it back.
         when: When, in seconds since the epoch.
-        inside: What each server ran that was allowed in it; None in a record of an earlier
-            gemdeck, which did not tell and so allows nothing.
+        inside: What each server ran that was allowed in it.
         outside: What was allowed outside it.
         inherited: Whether it was a yes to a folder above that reached it, and no answer about it;
             it ends with that.
@@ -102,8 +101,8 @@ class StartRecord(FolderRecord):
 
     answer: TrustAnswer
     when: float
-    inside: tuple[ServerContent, ...] | None = None
-    outside: tuple[ServerContent, ...] = ()
+    inside: tuple[ServerContent, ...]
+    outside: tuple[ServerContent, ...]
     inherited: bool = False
 
 
@@ -136,7 +135,7 @@ class StartFolders:
             return own, False
         above = (record for place in folder.path.parents if (record := known.get(place)))
         nearest = next((record for record in above if not record.inherited), None)
-        if nearest is None or nearest.inside is None:
+        if nearest is None:
             return None, False
         reaches = nearest.answer is TrustAnswer.TRUST_WITH_CHILDREN
         if not (reaches and reaches_down(nearest.folder, self._home)):
@@ -166,7 +165,7 @@ class StartFolders:
                 folder,
                 answer,
                 time.time(),
-                _kept(known.inside or () if known is not None else (), names, inside),
+                _kept(known.inside if known is not None else (), names, inside),
                 _kept(known.outside if known is not None else (), names, outside),
             )
 
@@ -175,7 +174,7 @@ class StartFolders:
     def inherit(self, folder: FolderIdentity, inside: Sequence[ServerContent]) -> None:
         """Keep what would run in a folder that a yes to one above it reaches."""
         new = StartRecord(
-            folder, TrustAnswer.TRUST, time.time(), _kept((), (), inside), inherited=True
+            folder, TrustAnswer.TRUST, time.time(), _kept((), (), inside), (), inherited=True
         )
         self._change(folder, lambda _: new)
 

@@ -143,7 +143,7 @@ class StartFinder:
         if folder.identity.path in trusted:
             return [self._as_named(one, folder.identity.path) for one in starts]
         if not is_back and record is not None:
-            inside = {one.name: one for one in record.inside or ()}
+            inside = {one.name: one for one in record.inside}
             outside = {(one.name, one.hash) for one in record.outside}
             return [_said(one, inside.get(one.seen.name), outside) for one in starts]
         if is_back or not is_reached or not self.attended or folder.caution:

@@ -1,9 +1,8 @@
 """Elicitation: a server asks the user to fill in a form or open an address."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
-from urllib.parse import unquote_plus
 
 import anyio
 import mcp_types as types
@@ -104,7 +103,6 @@ class Elicitation:
             server=self._server,
             message=sanitize(message, MAX_MESSAGE),
             fields=_marked(form.fields) if asks_for_secret(message) else form.fields,
-            quoted=self._quoted(message, *_form_texts(form.fields)),
         )
         reply = await self._context.desk.ask(request, check)
         if not reply.allows:
@@ -126,7 +124,6 @@ class Elicitation:
             host=address.host,
             shown_host=address.shown_host,
             warning=address.warning,
-            quoted=self._quoted(params.message, unquote_plus(params.url)),
         )
         reply = await self._context.desk.ask(request)
         if not reply.allows:
@@ -169,18 +166,9 @@ class Elicitation:
             group.cancel_scope.cancel()
         return is_done
 
-    def _quoted(self, *texts: str) -> tuple[ServerId, ...]:
-        return self._context.quotes.sources("\n".join(texts), self._server)
-
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = Notice(severity, sanitize_line(text), sanitize_line(advice, MAX_MESSAGE))
         self._context.publish(NoticeRaised(notice))
-
-
-def _form_texts(fields: Iterable[FormField]) -> Iterator[str]:
-    for field in fields:
-        yield from (field.title, field.description, str(field.default or ""))
-        yield from (option.label for option in field.options)
 
 
 def _marked(fields: Iterable[FormField]) -> tuple[FormField, ...]:

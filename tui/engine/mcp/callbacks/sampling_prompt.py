@@ -1,7 +1,7 @@
 """Sampling prompts: what the user sees, and what the model gets."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import mcp_types as types
@@ -52,10 +52,6 @@ class UnusablePromptError(Exception):
     """A prompt cannot be sent to the model; the text says why, for the server."""
 
 
-_Message = tuple[SamplingMessage, tuple[_Part, ...]]
-"""How a message is shown, and the parts that the model gets unless its text is edited."""
-
-
 @dataclass(frozen=True, slots=True)
 class SamplingPrompt:
     """A prompt that can be shown and sent to the model.
@@ -63,53 +59,24 @@ class SamplingPrompt:
     The text for the model is sanitized like the text for the screen.
 
     Attributes:
-        system: The system prompt, or empty.
+        request: What the model gets.
         messages: The messages as shown.
-        max_tokens: Most tokens of the answer.
         hints: Models that the server prefers, best first.
         tools: The names of its tools, as shown.
     """
 
-    system: str
-    max_tokens: int
+    request: Prompt
+    messages: tuple[SamplingMessage, ...]
     hints: tuple[str, ...]
     tools: tuple[str, ...]
     _own_tools: Mapping[str, types.Tool]
-    _messages: tuple[_Message, ...]
-    _declarations: tuple[Mapping[str, Any], ...]
-    _must_call: bool
 
     @property
     def declarations(self) -> tuple[str, ...]:
         """What the model would read of each tool, as shown."""
         return tuple(
-            sanitize(json.dumps(one, ensure_ascii=False, indent=2)) for one in self._declarations
-        )
-
-    @property
-    def messages(self) -> tuple[SamplingMessage, ...]:
-        return tuple(shown for shown, _ in self._messages)
-
-    def request(self, system: str | None, texts: Sequence[str] | None) -> Prompt:
-        """Return the prompt for the model.
-
-        Args:
-            system: The edited system prompt, or None if it was not edited.
-            texts: The edited texts of all messages, or None if they were not edited. Texts of
-                messages that are not editable are ignored.
-        """
-        messages: list[PromptMessage] = []
-        for index, (shown, own) in enumerate(self._messages):
-            parts = own
-            if shown.editable and texts is not None and index < len(texts):
-                parts = (TextPart(sanitize(texts[index])),)
-            messages.append(PromptMessage(ROLES[shown.role], parts))
-        return Prompt(
-            alternating(messages),
-            self._declarations,
-            self.system if system is None else sanitize(system),
-            self.max_tokens,
-            self._must_call,
+            sanitize(json.dumps(one, ensure_ascii=False, indent=2))
+            for one in self.request.declarations
         )
 
     def own_call(self, call: FunctionCall) -> FunctionCall:
@@ -138,21 +105,24 @@ def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
     own_tools, declarations = _declare(params)
     spelled = {tool.name: name for name, tool in own_tools.items()}
     calls: dict[str, str] = {}
-    messages = tuple(_message(message, spelled, calls) for message in params.messages)
+    read = [_message(message, spelled, calls) for message in params.messages]
     system = sanitize(params.system_prompt or "")
-    if len(system) + sum(len(shown.text) for shown, _ in messages) > MAX_PROMPT:
+    if len(system) + sum(len(shown.text) for shown, _ in read) > MAX_PROMPT:
         raise UnusablePromptError(f"the prompt is longer than {MAX_PROMPT} characters")
     preferences = params.model_preferences
     hints = preferences.hints or [] if preferences is not None else []
     return SamplingPrompt(
-        system=system,
-        max_tokens=min(params.max_tokens, MAX_TOKENS),
+        Prompt(
+            alternating([PromptMessage(ROLES[shown.role], parts) for shown, parts in read]),
+            declarations,
+            system,
+            min(params.max_tokens, MAX_TOKENS),
+            params.tool_choice is not None and params.tool_choice.mode == "required",
+        ),
+        tuple(shown for shown, _ in read),
         hints=tuple(sanitize_line(hint.name, 80) for hint in hints[:MAX_HINTS] if hint.name),
         tools=tuple(sanitize_line(tool.name, 128) for tool in params.tools or ()),
         _own_tools=own_tools,
-        _messages=messages,
-        _declarations=declarations,
-        _must_call=params.tool_choice is not None and params.tool_choice.mode == "required",
     )
 
 
@@ -184,12 +154,14 @@ def _declare(
 
 def _message(
     message: types.SamplingMessage, spelled: Mapping[str, str], calls: dict[str, str]
-) -> _Message:
-    """Read one message; `calls` collects the names of called tools by call id."""
-    blocks = message.content_as_list
+) -> tuple[SamplingMessage, tuple[_Part, ...]]:
+    """Read one message: how it is shown, and the parts that the model gets.
+
+    `calls` collects the names of called tools by call id.
+    """
     parts: list[_Part] = []
     lines: list[str] = []
-    for block in blocks:
+    for block in message.content_as_list:
         match block:
             case types.ToolUseContent():
                 calls[block.id] = name = spelled.get(block.name, "unknown")
@@ -207,9 +179,8 @@ def _message(
                     lines.append(piece.shown)
     if not parts:
         raise UnusablePromptError("a message is empty")
-    editable = len(blocks) == 1 and isinstance(blocks[0], types.TextContent)
     text = "\n".join(line for line in lines if line)
-    return SamplingMessage(message.role, text, editable), tuple(parts)
+    return SamplingMessage(message.role, text), tuple(parts)
 
 
 def _tool_result(

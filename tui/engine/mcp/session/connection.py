@@ -252,11 +252,8 @@ class Connection:
         schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
         size = text_size(result)
         if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
-            converted = await asyncio.to_thread(self._convert, result, schema)
-        else:
-            converted = self._convert(result, schema)
-        self._context.quotes.note(self._definition.id, converted.parts)
-        return converted
+            return await asyncio.to_thread(self._convert, result, schema)
+        return self._convert(result, schema)
 
     def _convert(self, result: types.CallToolResult, schema: JsonObject | None) -> ToolResult:
         """Convert a result, and check it against the tool's output schema if there is one."""

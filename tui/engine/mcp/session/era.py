@@ -58,7 +58,7 @@ class EraCache:
         clock: Callable[[], float] = time.time,
         on_problem: Callable[[str], None] = _log.warning,
     ) -> None:
-        self._file = StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
+        self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
         self._clock = clock
         self._entries: dict[str, tuple[ProtocolEra, float]] | None = None
         self._distrusted: set[str] = set()

@@ -99,17 +99,12 @@ class Features:
             raise ServerCallError(f"An argument is longer than {MAX_ARGUMENT} characters.")
         async with self._requesting():
             result = await self._client.get_prompt(name, dict(arguments))
-        prompt = await asyncio.to_thread(results.convert_prompt, result)
-        for parts in (*(turn.parts for turn in prompt.before), prompt.parts):
-            self._context.quotes.note(self._server, parts)
-        return prompt
+        return await asyncio.to_thread(results.convert_prompt, result)
 
     async def read_resource(self, uri: str) -> ResourceReading:
         result = await self._fetch(uri)
         shown = sanitize_line(uri)
-        reading = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
-        self._context.quotes.note(self._server, reading.parts)
-        return reading
+        return await asyncio.to_thread(results.convert_resource, self._server, shown, result)
 
     async def read_bytes(self, uri: str) -> bytes:
         """Read a resource as `resource_bytes` has it."""
