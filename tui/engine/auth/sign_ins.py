@@ -192,10 +192,9 @@ class SignIns:
             try:
                 signing_in = flow(definition, send, ask, known, session.keep_client)
                 record = await signing_in.run(challenge)
-            except DeclinedError:
-                raise
-            except AuthError:
-                await session.forget_client(known)
+            except AuthError as error:
+                if not (error.is_transient or isinstance(error, DeclinedError)):
+                    await session.forget_client(known)
                 raise
             await session.take(record)
 
