@@ -181,7 +181,7 @@ class SignIns:
         definition = session.definition
         send = await self._load_send(definition)
         async with self._asking:
-            known = await session.record()
+            known = await session.record(anew=True)
             from tui.engine.auth.oauth.person import PersonAsker  # noqa: PLC0415 - imports the SDK
 
             place = await read_kept(lambda: self.store.place)
