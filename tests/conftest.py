@@ -45,7 +45,7 @@ CLEARED: Final = (
 MAX_REPORTED_STALLS: Final = 10
 """Stalls of the event loop named in the summary."""
 
-pytest_plugins = ("tests.support.halves",)
+pytest_plugins = ("tests.support.examples", "tests.support.halves")
 
 # Where it may not be kept, each of the many processes and workers compiles everything anew.
 sys.dont_write_bytecode = False

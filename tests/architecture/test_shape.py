@@ -139,6 +139,11 @@ def test_a_folder_can_be_taken_in_at_a_glance() -> None:
     assert not crowded
 
 
+def test_only_the_gate_makes_permits() -> None:
+    makers = [path for path in SOURCES if "Permit(" in path.read_text("utf-8")]
+    assert makers == [ROOT / "tui/engine/consent/gate.py"], "a call would run that nobody allowed"
+
+
 def test_a_repeated_name_and_a_crowded_folder_are_found() -> None:
     assert repeated_names(map(Path, ("a/b.py", "c/d/b.py", "c/e.py", "c/__init__.py"))) == {"b"}
     many = [Path("a", f"m{number}.py") for number in range(MAX_MODULES)]

@@ -24,6 +24,14 @@ from tui.ui.widgets.chat.history import HistoryStorage
 TOKEN = f"{FIXTURE_SECRET}of-a-server"
 
 
+@pytest.fixture(autouse=True)
+def guarded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note with which codes the end is guarded; a guard would end the run of the tests."""
+    codes: list[int] = []
+    monkeypatch.setattr(compose, "_guard_end", lambda _writer, code: codes.append(code))
+    return codes
+
+
 class Sender:
     """Stands for the app: sends two messages, chooses a theme, and ends."""
 
@@ -43,7 +51,7 @@ class Sender:
 
 
 def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_end(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, guarded: list[int]
 ) -> None:
     written: list[tuple[object, bool]] = []
 
@@ -57,8 +65,6 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
     patch("save_theme", note)
     patch("save_layout", note)
     monkeypatch.setattr(compose, "GemdeckApp", Sender)
-    guarded: list[int] = []
-    monkeypatch.setattr(compose, "_guard_end", lambda _writer, code: guarded.append(code))
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
     assert guarded == [0]
     assert written == [

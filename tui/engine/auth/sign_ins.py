@@ -181,7 +181,7 @@ class SignIns:
         definition = session.definition
         send = await self._load_send(definition)
         async with self._asking:
-            known = await session.record()
+            known = await session.record(anew=True)
             from tui.engine.auth.oauth.person import PersonAsker  # noqa: PLC0415 - imports the SDK
 
             place = await read_kept(lambda: self.store.place)
@@ -192,10 +192,9 @@ class SignIns:
             try:
                 signing_in = flow(definition, send, ask, known, session.keep_client)
                 record = await signing_in.run(challenge)
-            except DeclinedError:
-                raise
-            except AuthError:
-                await session.forget_client(known)
+            except AuthError as error:
+                if not (error.is_transient or isinstance(error, DeclinedError)):
+                    await session.forget_client(known)
                 raise
             await session.take(record)
 

@@ -74,8 +74,10 @@ def has_secret_part(name: str) -> bool:
 
 def is_secret_variable(name: str, value: str) -> bool:
     """Return whether a variable may hold a secret; a path is none."""
+    if name in _NOT_SECRET:
+        return _is_password(name, value)
     may_be = has_secret_part(name.upper()) and not value.startswith("/")
-    return (may_be and name not in _NOT_SECRET) or is_secret_name(name)
+    return may_be or is_secret_name(name)
 
 
 def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
@@ -167,9 +169,12 @@ def _masked(word: str, known: Sequence[str]) -> str:
 
 
 def _is_secret_pair(name: str, sign: str, value: str) -> bool:
-    """Return whether a pair is secret; a PWD that is no path is that of a connection string."""
-    is_password = name == "PWD" and sign == "=" and not value.startswith("/")
-    return is_password or is_secret_name(name)
+    return (sign == "=" and _is_password(name, value)) or is_secret_name(name)
+
+
+def _is_password(name: str, value: str) -> bool:
+    """Return whether a PWD is that of a connection string, and no folder."""
+    return name == "PWD" and not value.startswith("/")
 
 
 def _masked_address(address: str) -> str:

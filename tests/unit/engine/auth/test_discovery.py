@@ -75,10 +75,11 @@ class Web:
     [
         *(("127.1", True), ("2130706433", True), ("0x7f.1", True), ("127.0.0.1.", True)),
         *(("[::ffff:127.0.0.1]", True), ("169.254.169.254", True), ("0.0.0.0", True)),
+        *(("93.184.216.34", True), ("[2606:2800:21f::1]", True), ("1572395042", True)),
         *(("10.1.2.3", False), ("login.example", False), ("[fd00::1]", False)),
     ],
 )
-async def test_a_page_in_a_private_network_is_refused_to_a_server_outside(
+async def test_a_page_in_a_private_network_or_without_a_name_is_refused_to_a_server_outside(
     page: str, inside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = Web(monkeypatch, f"https://{page}:9/authorize", login="10.1.2.3")

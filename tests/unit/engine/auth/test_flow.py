@@ -203,6 +203,9 @@ async def test_each_server_has_one_client_whatever_comes_of_the_sign_in(tmp_path
         for _ in range(2):
             await tries(person, tmp_path, definition, "access_denied")
         authority.says_no = False
+        for _ in range(2):
+            authority.fails = [503]
+            await tries(person, tmp_path, definition, "HTTP 503")
         await make_sign_ins(person, tmp_path).sign_in(definition)
         assert len(authority.clients) == 1
 

@@ -13,7 +13,9 @@ from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.auth.support import Person, guarded, make_sign_ins, oauth
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.mcp.support import eventually
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.mcp.context import ClientContext
+from tui.model.requests import Reply, ReplyAction
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 
@@ -83,6 +85,23 @@ async def test_a_token_that_another_gemdeck_got_is_masked_too(tmp_path: Path) ->
         assert (await session.signature()).token == theirs.access_token
         assert theirs.access_token not in context.redactor.redact_known(theirs.access_token)
         await sign_ins.aclose()
+
+
+async def test_a_cancelled_sign_in_does_not_hide_what_another_gemdeck_got(tmp_path: Path) -> None:
+    async with guarded() as server:
+        late = make_sign_ins(Person(reply=lambda _: Reply(ReplyAction.CANCEL)), tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        assert await late._session(definition).record() is None
+        first = make_sign_ins(Person(), tmp_path)
+        await first.sign_in(definition)
+        with pytest.raises(AuthError, match="cancelled"):
+            await late.sign_in(definition)
+        kept = late.store.find(definition)
+        assert kept is not None
+        assert kept.access_token in server.authority.tokens
+        assert len(server.authority.clients) == 1
+        await late.aclose()
+        await first.aclose()
 
 
 async def test_a_token_that_another_gemdeck_got_and_that_is_due_is_refreshed(

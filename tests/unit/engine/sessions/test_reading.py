@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
@@ -281,7 +281,6 @@ def edited(edits: list[tuple[Any, ...]]) -> list[bytes]:
 
 
 @example(edits=[("drop", 21), ("drop", 21), ("move", 7, 23)], ends=False)
-@settings(deadline=None)
 @given(edits=st.lists(EDITS, max_size=5), ends=st.booleans())
 def test_whatever_is_done_to_a_file_what_is_left_can_be_sent(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[Any, ...]], ends: bool

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.logs.secret_names import MASK, is_secret_name, masked_address, masked_words
+from tui.engine.logs.secret_names import (
+    MASK,
+    is_secret_name,
+    is_secret_variable,
+    masked_address,
+    masked_words,
+)
 from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.model.servers import Origin, ServerId, Transport
 from tui.text import sanitize_line
@@ -96,6 +102,11 @@ def test_a_target_is_one_clean_line_and_hides_what_is_known(words: list[str], ur
 @pytest.mark.parametrize("name", ["API_KEY", "githubToken", "X-Api-Key", "--pat", "DB_PASSWORD"])
 def test_names_of_secrets_are_known(name: str) -> None:
     assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(("value", "is_secret"), [("hunter2", True), ("/work", False)])
+def test_a_pwd_is_a_password_unless_it_is_a_folder(value: str, is_secret: bool) -> None:
+    assert is_secret_variable("PWD", value) is is_secret
 
 
 @pytest.mark.parametrize(

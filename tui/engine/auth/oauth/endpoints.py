@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.model.addresses import is_number
 from tui.model.hosts import is_loopback
 from tui.text import sanitize_line
 
@@ -63,8 +64,8 @@ def checked_endpoint(url: str, server: str, what: str, *, is_own: bool = False) 
 def may_reach(address: str, host: str, server_host: str, server_addresses: list[str]) -> bool:
     """Return whether a request for a server's sign-in may go to an address.
 
-    Public ones may be reached, the server's own host may, and within a private network those of
-    the same network's other hosts.
+    Public ones with a name may be reached, the server's own host may, and within a private network
+    those of the same network's other hosts.
 
     Args:
         address: Where the host's name leads.
@@ -78,7 +79,7 @@ def may_reach(address: str, host: str, server_host: str, server_addresses: list[
     if target.is_loopback:
         return is_loopback(server_host)
     if target.is_global and not target.is_multicast:
-        return True
+        return not is_number(host)
     around = [_unwrapped(known) for known in server_addresses]
     return _is_private(target) and any(_is_private(known) for known in around)
 

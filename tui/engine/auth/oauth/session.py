@@ -68,13 +68,17 @@ class TokenSession:
         self._step_ups: dict[str, int] = {}
         self._stepping = asyncio.Lock()
 
-    async def record(self) -> SignInRecord | None:
+    async def record(self, *, anew: bool = False) -> SignInRecord | None:
         """Return what is held for the server; read once, and again after another gemdeck's change.
+
+        Args:
+            anew: Whether to read again if no token is held: another gemdeck may have got one.
 
         Raises:
             AuthError: If it cannot be read.
         """
-        if not self._is_loaded:
+        has_token = self._held is not None and self._held.access_token
+        if not self._is_loaded or (anew and not has_token):
             found = await read_kept(lambda: self._store.find(self.definition))
             self._is_loaded, self._unreadable = True, None
             if found is not None:

@@ -96,8 +96,8 @@ class _AuthRequests:
                 around = await _look_up(self._server_host, port)
         if not all(may_reach(one, url.host, self._server_host, around) for one in found):
             raise RefusedAddressError(
-                f"names {sanitize_line(url.host)} for the sign-in, which leads into a private "
-                "network; it is refused",
+                f"names {sanitize_line(url.host)} for the sign-in, which is a bare number or leads "
+                "into a private network; it is refused",
                 "If you trust it, name it yourself: oauth.issuer, or oauth.authorizationUrl and "
                 "oauth.tokenUrl.",
             )
