@@ -1,4 +1,4 @@
-"""Makes the data classes of gemdeck really frozen, as each of them says it is.
+"""Makes the data classes of gemdeck really frozen, as each says it is; a plug-in of pytest.
 
 `tui.model.frozen` leaves that to mypy, since it saves time at the start. Here the standard library
 makes them, so that setting a field fails. It has to be imported before anything of `tui` that

@@ -118,10 +118,11 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         here = deck.text[: deck.text.index("Everywhere")]
         for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
             assert words in here, words
+        armed: list[bool] = []
+        question.watch(question, "armed", armed.append, init=False)
         await deck.press("f1")
-        await deck.until(lambda: deck.app.screen is question)
-        assert not question.armed
-        await deck.until(lambda: question.armed)
+        await deck.until(lambda: armed == [False, True])
+        assert deck.app.screen is question
         await deck.press("o")
         await deck.until(lambda: deck.commands.calls)
         assert [name for name, _ in deck.commands.calls] == ["answer"]

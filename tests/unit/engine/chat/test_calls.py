@@ -13,6 +13,7 @@ from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import Chat, Run, chatting, make_policy, make_tool, text_result
 from tui.engine.chat import calls as module
+from tui.engine.chat.history import RESPONSE_ALLOWANCE
 from tui.engine.consent.gate import Gate
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
@@ -29,6 +30,7 @@ from tui.model.events import (
 )
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 Script = list[tuple[Action, ...]]
 
@@ -115,7 +117,7 @@ async def test_a_long_result_is_cut_in_the_middle_for_the_model() -> None:
     output = responses(fake)[0]["output"]
     assert "are left out] …" in output
     assert output.endswith("z")
-    assert len(output) < 61_000
+    assert len(output) < DEFAULT_RESULT_SIZE + RESPONSE_ALLOWANCE + 100
 
 
 async def test_progress_is_shown_while_a_call_runs() -> None:
