@@ -151,11 +151,14 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
 async def test_each_way_of_scrolling_reaches_the_end(kind: str, way: str) -> None:
     async with showing(kind, (40, 12)) as hands:
         await hands.arm()
+        await allow(hands, kind)
+        assert hands.calls == []
         hands.modal.set_focus(hands.modal.rows.button(hands.modal.SAFE))
         for _ in range(200):
             if "Read to the end" not in hands.text:
                 break
             await scroll(hands, way)
+        assert "Read to the end" not in hands.text
         await until(hands.pilot, lambda: in_sight(hands))
         await allow(hands, kind)
         assert len(hands.calls) == 1

@@ -136,6 +136,7 @@ async def test_an_earlier_message_is_edited_in_its_place() -> None:
         await deck.press("enter")
         assert calls(deck, "edit_message") == [(EntryId("r1"), "other?")]
         assert calls(deck, "send") == []
+        await deck.until(lambda: EDITING not in deck.text)
         deck.store.dispatch(ConversationRewound(EntryId("r1")))
         await deck.until(lambda: "two?" not in deck.text)
         await typed(deck, "next")

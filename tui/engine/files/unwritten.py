@@ -72,12 +72,15 @@ def true_name(path: Path) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Make the private folder of a file; on a full disk at the start it could not be made.
+    """Make the private folder of a file, and the one around it.
+
+    On a full disk at the start it could not be made.
 
     Raises:
         OSError: If it cannot be made.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (path.parent.parent, path.parent):  # `parents` lets everybody read what it makes
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _start_timer() -> None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from tui.engine.chat.history import without_surrogates
 from tui.engine.files.atomic import ExposedFileError, UnfitFileError, read_own, write_private
+from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.library import DRAFT, new_id
 from tui.engine.sessions.session_file import SessionLock
@@ -65,7 +66,7 @@ class DraftFile:
 
     def _write(self, text: str) -> None:
         path = self._place / f"{new_id(time.time())}{DRAFT}"
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path)
         write_private(path, json.dumps(self._redactor.redact_known(text)).encode())
         if (lock := SessionLock.take(path)) is not None:
             self._held[path] = lock

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.files.line_file import LineFile
+from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.records import Record, masked
 from tui.engine.sessions.replay import MAX_SESSION
@@ -101,7 +102,7 @@ class SessionFile:
     def _take_lock(self) -> None:
         if self.lock is None:
             with contextlib.suppress(OSError):  # no room: it is taken with a later line
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(self.path)
                 self.lock = SessionLock.take(self.path, make=True)
 
     def _settled(self, record: Record) -> Iterable[Record]:

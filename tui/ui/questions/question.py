@@ -357,8 +357,10 @@ class Question(ModalScreen[None], Generic[R]):
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
             return
-        if refusal := self.refusal(answer, short=self.is_short):
-            self.say(refusal)
+        short = self.is_short
+        if refusal := self.refusal(answer, short=short):
+            # the hint says what is unread by itself, and only while it is
+            self.say("" if refusal == self.unread_words(short=short) else refusal)
         else:
             self.choose(answer)
 

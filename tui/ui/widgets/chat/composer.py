@@ -178,8 +178,8 @@ class Composer(TextArea, inherit_bindings=False):
         text = self.message.strip()
         if text:
             self._history.add(text)
-            self.clear()
             self.post_message(self.Sent(text))
+            self.clear()
 
     def action_new_line(self) -> None:
         """Begin a new line."""
