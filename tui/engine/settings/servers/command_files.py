@@ -26,16 +26,16 @@ from tui.model.bounded_json import JsonError, read_object
 MAX_FILES: Final = 64
 """Files that are watched for one server."""
 
-MAX_NAMES: Final = 1_000
+MAX_NAMES: Final = 200
 """Parts of an entry that are looked at as paths."""
 
-MAX_PLACES: Final = 4
+MAX_PLACES: Final = 3
 """Folders in which these parts are looked for: the one it starts in, and those that it names."""
 
 MAX_MANIFEST: Final = 256 * 1024
 """Largest ``package.json`` that is read, in bytes."""
 
-_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".json", ".ts", ".mts", "/index.js")
+_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".ts")
 """What node tries the name of a script with, and what runs TypeScript."""
 
 _MODULE: Final = re.compile(r"(?:-\w*?m|--module=?)(.*)")
@@ -76,9 +76,11 @@ def named_files(
         *(f"{module}{ending}" for module in modules for ending in (".py", "/__main__.py")),
         *sorted(manifests),
     ]
-    paths = [place / name for place in places for name in inside]
+    starts = map(str, places)
+    paths = [os.path.join(place, name) for place in starts for name in inside]  # noqa: PTH118
     if is_node or interpreters_in(names):
-        paths += [path for place in places if place in folders for path in _mains(place, files)]
+        named = (place for place in places if place in folders)
+        paths += [str(path) for place in named for path in _mains(place, files)]
     found = {one.path: one for path in paths if (one := files.look(path)) is not None}
     return tuple(found.values())[:MAX_FILES]
 
@@ -97,8 +99,9 @@ def _mains(folder: Path, files: FolderFiles) -> Iterator[Path]:
     yield folder / "__main__.py"
     manifest = folder / "package.json"
     yield manifest
-    main = _main_in(manifest) if files.look(manifest) else ""
-    yield from (folder / f"{name}{ending}" for name in (main, "index") for ending in _ENDINGS)
+    main = _main_in(manifest) if files.look(str(manifest)) else ""
+    names = (main, f"{main}/index", "index")
+    yield from (folder / f"{name}{ending}" for name in names for ending in _ENDINGS)
 
 
 def _main_in(manifest: Path) -> str:

@@ -84,12 +84,13 @@ class FolderFiles:
         other._places = tuple(str(place).rstrip(os.sep) for place in places)
         return other
 
-    def look(self, path: Path) -> FolderFile | None:
+    def look(self, named: str) -> FolderFile | None:
         """Look at a file; None where no regular file lies there, or outside the folders."""
         try:
-            found = path.stat()
+            found = os.stat(named)  # noqa: PTH116  (a tenth of the time, for many names)
         except (OSError, ValueError):
             return None
+        path = Path(named)
         if ".." in path.parts:  # leads where the system would follow it to
             path = _real(path)
         if not stat.S_ISREG(found.st_mode) or not self._contains(path):

@@ -60,7 +60,7 @@ class ServerCode:
         words = (server.command, *server.args)
         found = named_files(words, program, env, start, guarded)
         by_name = not is_projects and Path(server.command).name == server.command
-        named = (programs if by_name else guarded).look(Path(program)) if program else None
+        named = (programs if by_name else guarded).look(program) if program else None
         if named is not None:
             found = (named, *(file for file in found if file.path != named.path))
         only_path = (server.developed or (not is_projects and _is_database(f)) for f in found)
