@@ -99,6 +99,7 @@ UV = "pyproject.toml uv.lock"
         ("sh -c './go.sh'", "go.sh"),
         ("docker run -i node:20 npm start", ""),
         ("docker compose run it", "compose.yaml"),
+        ("npx -y tool docker", f"{NPM} compose.yaml"),
         ("fastmcp run server.py:mcp", "server.py"),
         ("tool -fdata.csv", "data.csv"),
         ("tool @data.csv", "data.csv"),

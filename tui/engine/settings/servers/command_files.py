@@ -62,9 +62,9 @@ def named_files(
     """
     parts = named_parts(words[1:], env)[:MAX_NAMES]
     names = program_names(words[0], program, os.path.realpath(program) if program else "")
-    names |= program_names(*parts)  # a program may run another one that its arguments name
-    if names & CONTAINERS and not BUILDS & set(words):
-        names = set()  # what runs in a container looks for none of this here
+    is_contained = bool(names & CONTAINERS) and not BUILDS & set(words)
+    # a program may run another one that its arguments name; in a container it finds nothing here
+    names = set() if is_contained else names | program_names(*parts)
     folders = [place for part in parts if files.has_folder(place := start / part)]
     places = list(dict.fromkeys((start, *folders)))[:MAX_PLACES]
     manifests = {manifest for name in names for manifest in MANIFESTS.get(name, ())}

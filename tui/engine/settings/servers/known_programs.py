@@ -29,17 +29,21 @@ RUNNERS: Final = frozenset(
 )
 """Programs that run or obey what they find in the folder they start in."""
 
-INTERPRETERS: Final = frozenset(
+SHELLS: Final = frozenset(
+    {
+        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
+        *("cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"),
+    }
+)
+INTERPRETERS: Final = SHELLS | frozenset(
     {
         *("python", "pythonw", "pypy", "node", "nodejs", "ruby", "jruby", "perl", "php", "lua"),
         *("luajit", "java", "groovy", "kotlin", "scala", "tclsh", "wish", "guile", "racket"),
         *("escript", "erl", "elixir", "qjs", "osascript", "awk", "gawk", "mono", "wasmtime"),
         *("mawk", "nawk", "ld"),
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
-        *("cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"),
     }
 )
-CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch"})
+CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch", "container"})
 BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
 """What makes them read the files of the folder; to run an image they need none."""
 
