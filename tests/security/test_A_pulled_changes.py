@@ -74,8 +74,7 @@ def script(clone: Clone) -> None:
 
 
 def package(clone: Clone) -> None:
-    clone.write("pkg/__main__.py", "import pkg.work\n")
-    clone.python("pkg/work.py", "one")
+    clone.python("pkg/__main__.py", "one")
 
 
 def main_of_package(clone: Clone) -> None:
@@ -128,26 +127,8 @@ PULLS = {
         lambda clone: clone.node("hook.js", "other"),
         "hook.js",
     ),
-    "a file of a package": Pull(
-        {**PYTHON, "args": ["-m", "pkg"]},
-        package,
-        lambda clone: clone.python("pkg/work.py", "other"),
-        "work.py",
-    ),
     "a link": Pull(
         {**PYTHON, "args": ["server.py"]}, links, lambda clone: clone.link("evil.py"), "server.py"
-    ),
-    "a new file in a package": Pull(
-        {**PYTHON, "args": ["-m", "pkg"]},
-        package,
-        lambda clone: clone.python("pkg/work/__init__.py", "other"),
-        "work/__init__.py",
-    ),
-    "a folder of modules that was not there": Pull(
-        {**PYTHON, "args": ["server.py"], "env": {"PYTHONPATH": "lib"}},
-        script,
-        lambda clone: clone.python("lib/sitecustomize.py", "other"),
-        "lib",
     ),
     "a file that takes precedence": Pull(
         {**PYTHON, "args": ["-m", "tool"]},
@@ -194,7 +175,7 @@ async def test_A22_a_server_of_the_user_does_not_start_with_code_that_was_pulled
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("mine", ServerStatus.READY)
-        clone.python("pkg/work.py", "other")
+        clone.python("pkg/__main__.py", "other")
         deck.engine.servers.restart(ServerId("mine"))
         await deck.reach("mine", ServerStatus.FAILED)
         failure = deck.server("mine").failure
@@ -217,9 +198,9 @@ async def test_A09_who_develops_a_server_is_asked_about_its_entry_only(place: Pl
         question = await deck.answer(TrustAnswer.TRUST)
         [shown] = question.started
         assert shown.files == ()
-        assert any("you develop it" in words for words in shown.unwatched)
+        assert any("you develop it" in words for words in shown.warnings)
         await deck.reach("mine", ServerStatus.READY)
-        clone.python("pkg/work.py", "other")
+        clone.python("pkg/__main__.py", "other")
         deck.engine.servers.restart(ServerId("mine"))
         await eventually(lambda: place.words() == ["one", "other"])
 

@@ -193,6 +193,7 @@ async def test_A14_a_yes_runs_exactly_this_on_the_screen_and_without(
     assert place.words() == ["evil"] * 3
 
 
+@pytest.mark.parametrize("trap", ["npmrc", "package", "script", "program"], indirect=True)
 async def test_A14_what_was_pulled_since_does_not_run_and_the_rest_does(
     place: Place, trap: Trap
 ) -> None:

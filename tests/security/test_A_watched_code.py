@@ -1,20 +1,20 @@
 """What of a folder is watched is said in its question, and a change says which file it was."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.consent.folder_trust import content
 from tui.engine.consent.folder_trust.disclosure import disclose
 from tui.engine.mcp.errors import ServerError
-from tui.model.trust import Disclosure, FolderTrust
+from tui.engine.settings.servers.command_files import MAX_FILES, MAX_NAMES
+from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
+from tui.ui.questions.trust import trust_lines
 
 __all__ = ["place", "reader"]
-
-MODULE = {"command": "python3", "args": ["-m", "pkg"]}
 
 
 def write(reader: Reader, name: str, text: str) -> Path:
@@ -22,13 +22,6 @@ def write(reader: Reader, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-def package(reader: Reader, number: int) -> None:
-    """Write a package whose files say a number."""
-    write(reader, "pkg/__main__.py", "")
-    for index in range(8):
-        write(reader, f"pkg/part{index}.py", f"{number}")
 
 
 def asked(reader: Reader, **entry: object) -> Disclosure:
@@ -39,22 +32,17 @@ def asked(reader: Reader, **entry: object) -> Disclosure:
 
 def difference(reader: Reader) -> list[str]:
     lines = reader.question().difference
-    return [f"{line.sign} {line.text.partition(': content')[0]}" for line in lines]
+    changed = (line for line in lines if line.sign.strip())
+    return [f"{line.sign} {re.split(':? ?,? content', line.text)[0]}" for line in changed]
 
 
-def test_A03_what_is_watched_and_what_is_not_is_shown(reader: Reader) -> None:
-    package(reader, 1)
+def test_A03_what_is_watched_is_shown_and_that_the_rest_is_not(reader: Reader) -> None:
+    write(reader, "pkg/__main__.py", "")
     write(reader, "x⟨\n \x1b[31m\u202e.py", "")
     odd = "x⟨\n \x1b[31m\u202e.py"
     server = asked(reader, command="python3", args=["-m", "pkg", odd])
-    assert server.files == (
-        r"pkg/__main__.py",
-        r"x⟨\n \u001b[31m\u202e.py",
-        "pkg/ (9 files)",
-    )
-    assert server.unwatched == ("what pkg imports",)
-    server = asked(reader, command="python3", args=[odd])
-    assert server.unwatched == (r"what x⟨\n \u001b[31m\u202e.py imports",)
+    assert server.files == (r"x⟨\n \u001b[31m\u202e.py", "pkg/__main__.py")
+    assert UNWATCHED in [line.text for line in trust_lines(reader.question())]
     own = reader.place.folder / "pkg" / "__main__.py"
     reader.place.user({"mcpServers": {"mine": {"command": "sh", "args": [str(own)]}}})
     mine = reader.server("mine")
@@ -63,41 +51,28 @@ def test_A03_what_is_watched_and_what_is_not_is_shown(reader: Reader) -> None:
     assert disclose(mine).files == (str(own),)
 
 
-def test_A09_a_change_names_the_first_files_of_a_package_and_counts_the_others(
-    reader: Reader,
-) -> None:
-    package(reader, 1)
-    reader.place.project({"mcpServers": {"it": MODULE}})
+@pytest.mark.parametrize("many", ["files", "words"])
+def test_A17_more_than_is_watched_is_said(reader: Reader, many: str) -> None:
+    names = [f"{number}.py" for number in range(MAX_FILES if many == "files" else MAX_NAMES)]
+    for name in names if many == "files" else ():
+        write(reader, name, "")
+    warning = "Names so much that not all files of it are watched."
+    assert warning not in asked(reader, command="python3", args=names[:9]).warnings
+    assert warning in asked(reader, command="python3", args=[*names, "more"]).warnings
+
+
+def test_A09_a_change_names_each_file(reader: Reader) -> None:
+    write(reader, "server.py", "1")
+    write(reader, "pyproject.toml", "")
+    reader.place.project({"mcpServers": {"it": {"command": "uv", "args": ["run", "server.py"]}}})
     reader.say_yes()
-    write(reader, "pkg/part3.py", "2")
+    write(reader, "server.py", "2")
     assert reader.trust() is FolderTrust.CHANGED
-    changed = [line for line in difference(reader) if line.startswith("+")]
-    assert changed == ["+ file part3.py of pkg/ has changed"]
-    package(reader, 2)
-    write(reader, "pkg/__main__.py", "2")
-    changed = [line for line in difference(reader) if line.startswith("+")]
-    named = [f"+ file part{index}.py of pkg/ has changed" for index in range(5)]
-    more = "+ and 3 more files of pkg/"
-    assert changed == ["+ file pkg/__main__.py has changed", *named, more]
-    assert len([line for line in difference(reader) if line.startswith("-")]) == 6
-    package(reader, 1)
-    write(reader, "pkg/__main__.py", "")
+    assert difference(reader) == ["- file server.py", "+ file server.py has changed"]
+    write(reader, "server.py", "1")
     assert reader.trust() is FolderTrust.TRUSTED
-    write(reader, "pkg/new.py", "")
-    changed = [line for line in difference(reader) if line[0] in "+-"]
-    assert [line.partition(",")[0] for line in changed] == ["+ file new.py of pkg/"]
-
-
-def test_A09_a_change_in_a_large_package_names_the_package(
-    reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(content, "MAX_MEMBERS", 8)
-    package(reader, 1)
-    reader.place.project({"mcpServers": {"it": MODULE}})
-    reader.say_yes()
-    write(reader, "pkg/part3.py", "2")
-    changed = [line for line in difference(reader) if line.startswith("+")]
-    assert changed == ["+ package pkg/ (9 files) has changed"]
+    write(reader, "uv.toml", "")
+    assert difference(reader) == ["+ file uv.toml"]
 
 
 def test_A22_a_file_that_was_written_over_at_once_and_dated_back_is_noticed(

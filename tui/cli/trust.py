@@ -16,7 +16,7 @@ from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.project import ProjectVerdict
-from tui.model.trust import Disclosure, FolderTrust
+from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
 
 ID_LENGTH: Final = 12
 """Characters of a content's hash that name it."""
@@ -90,6 +90,8 @@ async def _show() -> Answer:
     if own:
         asks = "Your own servers that wait for a yes to this folder (asked on the screen):"
         lines += [asks, *map(_server_text, own)]
+    if own or servers:
+        lines.append(UNWATCHED)
     if found is not None:
         lines += [f"It forbids: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]
@@ -144,5 +146,4 @@ def _parts(shown: Disclosure) -> Iterator[tuple[str, list[str]]]:
     yield "inherits", [", ".join(shown.inherited)] if shown.inherited else []
     yield "written", list(shown.written)
     yield "watched", list(shown.files)
-    yield "not watched", list(shown.unwatched)
     yield "warning", list(shown.warnings)

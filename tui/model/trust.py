@@ -1,7 +1,7 @@
 """The opened folder, and trust in folders, settings and changed tools."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
@@ -81,6 +81,10 @@ class DifferenceLine:
     text: str
 
 
+UNWATCHED: Final = "What the watched files load, and what is installed, is not watched."
+"""What a question about commands says of all that no change of asks again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Disclosure:
     """Everything that would run or be contacted for one server, complete except for secrets.
@@ -105,7 +109,6 @@ class Disclosure:
         change: ``new``, ``changed``, ``gone``, or an empty string if unchanged.
         written: The expanded parts as written in the file.
         files: The files whose content is watched: a change of it asks again.
-        unwatched: What else would run that no change of asks again, in words.
     """
 
     server: ServerId
@@ -124,7 +127,6 @@ class Disclosure:
     change: str = ""
     written: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    unwatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

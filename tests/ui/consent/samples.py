@@ -46,8 +46,7 @@ NPX = Disclosure(
     program="/usr/bin/npx",
     args=("-y", "@scope/files@1.2.3"),
     warnings=("runs code of the folder: npx looks into node_modules first",),
-    files=("node_modules/@scope/files/index.js",),
-    unwatched=("what npx downloads",),
+    files=("package.json",),
 )
 DIFFERENCE = (
     DifferenceLine("-", "git: --repository /home/ada/shop"),

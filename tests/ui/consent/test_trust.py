@@ -14,7 +14,7 @@ from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.servers import ServerId
-from tui.model.trust import Disclosure, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import UNWATCHED, Disclosure, TrustAnswer, TrustRequest, TrustSubject
 from tui.ui.questions.arming import REPEAT_SECONDS
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
@@ -68,11 +68,11 @@ async def test_the_users_servers_stand_under_a_heading_of_their_own() -> None:
             "server     files",
             "defined in ~/.gemini/settings.json",
             "        2  @scope/files@1.2.3",
-            "watched    node_modules/@scope/files/index.js",
-            "           not watched: what npx downloads",
+            "watched    package.json",
         ):
             assert row in rows[heading:]
         assert "rules      denies the tool push of git" in rows[:heading]
+        assert UNWATCHED in " ".join(hands.everything.split())
         assert "1 server of your settings that would run code" in " ".join(hands.everything.split())
 
 

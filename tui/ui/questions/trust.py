@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import (
+    UNWATCHED,
+    DifferenceLine,
+    Disclosure,
+    TrustAnswer,
+    TrustRequest,
+    TrustSubject,
+)
 from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
@@ -99,6 +106,8 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         lines.append(LabelledLine("changes", f"since {since}", "bold", wraps=True))
         lines += [*difference_lines(request.difference), LabelledLine()]
     lines.append(LabelledLine("", _summary(request), "$text-muted", wraps=True))
+    if any(server.command for server in (*request.servers, *request.started)):
+        lines.append(LabelledLine("", UNWATCHED, "$text-muted", wraps=True))
     for server in request.servers:
         lines += [LabelledLine(), *_server_lines(server)]
     if request.variables:
@@ -176,7 +185,6 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from _listed("reads", server.references, "your variable ")
     yield from _listed("inherits", server.inherited, "your variable ")
     yield from _listed("watched", server.files)
-    yield from _listed("", server.unwatched, "not watched: ")
 
 
 def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:

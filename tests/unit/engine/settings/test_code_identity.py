@@ -1,6 +1,5 @@
 """What the code of folders has to do with which server it is."""
 
-import json
 import os
 import shlex
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine
-from tui.engine.settings.servers import code_search, folder_files
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.engine.settings.servers.folder_files import file_head
@@ -64,7 +62,6 @@ def test_a_server_that_the_user_develops_is_its_entry(machine: Machine) -> None:
         seen.append(machine.servers()["it"])
     assert seen[0].fingerprint == seen[1].fingerprint
     assert [(file.content, file.state) for file in seen[1].files] == [("", None)]
-    assert "its code, because you develop it (gemdeck.developedServers)" in seen[1].unwatched
     machine.write("user", {})
     machine.write("project", settings)
     assert machine.servers()["it"].files[0].content, "a project cannot say so"
@@ -79,7 +76,7 @@ def test_a_database_that_a_server_of_the_user_writes_asks_nothing(machine: Machi
         database.write_bytes(b"SQLite format 3\0" + content)
         seen.append(machine.server(command="true", args=["--db", "notes.db"]))
     assert seen[0].fingerprint == seen[1].fingerprint
-    assert seen[0].unwatched == ("the database notes.db",)
+    assert [file.content for file in seen[0].files] == [""]
     script = machine.folder / "notes.sh"
     database.rename(script)
     assert machine.server(command="sh", args=["notes.sh"]).files[0].content
@@ -99,39 +96,19 @@ def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path)
     assert file_head(str(tmp_path), 6) == b""
 
 
-def test_a_new_package_is_a_change_and_one_that_was_too_much_to_watch_is_not(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_comes_later_and_is_named_is_a_change(machine: Machine) -> None:
+    (machine.folder / "tool").mkdir()
+    (machine.folder / "tool" / "__main__.py").write_text("")
+    server = machine.server(command="python3", args=["-m", "tool"])
+
     def changed() -> list[str]:
         return list(changed_code(server, machine.environ, machine.folder, machine.home))
 
-    (machine.folder / "server.py").write_text("")
-    package = machine.folder / "lib"
-    entry = {"command": "python3", "args": ["server.py"], "env": {"PYTHONPATH": "lib"}}
-    server = machine.server(**entry)
     assert changed() == []
-    package.mkdir()
-    server = machine.server(**entry)
-    assert changed() == [], "an empty folder holds no code"
-    (package / "json.py").write_text("")
-    assert changed() == [str(package)]
-    other = machine.folder / "other" / "lib"
-    other.mkdir(parents=True)
-    entry["env"] = {"PYTHONPATH": f"other/lib{os.pathsep}lib"}
-    monkeypatch.setattr(folder_files, "ALWAYS_READ", 1)
-    monkeypatch.setattr(folder_files, "MAX_PACKAGE_TIME", 0)
-    server = machine.server(**entry)
-    assert "what lies in lib/, which takes too long to read" in server.unwatched
-    assert changed() == []
-    (other / "json.py").write_text("")
-    assert changed() == [str(other)], "another folder of that name is new code"
-    monkeypatch.undo()
-    monkeypatch.setattr(code_search, "MAX_PACKAGE_FILES", 1)
-    server = machine.server(**entry)
-    assert "what lies in lib/, which is too much beside the rest" in server.unwatched
-    assert changed() == []
-    (other / "json.py").unlink()
-    assert changed() == [str(other / "json.py")], "there is room for the other one now"
+    (machine.folder / "tool" / "other.py").write_text("")
+    assert changed() == [], "what the files load is not watched"
+    (machine.folder / "tool.py").write_text("")
+    assert changed() == [str(machine.folder / "tool.py")]
 
 
 def test_programs_in_the_home_are_the_users_own(machine: Machine) -> None:
@@ -146,27 +123,28 @@ def test_programs_in_the_home_are_the_users_own(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"it": {"command": "./bin/tool"}}})
     [server] = machine.load_folder(machine.home).servers
     assert [file.path for file in server.files] == [str(program)]
-    assert server.unwatched == ("what tool loads",)
 
 
-def test_what_runners_find_above_a_folder_is_part_of_what_a_server_is(machine: Machine) -> None:
-    folder = machine.home / "work" / "clone" / "sub"
-    folder.mkdir(parents=True)
-    machine.write("user", {"mcpServers": {"it": {"command": "npm", "args": ["start"]}}})
+def test_a_runner_is_known_by_the_manifests_where_it_runs(machine: Machine) -> None:
+    folder = machine.home / "work" / "clone"
+    (folder / "sub").mkdir(parents=True)
+    args = ["--prefix", "sub", "start"]
+    machine.write("user", {"mcpServers": {"it": {"command": "npm", "args": args}}})
     seen = [machine.load_folder(folder).servers[0]]
-    manifest, script = folder.parent / "package.json", folder.parent / "run.js"
-    for content in ("one", "two"):
-        manifest.write_text(json.dumps({"scripts": {"start": "node run.js"}}))
-        script.write_text(content)
+    for content in ("{}", "[]"):
+        (folder / "package.json").write_text("{}")
+        (folder / "sub" / "package.json").write_text(content)
+        (folder.parent / "package.json").write_text(content)
         seen.append(machine.load_folder(folder).servers[0])
     assert len({server.fingerprint for server in seen}) == 3
-    assert {file.path for file in seen[-1].files} == {str(manifest), str(script)}
+    places = {str(Path(file.path).relative_to(folder)) for file in seen[-1].files}
+    assert places == {"package.json", "sub/package.json"}
 
 
-def test_the_home_and_what_lies_above_it_is_no_project(machine: Machine) -> None:
-    folder = machine.home / "clone" / "sub"
-    folder.mkdir(parents=True)
-    (machine.home / "package.json").write_text("{}")
-    (machine.home.parent / ".git").mkdir()
-    machine.write("user", {"mcpServers": {"it": {"command": "npm", "args": ["start"]}}})
-    assert machine.load_folder(folder).servers[0].files == ()
+def test_what_waits_for_no_yes_is_bound_to_no_file(machine: Machine) -> None:
+    (machine.folder / "package.json").write_text("{}")
+    own = machine.home / "own.js"
+    own.write_text("")
+    for args in ([str(own), str(machine.folder)], [str(own), "."]):
+        assert machine.server(command="node", args=args).files == ()
+    assert machine.server(command="docker", args=["run", "-i", "x", "npm", "start"]).files == ()

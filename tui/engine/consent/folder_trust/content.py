@@ -1,14 +1,12 @@
 """The content of a folder's settings: a hash to trust, and lines to compare.
 
 The hash covers what would run and nothing else: the entries as written, the programs they mean,
-those files of the folder that they run, the values of those ``.env`` variables that they use,
+those files of the folder that they name, the values of those ``.env`` variables that they use,
 which variables they read of the user's, and the rules. The lines are for the eye
 and are kept; secrets are masked in them, with a piece of their salted hash so that a change
 shows.
 """
 
-import functools
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -20,8 +18,7 @@ from tui.engine.consent.folder_trust.disclosure import disclose, inherited_names
 from tui.engine.logs.secret_names import MASK, is_secret_name, masked_words, without_tokens
 from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.fingerprint import digest, effective_entry, lasting
-from tui.engine.settings.servers.folder_files import FolderFile
+from tui.engine.settings.servers.fingerprint import digest, effective_entry
 from tui.engine.settings.sources.expansion import references_in
 from tui.model.context import ContextFile
 from tui.model.frozen import dataclass
@@ -33,12 +30,6 @@ MAX_KEPT: Final = 64 * 1024
 
 MAX_LINE: Final = 2_000
 """Characters of a line that are kept."""
-
-MAX_MEMBERS: Final = 300
-"""Files of a server's packages that each get a line; of more only the whole is compared."""
-
-MAX_NAMED: Final = 5
-"""Changed files of a package that are named."""
 
 _CONTENT: Final = ", content "
 _MARK: Final = 8
@@ -120,36 +111,10 @@ def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLin
     old, new = before.lines(), now.lines()
     if before.servers and not old:
         return (DifferenceLine(" ", "The trusted content was too long to keep for comparison."),)
-    lines = _without_many(compared_lines(old, new))
+    lines = compared_lines(old, new)
     return tuple(
         replace(line, text=_told(line.text, old)) if line.sign == "+" else line for line in lines
     )
-
-
-def _without_many(lines: Sequence[DifferenceLine]) -> Iterator[DifferenceLine]:
-    """Name the first `MAX_NAMED` changed files of each package, and say how many more there are."""
-    packages = ["" if line.sign == " " else _package_of(line.text) for line in lines]
-    changed: dict[str, dict[str, None]] = {}
-    for line, package in zip(lines, packages, strict=True):
-        changed.setdefault(package, {})[_what(line.text)] = None
-    named = {what for names in changed.values() for what in list(names)[:MAX_NAMED]}
-    last = {package: index for index, package in enumerate(packages)}
-    for index, (line, package) in enumerate(zip(lines, packages, strict=True)):
-        if not package or _what(line.text) in named:
-            yield line
-        more = len(changed[package]) - MAX_NAMED
-        if package and more > 0 and index == last[package]:
-            yield DifferenceLine("+", f"and {more:,} more files of {package}")
-
-
-def _what(line: str) -> str:
-    return line.rpartition(_CONTENT)[0]
-
-
-def _package_of(line: str) -> str:
-    """Return the package of a file in a line, which ends in a slash; empty where it is in none."""
-    what = _what(line)
-    return what.rpartition(" of ")[2] if what.startswith("file ") and what.endswith("/") else ""
 
 
 def _server(
@@ -165,7 +130,6 @@ def _server(
         "variables": used,
         "own": sorted(preview.own) if (preview := server.preview) is not None else [],
         "files": [[file.path, file.content] for file in server.files],
-        "unwatched": lasting(server.unwatched),
     }
     if added := inherited_names(server):
         content["inherits"] = added
@@ -203,35 +167,15 @@ def _lines(
     for name in shown.inherited:
         yield f"inherits your variable {_short(name)}"
     yield from _file_lines(server, salt, folder)
-    yield from (f"not watched: {words}" for words in lasting(server.unwatched))
     rest = {key: entry[key] for key in entry if key not in _SPELLED_OUT}
     yield from (f"{key} = {_mark(value, salt)}" for key, value in rest.items())
 
 
 def _file_lines(server: ServerDefinition, salt: bytes, folder: Path) -> Iterator[str]:
-    alone = {file.path for file in server.files}
-    left = MAX_MEMBERS
     for file in server.files:
+        what = "program" if file.path == server.program else "file"
         name = _short(shown_file(file.path, folder))
-        what = f"{'program' if file.path == server.program else 'file'} {name}"
-        if file.members:
-            what = f"package {name}/ ({len(file.members):,} files)"
-            left -= len(file.members)
-        if file.members and left >= 0:
-            lines = _member_lines(file, name, salt)
-            yield from (line for path, line in lines if path not in alone)
-        else:
-            yield f"{what}{_CONTENT}{_mark(file.content, salt)}"
-
-
-@functools.lru_cache(maxsize=64)
-def _member_lines(package: FolderFile, name: str, salt: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the path and the line of each file of a package, which many servers may share."""
-    inside = ((one, one.path.removeprefix(package.path).lstrip(os.sep)) for one in package.members)
-    return tuple(
-        (one.path, f"file {_short(path)} of {name}/{_CONTENT}{_mark(one.content, salt)}")
-        for one, path in inside
-    )
+        yield f"{what} {name}{_CONTENT}{_mark(file.content, salt)}"
 
 
 _SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUrl", "headers"})

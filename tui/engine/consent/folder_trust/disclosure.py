@@ -21,6 +21,7 @@ from tui.engine.consent.folder_trust.warnings import (
     variable_cautions,
 )
 from tui.engine.logs.secret_names import is_secret_name, known_secrets, masked_text
+from tui.engine.settings.servers.command_files import MAX_FILES, MAX_NAMES, named_parts
 from tui.engine.settings.servers.definitions import Preview, ServerDefinition
 from tui.engine.settings.sources.expansion import references_in
 from tui.model.servers import Origin, Transport
@@ -63,8 +64,9 @@ def disclose(
         change=change,
         inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
-        files=tuple(_watched(definition, folder)),
-        unwatched=tuple(map(spelled, definition.unwatched)),
+        files=tuple(
+            spelled(shown_file(file.path, folder)) for file in definition.files if file.content
+        ),
     )
 
 
@@ -95,6 +97,10 @@ def _cautions(
     yield from (masked_text(caution, own) for caution in of_command)
     yield from program_cautions(definition.program, folder)
     others = [file.path for file in definition.files if file.path != definition.program]
+    if len(others) >= MAX_FILES - 1 or len(named_parts(args, definition.env)) > MAX_NAMES:
+        yield "Names so much that not all files of it are watched."
+    if definition.developed:
+        yield "A change of its code asks nothing, because you develop it."
     if folder is not None:
         yield from file_cautions(shown_file(path, folder) for path in others)
     yield from variable_cautions(_names(whole.get("env")), references)
@@ -108,16 +114,6 @@ def shown_file(path: str, folder: Path | None) -> str:
     if not place or not path.startswith(place.rstrip(os.sep) + os.sep):
         return path
     return os.path.relpath(path, place)
-
-
-def _watched(definition: ServerDefinition, folder: Path | None) -> Iterator[str]:
-    """Name the files whose content is watched; of a package folder their number."""
-    for file in definition.files:
-        name = spelled(shown_file(file.path, folder))
-        if file.members:
-            yield f"{name}/ ({len(file.members):,} files)"
-        elif file.content:
-            yield name
 
 
 def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> Iterator[str]:

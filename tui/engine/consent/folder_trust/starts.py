@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.consent.folder_trust.content import ServerContent, describe
-from tui.engine.consent.folder_trust.folder_code import code_folders
 from tui.engine.consent.folder_trust.identity import (
     FolderIdentity,
     identify,
@@ -23,6 +22,7 @@ from tui.engine.consent.folder_trust.trust_store import TrustStore
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
+from tui.engine.settings.servers.folder_code import code_folders
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
@@ -86,9 +86,7 @@ class StartFinder:
             if one.transport is not Transport.STDIO or not is_users(one):
                 continue
             for place, leaves in self._places(one, opened, look):
-                entry = (
-                    server_fingerprint(replace(one, files=(), unwatched=()), salt) if leaves else ""
-                )
+                entry = server_fingerprint(replace(one, files=()), salt) if leaves else ""
                 leaving = _content(one, entry) if leaves else None
                 start = Start(look.folder(place), _content(one, one.fingerprint), leaving)
                 asked.setdefault(start.folder, []).append((one, start))
@@ -108,7 +106,7 @@ class StartFinder:
         inside = opened is not None and look.is_in(os.path.realpath(start), opened.path, start)
         place = opened.path if inside and opened is not None else start
         other = opened.path if opened is not None and not inside else None
-        for found in code_folders(one, start, place, other):
+        for found in code_folders(one, start, place, other, os.environ):
             if is_own and found == place:
                 continue  # what the user installed is the user's own
             yield found, found == place and look.could_leave(one, start, found)

@@ -13,16 +13,10 @@ from urllib.parse import urlsplit
 
 from tui.engine.consent.folder_trust.command_text import spelled
 from tui.engine.logs.secret_names import is_secret_name
-from tui.engine.settings.servers.known_programs import is_loader_variable
+from tui.engine.settings.servers.known_programs import CONTAINERS, SHELLS, is_loader_variable
 from tui.engine.settings.servers.programs import is_within
 from tui.model.hosts import is_loopback
 
-_SHELLS: Final = frozenset(
-    {
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
-        *("cmd", "powershell", "pwsh", "nu", "xonsh"),
-    }
-)
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
     {
@@ -31,7 +25,6 @@ _RUNNER_WORDS: Final = frozenset(
     }
 )
 _FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
-_CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch", "container"})
 _CONTAINER_SWITCHES: Final = frozenset(
     {"-i", "-t", "-it", "-ti", "-d", "-P", "--rm", "--init", "--privileged", "--interactive"}
     | {"--tty", "--detach", "--read-only", "--no-healthcheck", "--publish-all", "-q", "--quiet"}
@@ -64,7 +57,7 @@ def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
     """Return warnings about a command line."""
     words = (command, *args)
     names = [_program_name(word) for word in words]
-    shell = next((name for name in names if name in _SHELLS), "")
+    shell = next((name for name in names if name in SHELLS), "")
     if shell:
         yield f"Runs a shell ({shell}): its arguments are commands."
     if code := _code_flag(names, words):
@@ -72,7 +65,7 @@ def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
     if (package := _unpinned(names, words)) is not None:
         which = f" ({spelled(package)})" if package else ""
         yield f"Not pinned{which}: whoever publishes the package decides what runs next time."
-    if any(name in _CONTAINERS for name in names):
+    if any(name in CONTAINERS for name in names):
         yield from _container_cautions(words)
 
 

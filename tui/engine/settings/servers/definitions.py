@@ -122,9 +122,8 @@ class ServerDefinition:
         source: The file it stands in, as shown.
         line: Its line there, from 1; 0 where unknown.
         written: Its entry as written in that file, with its references.
-        files: The files and package folders that it would run or read of the folder where it
-            starts and of the opened one, its program included; it starts with no other ones.
-        unwatched: What else it may run of them that is not hashed, each in words.
+        files: The files that its entry names in the folder where it starts and in the opened
+            one, its program included; it starts with no other ones. What they load is not watched.
         starts_outside: Whether `cwd` is an empty folder of gemdeck's own.
         preview: What its entry comes to, or None where it stands in no file.
     """
@@ -162,7 +161,6 @@ class ServerDefinition:
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
-    unwatched: tuple[str, ...] = ()
     starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
 

@@ -10,14 +10,13 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.folder_files import LEFT_OUT
 from tui.engine.settings.servers.programs import find_program, guarded_folders, search_path
 from tui.engine.settings.servers.server_code import ServerCode
 from tui.model.servers import Origin
@@ -78,7 +77,8 @@ def server_fingerprint(
     """Return the fingerprint of a server.
 
     It covers the transport, the program as resolved, arguments, working folder, variables,
-    address, headers, sign-in, the file the server stands in, and its code. What a server is
+    address, headers, sign-in, the file the server stands in, and those of its folder that its
+    entry names. What a server is
     called, which of its tools are offered and whether they are trusted is no part of what it is.
 
     Args:
@@ -91,7 +91,6 @@ def server_fingerprint(
     """
     written = definition.written
     files = [[file.path, file.content] for file in definition.files]
-    code = {"files": files, "unwatched": lasting(definition.unwatched)}
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -106,7 +105,7 @@ def server_fingerprint(
             "written": dict(effective_entry(written)),
             "brought": dict(preview.brought) if preview is not None else {},
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
-            **code,
+            "files": files,
         }
         if added := definition.inheritance.added():
             content["inherits"] = added
@@ -120,13 +119,8 @@ def server_fingerprint(
             "sse": definition.sse_fallback,
             "headers": dict(definition.headers),
         }
-        content |= {key: found for key, found in code.items() if found}
+        content |= {"files": files} if files else {}
     return digest(content, salt)
-
-
-def lasting(unwatched: Iterable[str]) -> list[str]:
-    """Return what is not watched, without what comes by itself as a server runs."""
-    return sorted(set(unwatched).difference(LEFT_OUT.values()))
 
 
 def effective_entry(written: Mapping[str, object]) -> Mapping[str, object]:
@@ -185,8 +179,8 @@ class Identifier:
             effective: The same with all its references filled in: what would run.
         """
         program = self._program(effective)
-        code = self._code.find(effective, program)
-        known = replace(definition, program=program, files=code.files, unwatched=code.unwatched)
+        files = self._code.find(effective, program)
+        known = replace(definition, program=program, files=files)
         identity = self._gate.identity if definition.origin is Origin.PROJECT else None
         return replace(known, fingerprint=server_fingerprint(known, self._gate.salt, identity))
 

@@ -6,6 +6,9 @@ from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
 from typing import Final
 
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.servers import Origin
+
 RUNNERS: Final = frozenset(
     {
         *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
@@ -26,31 +29,45 @@ RUNNERS: Final = frozenset(
 )
 """Programs that run or obey what they find in the folder they start in."""
 
-INTERPRETERS: Final = frozenset(
+SHELLS: Final = frozenset(
+    {
+        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
+        *("cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"),
+    }
+)
+INTERPRETERS: Final = SHELLS | frozenset(
     {
         *("python", "pythonw", "pypy", "node", "nodejs", "ruby", "jruby", "perl", "php", "lua"),
         *("luajit", "java", "groovy", "kotlin", "scala", "tclsh", "wish", "guile", "racket"),
         *("escript", "erl", "elixir", "qjs", "osascript", "awk", "gawk", "mono", "wasmtime"),
         *("mawk", "nawk", "ld"),
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
-        *("cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"),
     }
 )
-CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch"})
+CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch", "container"})
 BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
 """What makes them read the files of the folder; to run an image they need none."""
 
-NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
-PROJECT_FILES: Final = (
-    *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
-    *("hatch.toml", ".python-version", "poetry.toml", "pdm.toml", ".pdm-python"),
+NODES: Final = frozenset({"node", "nodejs", "electron", "bun", "deno", "tsx", "ts-node", "nodemon"})
+"""Programs that find a script without the ending of its name, and the main file of a folder."""
+
+_NPM: Final = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml")
+_PYTHON: Final = (
+    *("pyproject.toml", "uv.toml", "uv.lock", "setup.py", "setup.cfg", "poetry.lock"),
+    *("poetry.toml", "pdm.lock", "pdm.toml", ".pdm-python", "Pipfile", "hatch.toml"),
+    ".python-version",
 )
-COMPOSE_FILES: Final = (
+_COMPOSE: Final = (
     *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
     *("compose.override.yaml", "compose.override.yml", "docker-compose.override.yml"),
     *("Dockerfile", "Containerfile", "docker-bake.hcl", ".env"),
 )
-BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+_NPM_RUNNERS: Final = (
+    *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
+)
+MANIFESTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_NPM_RUNNERS, _NPM),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv"), _PYTHON),
+    **dict.fromkeys((*CONTAINERS, "docker-compose", "podman-compose"), _COMPOSE),
     **dict.fromkeys(("make", "gmake", "bmake"), ("GNUmakefile", "makefile", "Makefile")),
     "just": ("justfile", "Justfile", ".justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
@@ -73,7 +90,7 @@ BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "nodemon": ("nodemon.json",),
     **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
 }
-"""The files by whose names build tools find what to do."""
+"""The files that runners obey, by the names of these; looked for where they run, not above."""
 
 _LOADER_NAMES: Final = frozenset(
     {
@@ -145,12 +162,8 @@ def is_loader_variable(name: str) -> bool:
     return upper in _LOADER_NAMES or upper.startswith(_LOADER_PREFIXES)
 
 
-def loading_variables(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a server that may load code into it.
-
-    Args:
-        inherited: What it inherits; of that only what loads code into the program itself counts.
-        own: What its entry sets.
-    """
+def variables_of(server: ServerDefinition, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return a server's variables: its entry's, and what it inherits that loads code into it."""
+    inherited = server.inheritance.of(environ, is_small=server.origin is Origin.PROJECT)
     loading = {name: value for name, value in inherited.items() if name.upper() in _LOADING}
-    return loading | {name: own[name] for name in own if is_loader_variable(name)}
+    return loading | dict(server.env)

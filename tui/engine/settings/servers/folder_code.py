@@ -18,9 +18,9 @@ from tui.engine.settings.servers.known_programs import (
     RUNNERS,
     interpreters_in,
     is_loader_variable,
-    loading_variables,
     pieces_of,
     program_names,
+    variables_of,
 )
 from tui.engine.settings.servers.programs import is_within
 
@@ -89,7 +89,11 @@ _SEPARATORS: Final = re.compile(r"[\s=:,;]+")
 
 
 def code_folders(
-    one: ServerDefinition, start: Path, place: Path, other: Path | None
+    one: ServerDefinition,
+    start: Path,
+    place: Path,
+    other: Path | None,
+    environ: Mapping[str, str],
 ) -> tuple[Path, ...]:
     """Return the folders whose code a user's server would run. Blocks.
 
@@ -98,8 +102,9 @@ def code_folders(
         start: Where it starts.
         place: The folder that this lies in.
         other: The opened folder, if it starts elsewhere.
+        environ: The environment that it inherits from.
     """
-    env = loading_variables(one.inheritance.of(os.environ, is_small=False), one.env)
+    env = variables_of(one, environ)
     reached = [other] if other and reaches_into(other, start, one.command, one.args, env) else []
     return tuple(
         folder
@@ -134,7 +139,8 @@ def runs_code_of(
     names |= {name.partition(".")[0] for name in names}  # vim.basic
     if _lies_in(command, folder) or _runs(names, program or command, args, folder):
         return True
-    if any(_is_file_of(piece, start, folder) for word in args for piece in pieces_of(word)):
+    named = (*args, *(value for name, value in (env or {}).items() if name.upper() != "PATH"))
+    if any(_is_file_of(piece, start, folder) for word in named for piece in pieces_of(word)):
         return True
     if names & CONTAINERS:  # what the other words name runs in the container
         return bool(BUILDS & set(args))

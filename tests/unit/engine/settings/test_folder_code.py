@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.consent.folder_trust.folder_code import code_folders, runs_code_of
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.folder_code import code_folders, runs_code_of
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -167,6 +167,8 @@ def test_A14_it_would_run_nothing_of_the_folder(folder: Path, line: str) -> None
         ("NODE_OPTIONS", "--max-old-space-size=4096", False),
         ("LD_PRELOAD", "./x.so", True),
         ("TOKEN", "./x", False),
+        ("DATA", "./data.db", True),
+        ("DATA", "/srv:{folder}/data.db", True),
         ("NODE_OPTIONS", "--experimental-loader=ts-node/esm", True),
         ("NODE_OPTIONS", "--no-warnings --max-old-space-size=99", False),
         ("BASH_ENV", "env.sh", True),
@@ -224,7 +226,7 @@ def reached(folder: Path, line: str) -> bool:
     server = ServerDefinition(
         ServerId("it"), Origin.USER, Transport.STDIO, command=command, args=tuple(args)
     )
-    return folder in code_folders(server, elsewhere, elsewhere, folder)
+    return folder in code_folders(server, elsewhere, elsewhere, folder, {})
 
 
 @pytest.mark.parametrize(
