@@ -47,7 +47,11 @@ class Row:
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows with a cursor. The container binds the keys."""
+    """Rows with a cursor. The container binds the keys.
+
+    Args:
+        clicks: The clicks that choose a row.
+    """
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -87,9 +91,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     class Chosen(Message):
         """The row under the cursor was clicked, as often as it takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clicks: int = 2) -> None:
         super().__init__()
-        self.clicks_to_choose = 2
+        self._clicks = clicks
         self._rows: Sequence[Row] = ()
         self._lead_width = self._label_width = self._indent = 0
 
@@ -125,6 +129,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def watch_hovered(self, before: int, now: int) -> None:
         self._refresh_rows(before, now)
+
+    def turn(self, by: int) -> None:
+        """Move the cursor, from the last row to the first and back."""
+        self.cursor = (self.cursor + by) % max(1, len(self._rows))
 
     def page(self, direction: int) -> None:
         self.cursor += direction * max(1, self.size.height - 1)
@@ -196,5 +204,5 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         index = event.y + self.scroll_offset.y
         if index < len(self._rows):
             self.cursor = index
-            if event.chain == self.clicks_to_choose or self._rows[index].is_heading:
+            if event.chain == self._clicks or self._rows[index].is_heading:
                 self.post_message(self.Chosen())
