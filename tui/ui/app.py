@@ -230,7 +230,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._preferences.save(theme)
 
     def action_change_theme(self) -> None:
-        from tui.ui.screens.theme_choice import ThemeScreen  # noqa: PLC0415 - on first use
+        from tui.ui.screens.choices import ThemeScreen  # noqa: PLC0415 - on first use
 
         self.push_screen(ThemeScreen())
 

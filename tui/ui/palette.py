@@ -5,11 +5,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from textual import on
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.getters import query_one
-
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerStatus, ServerView
@@ -18,10 +13,9 @@ from tui.text import clip
 from tui.ui import keymap, themes
 from tui.ui.panes import FillPrompt, PaneName, ShowTool
 from tui.ui.panes.tabs import shown_tabs
-from tui.ui.screens.dialog import Dialog
+from tui.ui.screens.list_dialog import ListDialog
 from tui.ui.screens.main import MainScreen
-from tui.ui.widgets.key_bar import key_hints
-from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
+from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.describe import moment
@@ -61,7 +55,7 @@ class PaletteAction(NamedTuple):
 Actions = Iterator[PaletteAction]
 
 
-class DeckPalette(Dialog):
+class DeckPalette(ListDialog[PaletteAction]):
     """Find an action by parts of its name; Enter or a click runs it.
 
     Saved conversations are listed once it is open, and join what can be found.
@@ -70,42 +64,25 @@ class DeckPalette(Dialog):
         app: The app, whose actions these are.
     """
 
-    found = query_one(FilterList)
+    KIND = "palette"
+    HINTS = (("↵", "run"), ("↑↓", "select"), ("Esc", "close"))
 
     def __init__(self, app: "GemdeckApp") -> None:
-        super().__init__()
+        prompt = "Type what you are looking for"
+        listed = DialogFilterList[PaletteAction]("entry", "", prompt, clicks=1)
+        super().__init__("Palette", listed, lambda action: action.run())
         self._deck_app = app
         self._entries = [*map(_entry, palette_actions(app))]
         self._panes = [*map(_entry, _pane_actions(app))]
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog palette") as frame:
-            frame.border_title = "Palette"
-            frame.border_subtitle = key_hints(("↵", "run"), ("↑↓", "select"), ("Esc", "close"))
-            yield _PaletteList("entry", "", "Type what you are looking for")
-
     def on_mount(self) -> None:
-        self.found.rows.clicks_to_choose = 1
-        self.found.line.focus()
         bridge, commands = self._deck_app.bridge, self._deck_app.commands
         bridge.watch(self, lambda state: (state.sessions, state.models), lambda _: self._show())
         commands.list_sessions()
 
     def _show(self) -> None:
         late = map(_entry, chain(_sessions(self._deck_app), _models(self._deck_app)))
-        self.found.set_entries([*self._entries, *late, *self._panes])
-
-    @on(FilterList.Chosen)
-    def _run(self, event: FilterList.Chosen) -> None:
-        event.stop()
-        action: PaletteAction | None = self.found.current
-        if action is not None:
-            self.dismiss()
-            self.app.call_later(action.run)
-
-
-class _PaletteList(DialogFilterList[PaletteAction]):
-    """The entries that match."""
+        self.listed.set_entries([*self._entries, *late, *self._panes])
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:

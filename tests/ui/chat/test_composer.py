@@ -25,7 +25,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
-from tui.ui.widgets.chat.completion import CompletionList, complete, value_query
+from tui.ui.widgets.chat.completion import Completion, CompletionList, complete, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -162,6 +162,18 @@ async def test_a_paste_beyond_the_limit_is_cut_and_told() -> None:
         assert any("cut" in toast.message for toast in app._notifications)
 
 
+async def test_long_completions_differ_on_the_screen_whatever_is_said_of_them() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.chat.is_filled)
+        popup, address = app.chat.popup, "@notes:notes://" + "long/" * 10
+        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
+        popup.offer(CompletionList(0, tuple(offered)))
+        await until(pilot, lambda: popup.size.height == 2)
+        for y, end in enumerate(("one", "two")):
+            assert f"{address}{end}" in popup.render_line(y).text
+
+
 async def test_completions_open_move_and_are_taken_with_tab() -> None:
     app = ChatApp()
     async with app.run_test() as pilot:
@@ -169,7 +181,7 @@ async def test_completions_open_move_and_are_taken_with_tab() -> None:
         await pilot.pause(0.05)
         await pilot.press("/", "p")
         await until(pilot, lambda: app.chat.popup.display)
-        assert app.chat.popup.option_count == 2
+        assert len(app.chat.popup.rows) == 2
         await pilot.press("down", "down", "tab")
         await until(pilot, lambda: app.chat.composer.text == "/poem-writer ")
         assert not app.chat.popup.display
@@ -276,7 +288,7 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
         await pilot.pause(0.05)
         await pilot.press(*'/poem --title="x y" --')
         await until(pilot, lambda: app.chat.popup.display)
-        assert app.chat.popup.option_count == 1
+        assert len(app.chat.popup.rows) == 1
         await pilot.press("tab")
         await until(pilot, lambda: app.chat.composer.text == '/poem --title="x y" --mood=')
         await pilot.press(*'"so')
@@ -288,7 +300,7 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
         app.store.dispatch(e.ArgumentCompleted("of another", ("solemn",)))
         app.store.dispatch(e.ArgumentCompleted(str(token), ("so", 'so "sad" now')))
         await until(pilot, lambda: app.chat.popup.display)
-        assert app.chat.popup.option_count == 1
+        assert len(app.chat.popup.rows) == 1
         await pilot.press("tab")
         text = '/poem --title="x y" --mood="so \\"sad\\" now" '
         await until(pilot, lambda: app.chat.composer.text == text)
@@ -308,7 +320,7 @@ async def test_paths_are_completed_beside_resources() -> None:
         paths = ("nodes/", "my notes.md")
         app.store.dispatch(e.ArgumentCompleted("of another", ("wrong",)))
         app.store.dispatch(e.ArgumentCompleted(str(token), paths))
-        await until(pilot, lambda: app.chat.popup.option_count == 3)
+        await until(pilot, lambda: len(app.chat.popup.rows) == 3)
         assert "@notes:notes://all" in "\n".join(screen_lines(app))
         await pilot.press("down", "down", "tab")
         await until(pilot, lambda: app.chat.composer.text == 'see @"my notes.md" ')

@@ -207,7 +207,7 @@ async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
         await until(pilot, lambda: "Type to search" in "\n".join(screen_lines(app)))
         assert not app.chat.popup.display, "nothing contains the draft"
         await pilot.press(*"BRANCH")
-        await until(pilot, lambda: app.chat.popup.option_count == 2)
+        await until(pilot, lambda: len(app.chat.popup.rows) == 2)
         await pilot.press("ctrl+r", "enter")
         await until(pilot, lambda: app.chat.composer.text == "Branch [/x] off")
         assert "Type to search" not in "\n".join(screen_lines(app))
@@ -236,7 +236,7 @@ async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
         token, typed = asked[-1][1]
         assert typed == "../n"
         app.store.dispatch(e.ArgumentCompleted(str(token), ("../my notes/", "../nodes/")))
-        await until(pilot, lambda: app.chat.popup.option_count == 2)
+        await until(pilot, lambda: len(app.chat.popup.rows) == 2)
         await pilot.press("tab")
         await until(pilot, lambda: app.chat.composer.text == "/directory add ../my notes/")
         await until(pilot, lambda: asked[-1][1][1] == "../my notes/")

@@ -129,7 +129,7 @@ async def test_typing_narrows_the_list_and_types_no_action() -> None:
     async with running(store_with(SAVED, SESSION, SETTING)) as deck:
         screen = await open_grants(deck)
         await deck.press("slash", *"deny", "enter")
-        assert [entry.item for entry in screen.grants.shown] == [SESSION]
+        assert [entry.item for entry in screen.listed.shown] == [SESSION]
         assert deck.commands.calls == []
 
 
@@ -172,7 +172,7 @@ async def test_a_thousand_rules_stay_quick(loop_watch: LoopWatch) -> None:
         await deck.press("end")
         assert "tool_0999" in deck.text
         await deck.press("slash", *"0042")
-        assert [entry.item.tool for entry in screen.grants.shown] == ["tool_0042"]
+        assert [entry.item.tool for entry in screen.listed.shown] == ["tool_0042"]
         loop_watch.assert_smooth(0.5)
 
 

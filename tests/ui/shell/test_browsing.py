@@ -135,7 +135,7 @@ async def test_the_whole_list_can_be_walked() -> None:
         await deck.press("f3", "end")
         assert "tool_499" in deck.text
         await deck.press("home", "pagedown", "up")
-        rows = deck.one(RowList)
+        rows = deck.one(ToolsPane).query_one(RowList)
         assert 0 < rows.cursor < 20
 
 

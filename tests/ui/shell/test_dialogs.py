@@ -29,6 +29,7 @@ from tui.ui.screens.prompt_arguments import ArgumentsScreen
 from tui.ui.screens.resource import ResourceScreen
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
+from tui.ui.widgets.lists.row_list import RowList
 
 
 async def run_from_palette(deck: Running, query: str) -> None:
@@ -36,9 +37,9 @@ async def run_from_palette(deck: Running, query: str) -> None:
     await deck.pilot.press("ctrl+p")
     palette = deck.app.screen
     assert isinstance(palette, DeckPalette)
-    await deck.until(lambda: bool(palette.found.shown))
-    palette.found.line.value = query
-    await deck.until(lambda: query in palette.found.shown[0].label)
+    await deck.until(lambda: bool(palette.listed.shown))
+    palette.listed.line.value = query
+    await deck.until(lambda: query in palette.listed.shown[0].label)
     await deck.press("enter")
     await deck.until(lambda: deck.app.screen is not palette)
     await deck.settle()
@@ -119,7 +120,7 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
             assert words in here, words
         armed: list[bool] = []
-        question.watch(question, "armed", armed.append, init=False)
+        question.watch(question, "armed", lambda now: armed.append(now), init=False)
         await deck.press("f1")
         await deck.until(lambda: armed == [False, True])
         assert deck.app.screen is question
@@ -170,7 +171,7 @@ def rows(deck: Running) -> list[str]:
     """Give the names in the palette, in their order."""
     palette = deck.app.screen
     assert isinstance(palette, DeckPalette)
-    return [entry.item.name for entry in palette.found.shown]
+    return [entry.item.name for entry in palette.listed.shown]
 
 
 async def test_the_palette_has_one_line_an_entry_with_its_key_on_the_right() -> None:
@@ -239,7 +240,7 @@ async def test_a_click_runs_an_entry_of_the_palette() -> None:
         assert isinstance(palette, DeckPalette)
         await deck.press(*"help: keys")
         await deck.settle()
-        await deck.pilot.click(palette.found.rows, offset=(3, 0))
+        await deck.pilot.click(palette.listed.rows, offset=(3, 0))
         await deck.until(lambda: deck.on_top(HelpScreen))
 
 
@@ -248,11 +249,12 @@ async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:
     preferences = UiPreferences(save=saved.append)
     async with running(decks.full_store(), preferences=preferences) as deck:
         await run_from_palette(deck, "theme: choose")
-        themes = deck.app.screen.query_one(OptionList)
-        names = [str(themes.get_option_at_index(n).prompt).split()[0] for n in range(4)]
+        names = [row.label for row in deck.app.screen.query_one(RowList).rows]
         assert names[:3] == ["gemdeck-dark", "gemdeck-light", "gemdeck-16"]
         assert "dark · current" in deck.text
-        await deck.press("down")
+        await deck.press("up")
+        assert deck.app.theme == names[-1]
+        await deck.press("down", "down")
         assert deck.app.theme == "gemdeck-light"
         await deck.press("escape")
         assert (deck.app.theme, saved) == ("gemdeck-dark", [])

@@ -13,8 +13,8 @@ from tui.model.answering.models import (
     ModelsListed,
 )
 from tui.model.servers import ServerId
+from tui.ui.screens.choices import ModelsScreen
 from tui.ui.screens.details import DetailsScreen
-from tui.ui.screens.models import ModelsScreen
 
 OFFERS = (
     ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),

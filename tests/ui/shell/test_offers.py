@@ -18,7 +18,7 @@ from tui.model.servers import ServerInfo, ServerStatus
 from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.resources import ResourcesPane
-from tui.ui.screens.log_level import LogLevelScreen
+from tui.ui.screens.list_dialog import ChoiceDialog
 from tui.ui.screens.main import MainScreen
 from tui.ui.screens.prompt_arguments import ArgumentsScreen
 from tui.ui.screens.resource import ResourceScreen
@@ -277,7 +277,7 @@ async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> Non
         assert deck.on_top(MainScreen), "all servers have no one level"
         await deck.app.deck.show_pane(PaneName.ACTIVITY, decks.GIT)
         await deck.press("e")
-        assert deck.on_top(LogLevelScreen)
+        assert deck.on_top(ChoiceDialog)
         await deck.press("down", "down", "enter")
         assert asked(deck, "set_log_level") == [(decks.GIT, "warning")]
         deck.store.dispatch(LogLevelChanged(decks.GIT, "warning"))

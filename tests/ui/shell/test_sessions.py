@@ -15,7 +15,7 @@ from tui.model.sessions import (
 )
 from tui.store.store import Store
 from tui.ui.panes.chat import DRAFT_AFTER, EDITING, ChatPane
-from tui.ui.screens.pick import PickScreen
+from tui.ui.screens.list_dialog import ListDialog
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.widgets.chat.composer import Composer
 
@@ -98,7 +98,7 @@ async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
         screen = await open_sessions(deck)
         await deck.press("n")
         screen.title_line.value = "branches"
-        screen.sessions.action_move(1)
+        screen.listed.action_move(1)
         deck.store.dispatch(SessionsListed((TWO, ONE)))
         await deck.settle()
         await deck.press("enter")
@@ -127,7 +127,7 @@ async def test_commands_on_sessions_need_no_list() -> None:
 async def test_an_earlier_message_is_edited_in_its_place() -> None:
     async with running(store_with_talk()) as deck:
         await typed(deck, "/edit")
-        await deck.until(lambda: deck.on_top(PickScreen))
+        await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press(*"one", "enter")
         composer = deck.one(Composer)
         await deck.until(lambda: composer.text == "one?")
@@ -146,7 +146,7 @@ async def test_an_earlier_message_is_edited_in_its_place() -> None:
 async def test_editing_is_left_with_escape() -> None:
     async with running(store_with_talk()) as deck:
         await typed(deck, "/edit")
-        await deck.until(lambda: deck.on_top(PickScreen))
+        await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press("enter")
         composer = deck.one(Composer)
         await deck.until(lambda: composer.text == "two?")

@@ -37,7 +37,7 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.tabs import Tab, tab_line, tabs_of
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.dialog import ViewerScreen
-from tui.ui.screens.pick import PickScreen
+from tui.ui.screens.list_dialog import ListDialog
 from tui.ui.widgets.chat.search import SearchLine
 
 B = ConversationId("b")
@@ -379,7 +379,7 @@ async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
         await typed(deck, "/tab 2")
         assert said(deck).startswith("There is no tab 2.")
         await typed(deck, "/tab")
-        await deck.until(lambda: deck.on_top(PickScreen))
+        await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press(*"new tab", "enter")
         second = await shows(deck, B)
         second.composer.replace_all("/tab 1")

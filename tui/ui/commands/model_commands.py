@@ -14,7 +14,7 @@ class ModelCommands(SessionCommands):
 
     async def run_model(self, name: str) -> None:
         """Use a model, or choose one of the service's list."""
-        from tui.ui.screens.models import ModelsScreen  # noqa: PLC0415 - on first use
+        from tui.ui.screens.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
         if name:
             self._commands.use_model(name)

@@ -1,9 +1,8 @@
 """The commands on conversations: sessions, branches, exports."""
 
-from collections.abc import Sequence
 from functools import partial
 
-from tui.model.chat import ConversationId, UserMessage
+from tui.model.chat import UserMessage
 from tui.model.sessions import SessionId
 from tui.store.selectors import entries
 from tui.ui.commands.server_commands import ServerCommands
@@ -18,26 +17,19 @@ class SessionCommands(ServerCommands):
         """Go to a tab by its number, or choose one, or a new one."""
         keys = [*self._bridge.state.conversations]
         if not number:
-            self._choose_tab(keys)
+            self._choose_tab()
         elif number.isdecimal() and 1 <= int(number) <= len(keys):
             self._deck.show_conversation(keys[int(number) - 1])
         else:
             raise UsageError(f"There is no tab {number}.", "/tab shows all.")
 
-    def _choose_tab(self, keys: Sequence[ConversationId]) -> None:
-        from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use
+    def _choose_tab(self) -> None:
+        from tui.ui.screens.choices import pick  # noqa: PLC0415 - on first use
 
-        texts = [*(tab.whole for tab in tabs_of(self._bridge.state)), "a new tab"]
-
-        def go(index: int | None) -> None:
-            if index is None:
-                return
-            if index < len(keys):
-                self._deck.show_conversation(keys[index])
-            else:
-                self._deck.action_new_tab()
-
-        self._deck.app.push_screen(PickScreen("Tabs", "tab", texts), go)
+        tabs = tabs_of(self._bridge.state)
+        offered = [(tab.whole, partial(self._deck.show_conversation, tab.key)) for tab in tabs]
+        offered += [("a new tab", partial(self._deck.action_new_tab))]
+        self._deck.app.push_screen(pick("Tabs", "tab", offered, lambda go: go()))
 
     async def run_close(self, _: str) -> None:
         self._deck.action_close_tab()
@@ -65,16 +57,11 @@ class SessionCommands(ServerCommands):
 
     async def run_edit(self, _: str) -> None:
         """Choose an earlier message, and put it into the composer to send another in its place."""
-        from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use
+        from tui.ui.screens.choices import pick  # noqa: PLC0415 - on first use
 
-        messages = self._messages()[::-1]
-
-        def edit(index: int | None) -> None:
-            if index is not None:
-                self._deck.chat.begin_edit(messages[index])
-
-        texts = [message.typed for message in messages]
-        self._deck.app.push_screen(PickScreen("Edit a message", "message", texts), edit)
+        offered = [(message.typed, message) for message in self._messages()[::-1]]
+        edit = self._deck.chat.begin_edit
+        self._deck.app.push_screen(pick("Edit a message", "message", offered, edit))
 
     async def run_retry(self, model: str) -> None:
         """Send the last message again in its own place, perhaps to another model.

@@ -361,6 +361,7 @@ KEYS: Final = (
     Key("search.close", "escape", "close", "close", "Close", _P.SEARCH, display="Esc"),
     Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
     Key("dialog.close", "escape,q", "close", "close", "Close", _P.DIALOG, display="Esc"),
+    Key("dialog.choose", "enter", "choose", "", "Choose it", _P.DIALOG, display="↵"),
     Key("help.close", "f1", "close", "", "Close the help", _P.DIALOG, priority=True),
     Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
     Key("arguments.close", "escape", "close", "cancel", "Cancel", _P.DIALOG),

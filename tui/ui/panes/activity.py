@@ -162,9 +162,9 @@ class ActivityPane(SidePart):
     def action_level(self) -> None:
         server = self._leveled()
         if server is not None:
-            from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
+            from tui.ui.screens.choices import log_levels  # noqa: PLC0415 - on first use
 
-            self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
+            self.app.push_screen(log_levels(self._bridge, self._commands, server))
 
     def _leveled(self) -> ServerId | None:
         """Return the server in scope if it supports log levels."""

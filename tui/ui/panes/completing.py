@@ -67,17 +67,17 @@ class CompletingPane(TabbedPane):
             case "tab" if not self.popup.is_open:
                 self.offer_completions(self._bridge.state)
             case "tab":
-                self.popup.choose(self.popup.highlighted or 0)
+                self.popup.accept()
             case "search" if not self.composer.searching:
                 self.composer.searching = True
                 self.working.say_hint(SEARCHING)
                 self.offer_completions(self._bridge.state)
             case "up":
-                self.popup.move(-1)
+                self.popup.turn(-1)
             case _:
-                self.popup.move(1)
+                self.popup.turn(1)
 
-    def on_completion_popup_chosen(self, event: "completion.CompletionPopup.Chosen") -> None:
+    def on_completion_popup_accepted(self, event: "completion.CompletionPopup.Accepted") -> None:
         event.stop()
         self.composer.completing = False
         if self.composer.searching:

@@ -4,17 +4,15 @@ from collections.abc import Iterable, Mapping
 from textwrap import wrap
 from typing import Any, ClassVar, Final
 
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 
 from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.ui import keymap
-from tui.ui.screens.dialog import Dialog
-from tui.ui.widgets.key_bar import key_hints
+from tui.ui.screens.details import DetailsScreen
 from tui.ui.widgets.text.plain import PlainText, fit
 
 KEY_WIDTH: Final = 16
@@ -78,7 +76,7 @@ def _rows(entry: HelpLine, width: int) -> Iterable[Content]:
         yield Content.assemble((fit("" if index else keys, room), "$accent"), line)
 
 
-class HelpScreen(Dialog):
+class HelpScreen(DetailsScreen):
     """Show all keys.
 
     Args:
@@ -89,15 +87,9 @@ class HelpScreen(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("help.close",))
 
     def __init__(self, here: tuple[HelpLine, ...], overrides: Mapping[str, str]) -> None:
-        super().__init__()
+        super().__init__("Keys")
         self._here = here
         self._overrides = overrides
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog") as frame:
-            frame.border_title = "Keys"
-            frame.border_subtitle = key_hints(("Esc", "close"))
-            yield PlainText()
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._lay_out)
@@ -106,8 +98,8 @@ class HelpScreen(Dialog):
         self.call_after_refresh(self._lay_out)
 
     def _lay_out(self) -> None:
-        text = self.query_one(PlainText)
-        text.update(help_content(self._sections(), text.size.width))
+        width = self.query_one(PlainText).size.width
+        self.update(help_content(self._sections(), width))
 
     def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
         yield HERE, self._here

@@ -164,9 +164,9 @@ class MainScreen(Screen[None]):
         self.app.push_screen(GrantsScreen(self._bridge, self._commands))
 
     def choose_log_level(self, server: ServerId) -> None:
-        from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
+        from tui.ui.screens.choices import log_levels  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
+        self.app.push_screen(log_levels(self._bridge, self._commands, server))
 
     def action_last_result(self) -> None:
         self.chat.view_last_result()

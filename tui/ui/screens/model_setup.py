@@ -164,7 +164,7 @@ class ModelScreen(ModalScreen[None]):
         event.stop()
         match self._offered[event.option_index]:
             case Choice.MODEL:
-                from tui.ui.screens.models import ModelsScreen  # noqa: PLC0415 - on first use
+                from tui.ui.screens.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
                 self.app.switch_screen(ModelsScreen(self._bridge, self._commands))
             case Choice.DEMO:

@@ -4,14 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import ClassVar, Final
+from typing import Final
 from urllib.parse import quote
 
-from rich.cells import cell_len
-from textual.content import Content
 from textual.message import Message
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.frozen import dataclass
@@ -22,6 +18,7 @@ from tui.model.input.typed import TypedPrompt, find_prompt, typed_argument, usag
 from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_template
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
+from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.plain import one_line
 
 MAX_COMPLETIONS: Final = 10
@@ -315,12 +312,10 @@ def _best(typed: str, offered: Iterator[Completion]) -> list[Completion]:
     return [*prefixed, *contains][:MAX_COMMANDS]
 
 
-class CompletionPopup(OptionList, can_focus=False):
+class CompletionPopup(RowList, can_focus=False):
     """The completions above the composer. It never takes focus; the composer forwards its keys."""
 
-    ALLOW_SELECT: ClassVar[bool] = False
-
-    class Chosen(Message):
+    class Accepted(Message):
         """A completion was accepted."""
 
         def __init__(self, start: int, completion: Completion) -> None:
@@ -329,7 +324,7 @@ class CompletionPopup(OptionList, can_focus=False):
             self.completion = completion
 
     def __init__(self) -> None:
-        super().__init__(markup=False, compact=True)
+        super().__init__(clicks=1, widest=MAX_COLUMN)
         self._offered: CompletionList | None = None
         self.display = False
 
@@ -343,34 +338,18 @@ class CompletionPopup(OptionList, can_focus=False):
             return
         self._offered = offered
         self.display = offered is not None
-        if offered is not None:
-            labels = [clip(completion.label, MAX_LABEL) for completion in offered.completions]
-            width = max(filter(MAX_COLUMN.__ge__, map(cell_len, labels)), default=0)
-            self.set_options(
-                Option(
-                    Content.assemble(
-                        label,
-                        " " * max(2, width + 2 - cell_len(label)),
-                        (clip(completion.detail, MAX_LABEL), "dim"),
-                    )
-                )
-                for label, completion in zip(labels, offered.completions, strict=True)
-            )
-            self.highlighted = 0
+        shown = offered.completions if offered is not None else ()
+        self.set_rows(
+            [Row("", clip(one.label, MAX_LABEL), note=clip(one.detail, MAX_LABEL)) for one in shown]
+        )
 
-    def move(self, step: int) -> None:
-        """Move the highlight, wrapping at the ends."""
-        if self._offered is not None:
-            count = len(self._offered.completions)
-            self.highlighted = ((self.highlighted or 0) + step) % count
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
         event.stop()
-        self.choose(event.option_index)
+        self.accept()
 
-    def choose(self, index: int) -> None:
-        """Accept a completion and close."""
+    def accept(self) -> None:
+        """Accept the completion under the cursor and close."""
         if self._offered is not None:
-            offered, completion = self._offered, self._offered.completions[index]
+            offered, completion = self._offered, self._offered.completions[self.cursor]
             self.offer(None)
-            self.post_message(self.Chosen(offered.start, completion))
+            self.post_message(self.Accepted(offered.start, completion))

@@ -112,6 +112,8 @@ class FilterList(Vertical, Generic[T]):
         noun: The word for one entry.
         empty: The text shown if there are no entries, with keys between backticks.
         prompt: The text in an empty filter, if it is not the usual one.
+        entries: The entries at first.
+        clicks: The clicks that choose an entry.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LIST)
@@ -125,19 +127,28 @@ class FilterList(Vertical, Generic[T]):
     class Chosen(Message):
         """The entry under the cursor was chosen."""
 
-    def __init__(self, noun: str, empty: str, prompt: str = "") -> None:
+    def __init__(
+        self,
+        noun: str,
+        empty: str = "",
+        prompt: str = "",
+        *,
+        entries: Sequence[ListEntry[T]] = (),
+        clicks: int = 2,
+    ) -> None:
         super().__init__()
+        self._clicks = clicks
         self._noun = noun
         self._empty = empty
         self._prompt = prompt or f"/ filter {noun}s"
-        self._entries: Sequence[ListEntry[T]] = ()
+        self._entries = entries
         self._folded: set[str] = set()
         self.shown: Sequence[ListEntry[T]] = ()
         self._lines: Sequence[ListEntry[T] | Group] = ()
 
     def compose(self) -> ComposeResult:
         yield FilterLine(self._prompt)
-        yield RowList()
+        yield RowList(self._clicks)
         yield PlainText(classes="empty")
         yield PlainText(classes="count")
 
@@ -188,7 +199,11 @@ class FilterList(Vertical, Generic[T]):
         self.rows.focus()
 
     def action_move(self, by: int) -> None:
-        self.rows.cursor += by
+        """Move the cursor; in a list without a filter line it goes round."""
+        if self.line.display:
+            self.rows.cursor += by
+        else:
+            self.rows.turn(by)
 
     def action_page(self, direction: int) -> None:
         self.rows.page(direction)
@@ -203,7 +218,7 @@ class FilterList(Vertical, Generic[T]):
         """Enable only the keys that have an effect now."""
         match action:
             case "filter":
-                return not self.line.has_focus
+                return self.line.display and not self.line.has_focus
             case "clear_filter":
                 return self.line.has_focus or bool(self.line.value)
             case "fold" | "unfold" | "toggle_fold":

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.model.frozen import dataclass
-from tui.ui.widgets.text.plain import fit, ink, one_line
+from tui.ui.widgets.text.plain import cells, fit, ink, one_line
 
 MAX_LEAD: Final = 14
 """Widest leading column, in cells."""
@@ -47,7 +47,13 @@ class Row:
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows with a cursor. The container binds the keys."""
+    """Rows with a cursor. The container binds the keys.
+
+    Args:
+        clicks: The clicks that choose a row.
+        widest: Cells of the column of labels at most, where labels that are wider stick out, so
+            that they differ; 0 cuts them to a share of the width.
+    """
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -87,9 +93,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     class Chosen(Message):
         """The row under the cursor was clicked, as often as it takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clicks: int = 2, widest: int = 0) -> None:
         super().__init__()
-        self.clicks_to_choose = 2
+        self._clicks = clicks
+        self._widest = widest
         self._rows: Sequence[Row] = ()
         self._lead_width = self._label_width = self._indent = 0
 
@@ -108,7 +115,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         longest = max((len(row.lead) for row in rows), default=0)
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
         self._indent = 0 if has_leads or not any(row.is_heading for row in rows) else INDENT
-        self._label_width = max((len(row.label) for row in rows if row.note), default=0)
+        widths = [cells(row.label) for row in rows if row.note]
+        fitting = (width for width in widths if width <= (self._widest or width))
+        self._label_width = max(fitting, default=0)
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         self._scroll_to_cursor()
@@ -125,6 +134,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def watch_hovered(self, before: int, now: int) -> None:
         self._refresh_rows(before, now)
+
+    def turn(self, by: int) -> None:
+        """Move the cursor, from the last row to the first and back."""
+        self.cursor = (self.cursor + by) % max(1, len(self._rows))
 
     def page(self, direction: int) -> None:
         self.cursor += direction * max(1, self.size.height - 1)
@@ -148,7 +161,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         tail = f" {one_line(row.tail)}" if row.tail else ""
         tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
-        note = room - min(self._label_width, max(MAX_LABEL, width * 9 // 20)) - 2
+        column = min(self._label_width, max(MAX_LABEL, width * 9 // 20))
+        if self._widest:
+            column = max(self._label_width, cells(row.label))
+        note = room - column - 2
         note = note if row.note and note >= MIN_NOTE else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
@@ -196,5 +212,5 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         index = event.y + self.scroll_offset.y
         if index < len(self._rows):
             self.cursor = index
-            if event.chain == self.clicks_to_choose or self._rows[index].is_heading:
+            if event.chain == self._clicks or self._rows[index].is_heading:
                 self.post_message(self.Chosen())

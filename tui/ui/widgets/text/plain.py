@@ -37,11 +37,16 @@ def one_line(text: str) -> str:
     return " ".join(text.split()) if ("\n" in text or "\t" in text) else text
 
 
+def cells(text: str) -> int:
+    """Return the cells of one line; quick where there are many."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
 def fit(text: str, width: int) -> str:
     """Cut or pad one line to exactly `width` cells; a cut one ends with an ellipsis."""
     if width <= 0:
         return ""
-    length = len(text) if text.isascii() else cell_len(text)
+    length = cells(text)
     if length > width:
         return set_cell_size(text, width - 1) + "…"
     return text + " " * (width - length)
