@@ -24,7 +24,7 @@ from tui.text import clip, clip_middle
 DEMO_MODEL: Final = "demo"
 NOTES_DB_VARIABLE: Final = "GEMDECK_NOTES_DB"
 CALL_TIMEOUT: Final = 600.0  # seconds
-WORD_PACE: Final = 0.02  # seconds between two words of an answer
+WORD_PACE: Final = 0.01  # seconds between two words of an answer
 MAX_STREAM_SECONDS: Final = 2.5  # for a whole answer
 CHARACTERS_PER_TOKEN: Final = 4  # roughly
 MAX_LISTED: Final = 8  # tools
