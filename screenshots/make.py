@@ -3,7 +3,7 @@
 With ``--all FOLDER [PATTERN]`` it draws every pane, question and empty state instead, in every
 look and size, or those whose names match a pattern such as ``tools-*-80x24``: see `gallery`.
 
-The demo runs with its two servers in an empty home folder, whose path does not show. What
+The demo runs with its server in an empty home folder, whose path does not show. What
 differs from run to run, how long things took, is set to fixed times, so that a second run writes
 the same bytes.
 """
@@ -123,12 +123,12 @@ async def take_pictures(folder: Path, workspace: Path) -> list[Path]:
 
 
 async def ask(pilot: Pilot[Any], deck: Deck) -> None:
-    """Let the servers come up, send the message, and wait for the question.
+    """Let the server come up, send the message, and wait for the question.
 
-    The list of tools is put to its first entry, which depends on who was ready first.
+    The list of tools is put to its first entry.
     """
     await deck.engine.start()
-    await until(pilot, deck, both_servers_ready)
+    await until(pilot, deck, server_is_ready)
     for key in ("f3", "home", "f3"):
         await pilot.press(key)
         await pilot.pause(KEY_PAUSE)
@@ -159,10 +159,9 @@ async def find(pilot: Pilot[Any], _deck: Deck) -> None:
 _STEPS: Final = {"confirmation": ask, "chat": allow, "tools": show_tools, "palette": find}
 
 
-def both_servers_ready(state: AppState) -> bool:
-    """Tell whether the bundled servers are there with their catalogs."""
-    ready = [view for view in state.servers if view.status is ServerStatus.READY]
-    return len(ready) == 2 and all(view.catalog.tools for view in ready)
+def server_is_ready(state: AppState) -> bool:
+    """Tell whether the bundled server is there with its catalog."""
+    return [view.status for view in state.servers if view.catalog.tools] == [ServerStatus.READY]
 
 
 async def until(pilot: Pilot[Any], deck: Deck, reached: Callable[[AppState], bool]) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 import textual.constants
 
-from tests.support import leaks, warm
+from tests.support import leaks
 from tests.support.measures import PROPERTY, STALLS, Measure
 from tests.support.network import NetworkGuard
 from tests.support.stalls import LoopWatch, watch_loop
@@ -128,12 +128,6 @@ def measure(record_property: Callable[[str, object], None]) -> Measure:
         record_property(PROPERTY, line)
 
     return record
-
-
-@pytest.fixture
-def warm_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what gemdeck starts with its own Python start warm, such as the demo's servers."""
-    monkeypatch.setattr(sys, "executable", warm.python())
 
 
 @pytest.fixture

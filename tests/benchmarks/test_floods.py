@@ -51,7 +51,7 @@ def cost(folder: Path, *modes: str) -> Cost:
     (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))
     delays, memory = list[float](), list[float]()
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         process = psutil.Process(terminal.pid)
         began = time.monotonic()
         while len(delays) < KEYS or time.monotonic() - began < FLOOD_SECONDS:

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +75,8 @@ def write_settings(settings: dict[str, Any]) -> None:
 
 def notes_server() -> dict[str, Any]:
     return {
-        "command": warm.python(),
-        "args": ["-P", notes_server_file.__file__],
+        "command": sys.executable,
+        "args": ["-I", "-S", notes_server_file.__file__],
         "env": {"GEMDECK_NOTES_DB": str(Path.home() / "notes.db")},
     }
 

@@ -65,7 +65,7 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
 async def test_a_list_for_people_has_a_line_for_each_server() -> None:
     result = await run("mcp", "list")
     assert result.code == ExitCode.OK
-    assert result.stdout == "notes  ready  stdio  5 tools, 2 prompts, 4 resources\n"
+    assert result.stdout == "notes  ready  stdio  5 tools, 1 prompt, 4 resources\n"
 
 
 async def test_a_long_name_of_a_tool_widens_no_list(tmp_path: Path) -> None:

@@ -198,6 +198,6 @@ def test_what_says_something_at_once_is_refused_as_well() -> None:
 def test_the_screen_comes_up_where_only_ascii_is_expected(tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": "ascii"}
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path, env=env) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0

@@ -40,7 +40,7 @@ def deck(tmp_path: Path) -> Deck:
     return start
 
 
-def wait_until_ready(terminal: Terminal, servers: int = 2) -> None:
+def wait_until_ready(terminal: Terminal, servers: int = 1) -> None:
     terminal.wait_for(f"{servers} ready")
 
 
@@ -96,7 +96,7 @@ def test_a_server_that_does_not_answer_a_typed_prompt_is_seen_and_stopped(
     settings.parent.mkdir()
     settings.write_text(json.dumps({"mcpServers": {"lib": entry}}))
     with deck() as terminal:
-        wait_until_ready(terminal, servers=3)
+        wait_until_ready(terminal, servers=2)
         say(terminal, "/slow")
         terminal.wait_for("asking lib")
         say(terminal, "behind")
@@ -106,23 +106,20 @@ def test_a_server_that_does_not_answer_a_typed_prompt_is_seen_and_stopped(
         terminal.wait_for(lambda screen: "> /slow" in screen and "behind" in screen)
 
 
-def test_the_demo_shows_both_of_its_servers_ready(deck: Deck) -> None:
+def test_the_demo_shows_its_server_ready(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)
         screen = terminal.screen
         assert re.search(r"● notes .* tools", screen)
-        assert re.search(r"● slow .* tool", screen)
         assert "gemdeck" in screen.splitlines()[0]
         assert "demo" in screen.splitlines()[0]
-        assert len(terminal.descendants()) == processes_of(2)
+        assert len(terminal.descendants()) == processes_of(1)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(120, 36), (80, 24)])
 def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, rows: int) -> None:
     with deck(columns, rows) as terminal:
-        if columns >= 110:
-            wait_until_ready(terminal)
-        terminal.wait_for("2 ready")
+        wait_until_ready(terminal)
         say(terminal, "add a note: buy milk")
         question = wait_for_question(terminal)
         assert re.search(r"text +buy milk", question)
@@ -134,7 +131,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, row
         assert terminal.wait_for_exit() == 0
 
     with deck(columns, rows) as terminal:
-        terminal.wait_for("2 ready")
+        wait_until_ready(terminal)
         say(terminal, "list my notes")
         question = wait_for_question(terminal)
         assert "list_notes" in question
@@ -240,18 +237,18 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
 def test_commands_reach_the_servers_and_unknown_ones_come_back(deck: Deck) -> None:
     with deck(columns=120, rows=36) as terminal:
         wait_until_ready(terminal)
-        say(terminal, "/mcp stop slow")
-        terminal.wait_for("○ slow")
-        say(terminal, "/mcp slow")
+        say(terminal, "/mcp stop notes")
+        terminal.wait_for("○ notes")
+        say(terminal, "/mcp notes")
         terminal.wait_for("discovery    not started")
         terminal.press("escape")
         terminal.wait_gone("discovery")
-        send(terminal, "/mcp strat slow")
-        terminal.wait_for("Did you mean /mcp start slow?")
+        send(terminal, "/mcp strat notes")
+        terminal.wait_for("Did you mean /mcp start notes?")
         terminal.press("ctrl+c")
         terminal.wait_gone("> /mcp strat")
-        say(terminal, "/mcp start slow")
-        terminal.wait_for("● slow")
+        say(terminal, "/mcp start notes")
+        terminal.wait_for("● notes")
         send(terminal, "/hlep")
         terminal.wait_for("There is no command")
         terminal.wait_for("> /hlep")
@@ -312,11 +309,10 @@ def test_the_turn_can_be_stopped_from_a_question(deck: Deck) -> None:
 
 def test_a_narrow_terminal_shows_one_side_at_a_time(deck: Deck) -> None:
     with deck(80, 24) as terminal:
-        terminal.wait_for("2 ready")
+        wait_until_ready(terminal)
         assert "● notes" not in terminal.screen
         terminal.press("f2")
-        terminal.wait_for("● notes")
-        terminal.wait_for(lambda screen: bool(re.search(r"● slow .* tool", screen)))
+        terminal.wait_for(lambda screen: re.search(r"● notes .* tools", screen) is not None)
         terminal.press("f3")
         terminal.wait_gone("● notes")
         terminal.wait_for("add_note")
@@ -335,7 +331,7 @@ def test_a_signal_ends_everything_and_restores_the_terminal(
     with deck() as terminal:
         wait_until_ready(terminal)
         servers = terminal.descendants()
-        assert len(servers) == processes_of(2)
+        assert len(servers) == processes_of(1)
         terminal.send_signal(number)
         assert terminal.wait_for_exit() == 128 + number
         assert_gone(servers)
@@ -346,7 +342,7 @@ def test_ctrl_q_ends_everything_and_restores_the_terminal(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)
         servers = terminal.descendants()
-        assert len(servers) == processes_of(2)
+        assert len(servers) == processes_of(1)
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0
         assert_gone(servers)

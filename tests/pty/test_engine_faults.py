@@ -27,7 +27,7 @@ def test_a_fault_of_the_engine_ends_with_a_report(
     env = {"PYTHONPATH": str(tmp_path)}
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path, env=env) as terminal:
         if method == "__aexit__":
-            terminal.wait_for("2 ready")  # the engine has begun
+            terminal.wait_for("1 ready")  # the engine has begun
             terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 1
         shown = " ".join(terminal.screen.split())

@@ -97,7 +97,7 @@ def quit_app(terminal: Terminal) -> None:
 
 def visit_what_a_server_offers(terminal: Terminal) -> None:
     """Bring every text of the server to the screen."""
-    terminal.wait_for("3 ready")
+    terminal.wait_for("2 ready")
     say(terminal, "report")
     terminal.wait_for(lambda screen: "A tool wants to run" in screen and HINT in screen)
     terminal.press("o")

@@ -33,9 +33,9 @@ def test_a_second_signal_leaves_no_stubborn_server(
     entry = {"command": sys.executable, "args": [str(STUBBORN), "ignore_term", "ignore_eof"]}
     write_settings(world, {"mcpServers": {"stubborn": entry}})
     with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
-        terminal.wait_for("3 ready")
+        terminal.wait_for("2 ready")
         found = terminal.descendants()
-        assert len(found) == processes_of(3)
+        assert len(found) == processes_of(2)
         terminal.send_signal(signal.SIGTERM)
         while len([process for process in found if process.is_running()]) == len(found):
             time.sleep(0.01)  # until the servers are being closed, which takes this one seconds

@@ -52,7 +52,7 @@ def paste(terminal: Terminal, text: str) -> str:
     terminal.send(f"\x1b[200~{text}\x1b[201~".encode())
     terminal.wait_for("code=")
     terminal.press("enter")
-    terminal.wait_for("3 ready")
+    terminal.wait_for("2 ready")
     return terminal.screen
 
 

@@ -15,7 +15,7 @@ def strip(screen: str) -> str:
 
 def test_two_turns_at_once_ask_in_their_own_tabs(tmp_path: Path) -> None:
     with Terminal(warm.deck("--demo"), columns=80, rows=24, cwd=tmp_path) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         terminal.send(b"add a note: milk\r\x14list my notes\r")
         shown = wait_for_question(terminal)
         assert "tab 2 list my notes" in shown

@@ -39,8 +39,7 @@ SLOW: Final = tuple(
             f"unit/engine/sessions/test_{name}.py"
             for name in ("recording", "resuming", "several_conversations", "two_instances")
         ),
-        "unit/engine/demo/test_imports.py",
-        "unit/engine/demo/test_servers.py",
+        "unit/engine/demo/test_notes_server.py",
         "unit/engine/mcp/network",
         "unit/engine/mcp/test_early_starts.py",
         "unit/engine/mcp/test_enablement.py",

@@ -29,7 +29,7 @@ from tui.cli.results import (
 )
 from tui.engine.consent.gate import NOBODY_TO_ASK
 from tui.engine.consent.tool_patterns import Meaning, meanings
-from tui.engine.demo.demo_servers import demo_definitions
+from tui.engine.demo.model import demo_server
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.startup import prepare_process
@@ -141,7 +141,7 @@ class _Session:
                 if problem.fatal:
                     advice = "Correct the file and try again."
                     return self._end_early(Notice(_E, str(problem), advice), ExitCode.BAD_SETTINGS)
-            bundled = demo_definitions() if options.demo else ()
+            bundled = (demo_server(),) if options.demo else ()
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."
                 return self.refuse(unclear, advice, ExitCode.USAGE)

@@ -20,7 +20,7 @@ from tui.engine.consent.folder_trust.trust_questions import (
     Question,
     StartQuestion,
 )
-from tui.engine.demo.demo_servers import demo_definitions
+from tui.engine.demo.model import demo_server
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.settings.sections import inheritance_of
@@ -197,7 +197,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
     """
     trust = _up_to_date(trust, answers)
     servers = tuple(_admitted(_narrowed(one, answers), trust, answers) for one in sources.servers)
-    definitions = (*servers, *(_bundled(servers) if answers.demo or answers.demo_servers else ()))
+    definitions = (*servers, *([_bundled(servers)] * (answers.demo or answers.demo_servers)))
     verdict = sources.project
     is_withdrawn = trust.withdrawals < answers.withdrawals
     folder = verdict.trust
@@ -278,11 +278,11 @@ def _untrusted(one: ServerDefinition, reason: str) -> ServerDefinition:
     return replace(one, withheld=ServerStatus.UNTRUSTED, failure=failure)
 
 
-def _bundled(servers: Sequence[ServerDefinition]) -> Iterator[ServerDefinition]:
-    """Give the demo's servers under names that are still free."""
-    taken = {one.id for one in servers}
-    for one in demo_definitions():
-        yield replace(one, id=ServerId(f"demo-{one.id}")) if one.id in taken else one
+def _bundled(servers: Sequence[ServerDefinition]) -> ServerDefinition:
+    """Give the demo's server under a name that is still free."""
+    one = demo_server()
+    is_taken = one.id in {other.id for other in servers}
+    return replace(one, id=ServerId(f"demo-{one.id}")) if is_taken else one
 
 
 def _start_questions(

@@ -52,5 +52,5 @@ def python() -> str:
 
 
 def deck(*arguments: str) -> list[str]:
-    """Give the command that runs gemdeck as ``python -m tui`` does, with warm demo servers."""
-    return [sys.executable, "-P", str(_HERE / "deck.py"), python(), *arguments]
+    """Give the command that runs gemdeck, whose own server starts without any warmth."""
+    return [sys.executable, "-m", "tui", *arguments]

@@ -33,8 +33,6 @@ from tui.model.events import (
     TextStreamed,
 )
 
-pytestmark = pytest.mark.usefixtures("warm_python")
-
 
 @asynccontextmanager
 async def started(folder: Path) -> AsyncIterator[tuple[Engine, list[Event]]]:
@@ -54,7 +52,11 @@ async def service(monkeypatch: pytest.MonkeyPatch, *keys: str) -> AsyncIterator[
 
 
 def write_notes_server(home: Path) -> None:
-    entry = {"command": sys.executable, "args": ["-P", notes_server.__file__]}
+    entry = {
+        "command": sys.executable,
+        "args": ["-I", "-S", notes_server.__file__],
+        "env": {"GEMDECK_NOTES_DB": str(home / "notes.db")},
+    }
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
 
@@ -71,7 +73,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
         assert isinstance(selected, ModelSelected)
         assert selected.model.backend is BackendKind.DEMO
         assert isinstance(configured, ServersConfigured)
-        assert [view.id for view in configured.servers] == ["notes", "slow"]
+        assert [view.id for view in configured.servers] == ["notes"]
         engine.send("hello")
         with anyio.fail_after(PATIENCE):
             await engine.wait_idle()

@@ -62,7 +62,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Run:
-    """An engine with the demo's servers, and the state that its events make."""
+    """An engine with the demo's server, and the state that its events make."""
 
     def __init__(self, folder: Path) -> None:
         self.store = Store()
@@ -162,8 +162,9 @@ async def test_reading_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
         await run.engine.wait_ready()
         monkeypatch.setattr(FlowControl, "take", boom)
         result = await run.engine.call_tool(ServerId("notes"), "list_notes", {}, by_user=True)
-        assert "could not be read (RuntimeError)" in result.display
-        await eventually(lambda: run.server().status is not ServerStatus.READY)
+        assert result.is_error
+        await eventually(lambda: "could not be read (RuntimeError)" in str(run.server().failure))
+        assert run.server().status is not ServerStatus.READY
 
 
 async def test_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def test_the_example_lists_calls_and_runs_a_turn(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "notes add_note" in done.stdout
-    assert "slow" in done.stdout
+    assert "count_slowly" in done.stdout
     assert done.stdout.count("buy milk") >= 2
 
 

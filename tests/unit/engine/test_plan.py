@@ -280,7 +280,7 @@ def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do(
     assert ["Prohibitions" in notice.text for notice in now.notices] == [True]
 
 
-def test_the_demos_servers_take_names_that_are_free() -> None:
+def test_the_demos_server_takes_a_name_that_is_free() -> None:
     found = sources(server("notes"))
     now = plan(found, Trust(), replace(first(found), demo=True))
-    assert [str(one.id) for one in now.definitions] == ["notes", "demo-notes", "slow"]
+    assert [str(one.id) for one in now.definitions] == ["notes", "demo-notes"]

@@ -19,7 +19,7 @@ from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.catalog import PromptView, ToolView
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.text import clip, sanitize
+from tui.text import clip, counted, sanitize
 
 MAX_SHOWN: Final = 64
 """Characters of a tool's name in a list for people: those that Gemini takes."""
@@ -229,8 +229,8 @@ def _details(view: ServerView) -> dict[str, Any]:
 
 
 def _offers(server: Mapping[str, Any]) -> str:
-    kinds = ("tools", "prompts", "resources")
-    return ", ".join(f"{server[kind]} {kind}" for kind in kinds if server[kind])
+    offered = {kind: server[f"{kind}s"] for kind in ("tool", "prompt", "resource")}
+    return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
 
 
 def _tool(server: ServerId, tool: ToolView) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The offline demo: a model that needs no key, and two bundled MCP servers."""
+"""The offline demo: a model that needs no key, and a bundled MCP server."""

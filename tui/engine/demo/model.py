@@ -1,39 +1,78 @@
-"""The demo model: offline and deterministic; it says that it is not a language model."""
+"""The demo: an offline model, which says that it is not a language model, and its server."""
 
 import asyncio
 import json
+import os
 import re
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.chat.backends.backend import ModelChunk, ModelRequest, ModelTraits, WireContent
-from tui.engine.demo.matching import Call, Declaration, complete_call, find_calls, usage
+from tui.engine.files.paths import state_dir
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.model.answering.models import ModelOffer
 from tui.model.chat import BackendKind, Usage
-from tui.text import clip, clip_middle, counted
+from tui.model.servers import Origin, ServerId, Transport
+from tui.text import clip, clip_middle
 
 DEMO_MODEL: Final = "demo"
-WORD_PACE: Final = 0.02  # seconds between two words of an answer
+NOTES_DB_VARIABLE: Final = "GEMDECK_NOTES_DB"
+CALL_TIMEOUT: Final = 600.0  # seconds
+WORD_PACE: Final = 0.01  # seconds between two words of an answer
 MAX_STREAM_SECONDS: Final = 2.5  # for a whole answer
 CHARACTERS_PER_TOKEN: Final = 4  # roughly
-MAX_MESSAGE: Final = 8_000  # characters read
-MAX_QUESTIONS: Final = 5  # for missing arguments of one call
 MAX_LISTED: Final = 8  # tools
-MAX_NAME: Final = 100  # characters of a tool with its arguments
+MAX_NAME: Final = 100  # characters of a tool
 MAX_QUOTED: Final = 4_000  # characters of a result
 INTRODUCTION: Final = (
-    "I am the demo: a small offline model. I look for the words of a tool's name in your message, "
-    "call that tool, and understand nothing else."
+    "I am the demo: a small offline model. I know a few sentences and the names of the tools, "
+    "and understand nothing else."
 )
+HELP: Final = """Try one of these:
 
-_DENIALS: Final = ("Denied: ", "The user has denied ")
-_REFUSAL: Final = re.compile(
-    r"\W*(?:please\s+)?(?:(?:do\s+not|don['\u2019]t|never)\b|(?:no|stop|cancel)(?:\W+thank.*)?\W*$)",
-    re.I,
+- `add a note: buy milk`
+- `list my notes`
+- `search notes for basil`
+- `delete note 2`
+- `count slowly to 10`
+- the name of a tool with its arguments, such as `count_slowly steps=10`"""
+
+_SCRIPT: Final = (
+    ("add_note", r"(?:(?:add|take|write) (?:a )?note|remember)\b:?\s*(?P<text>[^\s:].*)"),
+    ("list_notes", r"(?:list|show)(?: all)?(?: my| the)? notes[.!]?"),
+    ("search_notes", r"(?:search|find)(?: my| the)? notes?(?: for| about)?\b(?P<query>.+)"),
+    ("delete_note", r"(?:delete|remove)(?: the)? note (?P<id>\d{1,9})[.!]?"),
+    ("count_slowly", r"count(?: slowly)?(?: to (?P<steps>\d{1,9}))?[.!]?"),
 )
+_ARGUMENT: Final = re.compile(r'(\w[\w.-]*)=("[^"]*"|\S+)')
+_DENIALS: Final = ("Denied: ", "The user has denied ")
 _WORDS: Final = re.compile(r"\s*\S+\s*")
 _FENCES: Final = re.compile("`{3,}")
+
+
+def demo_server() -> ServerDefinition:
+    """Return the bundled server, which keeps its notes in a file of the state folder."""
+    notes = os.environ.get(NOTES_DB_VARIABLE) or str(state_dir() / "demo" / "notes.db")
+    definition = ServerDefinition(
+        id=ServerId("notes"),
+        origin=Origin.DEMO,
+        transport=Transport.STDIO,
+        command=sys.executable,
+        args=("-I", "-S", str(Path(__file__).with_name("notes_server.py"))),
+        env=MappingProxyType({NOTES_DB_VARIABLE: notes}),
+        timeout=CALL_TIMEOUT,
+        description="A small notebook on this computer, and slow work to watch.",
+        program=sys.executable,
+        source="gemdeck",
+    )
+    # nothing in it is secret, so its fingerprint needs no salt
+    return replace(definition, fingerprint=server_fingerprint(definition, b""))
 
 
 class DemoBackend:
@@ -53,7 +92,7 @@ class DemoBackend:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step: text in small pieces, then a call, then the usage."""
-        full_text, call = await asyncio.to_thread(next_step, request)
+        full_text, call = next_step(request)
         text = full_text
         if request.max_output_tokens is not None:
             text = full_text[: request.max_output_tokens * CHARACTERS_PER_TOKEN]
@@ -87,54 +126,41 @@ def next_step(request: ModelRequest) -> tuple[str, dict[str, Any] | None]:
     """
     contents = request.contents or ({},)
     if responses := _of_kind(contents[-1], "functionResponse"):
-        attached = len(_of_kind(contents[-1], "inlineData"))
-        return "\n\n".join(_report(response, attached) for response in responses), None
-    answer = _answer(contents, request.declarations)
+        return "\n\n".join(map(_report, responses)), None
+    names = [str(one["name"]) for one in request.declarations]
     is_first = all(content.get("role") != "model" for content in contents)
     introduction = f"{INTRODUCTION}\n\n" if is_first else ""
-    if isinstance(answer, str):
-        return f"{introduction}{answer}", None
+    # what is attached to a message comes behind its own text
+    wanted = _read(next(iter(_of_kind(contents[-1], "text")), ""), names)
+    if wanted is None:
+        return f"{introduction}{HELP}\n\n{_offered(names)}", None
     made = sum(len(_of_kind(content, "functionCall")) for content in contents)
-    call = {"id": f"demo-{made + 1}", "name": answer.name, "args": answer.arguments}
-    return introduction, call
+    return introduction, {"id": f"demo-{made + 1}", "name": wanted[0], "args": wanted[1]}
 
 
-def _answer(contents: Sequence[WireContent], declarations: Sequence[Declaration]) -> str | Call:
-    """Answer the last content, a user message, with text or a call."""
-    message = _text(contents[-1])
-    if len(message) > MAX_MESSAGE:
-        return f"I cannot read messages longer than {MAX_MESSAGE:,} characters. I did nothing."
-    if _REFUSAL.match(message):
-        return "All right, I will do nothing."
-    calls = _understand(contents, declarations)
-    if not calls:
-        return f"I found no tool in your message.\n\n{_tool_list(declarations)}"
-    if len(calls) > 1:
-        names = " or ".join(_code(call.name) for call in calls)
-        return f"I can make one call per message: {names}?"
-    [call] = calls
-    if not call.missing:
-        return call
-    needed = " and ".join(_code(name) for name in call.missing)
-    return f"To call {_code(call.name)} I need {needed}. What is {_code(call.missing[0])}?"
+def _read(message: str, names: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
+    """Return the offered tool and the arguments that a message asks for."""
+    first, _, rest = message.strip().partition(" ")
+    if first in names:
+        return first, {key: _value(text) for key, text in _ARGUMENT.findall(rest)}
+    for tool, pattern in _SCRIPT:
+        name = next((one for one in names if one.rpartition("__")[2] == tool), None)
+        found = re.fullmatch(f"(?:please )?{pattern}", message.strip(), re.I | re.S)
+        if name and found:
+            texts = {key: text.strip() for key, text in found.groupdict().items() if text}
+            return name, {k: int(t) if k in {"id", "steps"} else t for k, t in texts.items()}
+    return None
 
 
-def _understand(
-    contents: Sequence[WireContent],
-    declarations: Sequence[Declaration],
-    questions: int = MAX_QUESTIONS,
-) -> list[Call]:
-    """Return the calls that the last message asks for or completes."""
-    message = _text(contents[-1])
-    calls = find_calls(message, declarations)
-    asked = len(contents) > 2 and not _of_kind(contents[-2], "functionCall")
-    if calls or not (asked and questions) or _REFUSAL.match(message):
-        return calls
-    before = _understand(contents[:-2], declarations, questions - 1)
-    return [complete_call(call, message) for call in before if call.missing and len(before) == 1]
+def _value(text: str) -> Any:  # noqa: ANN401 - any JSON
+    """Read JSON, or else take the text as it is."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
-def _report(response: Mapping[str, Any], attached: int) -> str:
+def _report(response: Mapping[str, Any]) -> str:
     """Describe the result of a call."""
     name, body = _code(str(response.get("name"))), response.get("response") or {}
     failed = "error" in body
@@ -143,20 +169,14 @@ def _report(response: Mapping[str, Any], attached: int) -> str:
     if failed and text.startswith(_DENIALS):
         return f"{name} was not allowed, so it did not run."
     said = f"{name} {'failed' if failed else 'returned'}"
-    said += f":\n\n{_quote(text)}" if text.strip() else " without any text."
-    if attached:
-        said += f"\n\nIt also returned {counted(attached, 'attachment')} that I cannot read."
-    return said
+    return said + (f":\n\n{_quote(text)}" if text.strip() else " without any text.")
 
 
-def _tool_list(declarations: Sequence[Declaration]) -> str:
-    """List some of the offered tools."""
-    if not declarations:
+def _offered(names: Sequence[str]) -> str:
+    if not names:
         return "There are no tools right now: no server is ready, or none has any."
-    lines = [f"- {_code(usage(declaration))}" for declaration in declarations[:MAX_LISTED]]
-    if len(declarations) > MAX_LISTED:
-        lines.append(f"- and {len(declarations) - MAX_LISTED:,} more")
-    return "\n".join(("Write the name of one of these with its arguments:", "", *lines))
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    return f"The tools: {', '.join(map(_code, names[:MAX_LISTED]))}{more}."
 
 
 def _code(text: str) -> str:
@@ -169,11 +189,6 @@ def _quote(text: str) -> str:
     shown = clip_middle(text.strip("\n"), MAX_QUOTED * 3 // 4, MAX_QUOTED // 4)
     fence = "`" * (max(map(len, _FENCES.findall(shown)), default=2) + 1)
     return f"{fence}text\n{shown}\n{fence}"
-
-
-def _text(content: WireContent) -> str:
-    """Return the message itself, the first text, without attachments."""
-    return next(iter(_of_kind(content, "text")), "")
 
 
 def _of_kind(content: WireContent, kind: str) -> list[Any]:

@@ -1,287 +1,392 @@
-"""The bundled notes server: an MCP server over stdio, ``python -m tui.engine.demo.notes_server``.
+"""The bundled MCP server: a notebook, and a tool that is slow and reports its progress.
 
-It offers tools that read, write and delete, prompts with argument completion, resources and a
-resource template.
+It runs alone as ``python -I -S notes_server.py`` with the standard library only, which starts at
+once. Over stdio it speaks revision 2026-07-28 and the handshake of the revisions before.
 """
-# ruff: noqa: A002 - parameter names are part of the tools' interface
 
+import json
+import os
+import sqlite3
 import sys
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Final
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any, BinaryIO, Final, NamedTuple
 
-import mcp_types as types
-from anyio.to_thread import run_sync
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
-from pydantic import Field
+Json = dict[str, Any]
+RequestId = str | int
 
-from tui import __version__
-from tui.engine.demo.demo_servers import notes_path
-from tui.engine.demo.notes import MAX_NOTE_LENGTH, MAX_NOTES, Note, Notebook, NotesError
-from tui.text import clip
+STATELESS: Final = "2026-07-28"
+HANDSHAKES: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+META: Final = "io.modelcontextprotocol/"
+INFO: Final = {"name": "gemdeck-notes", "title": "Notes", "version": "2.0.0"}
+ABOUT: Final[Json] = {
+    "capabilities": {"tools": {}, "prompts": {}, "resources": {"listChanged": True}},
+    "instructions": "A small notebook on the user's computer. Notes have a number, a text and "
+    "tags. Use the numbers that list_notes and search_notes give when you delete a note.",
+}
+INVALID: Final = -32602
+FAILED: Final = -32603
 
-MAX_LISTED: Final = 20  # recent notes among the resources
-MAX_COMPLETIONS: Final = 100  # as the spec says
-MAX_TITLE: Final = 60  # characters
-STYLES: Final = ("bullets", "paragraph", "haiku")
-ALL_NOTES: Final = "notes://all"
-MARKDOWN: Final = "text/markdown"
-INSTRUCTIONS: Final = (
-    "A small notebook on the user's computer. Notes have a number, a text and tags. Use the "
-    "numbers that list_notes and search_notes give when you update or delete a note."
+MAX_NOTES: Final = 1_000
+MAX_TEXT: Final = 4_000  # characters of a note, and of any other argument
+MAX_LISTED: Final = 20  # notes in one answer
+LOCK_WAIT: Final = 5.0  # seconds to wait for another process
+FILE_VERSION: Final = 2
+SEEDS: Final = (
+    ("Welcome! These notes live in a small file on this computer.", "#hello"),
+    ("Try: add a note: buy milk", "#hello #ideas"),
+    ("Water the basil on Friday", "#home"),
 )
-
-Text = Annotated[str, Field(description="Text of the note", max_length=MAX_NOTE_LENGTH)]
-Number = Annotated[int, Field(description="Number of the note", ge=1)]
-NoteContext = Context[Any, Any]
-NoteResult = Annotated[types.CallToolResult, Note]
-
-
-@dataclass(frozen=True)
-class NoteList:
-    """Notes in structured output, newest first; `total` includes omitted ones."""
-
-    notes: list[Note]
-    total: int
+READS: Final = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+ADDS: Final = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
+DESTROYS: Final = {**ADDS, "destructiveHint": True, "idempotentHint": True}
+TYPES: Final[Json] = {"string": str, "integer": int, "number": (int, float), "array": list}
 
 
-class NotesServer(MCPServer[Any]):
-    """An MCP server whose recent notes are listed as resources."""
+def _value(kind: str, about: str, **more: object) -> Json:
+    return {"type": kind, "description": about, **more}
 
-    def __init__(self, notebook: Notebook) -> None:
-        super().__init__(
-            "gemdeck-notes",
-            title="Notes",
-            instructions=INSTRUCTIONS,
-            version=__version__,
-            log_level="WARNING",
-            middleware=[announce_list_changes],
-        )
-        self._notebook = notebook
 
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: NoteContext | None = None
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool; a `NotesError` is reported without the SDK's prefix."""
+def _tool(name: str, title: str, about: str, hints: Json, **properties: Json) -> Json:
+    required = [key for key, schema in properties.items() if "default" not in schema]
+    schema = {"type": "object", "properties": properties, "required": required}
+    named = {"name": name, "title": title, "description": about}
+    return {**named, "inputSchema": schema, "annotations": hints}
+
+
+TOOLS: Final = (
+    _tool(
+        *("list_notes", "List notes", "List the notes in the notebook, newest first.", READS),
+        tag=_value("string", "Only notes with this tag", default=""),
+    ),
+    _tool(
+        *("search_notes", "Search notes", "Find the notes that contain all the given words."),
+        READS,
+        query=_value("string", "Words the note must contain", maxLength=MAX_TEXT),
+    ),
+    _tool(
+        *("add_note", "Add a note", "Add a note to the notebook.", ADDS),
+        text=_value("string", "Text of the note", maxLength=MAX_TEXT),
+        tags=_value("array", "Tags of the note", items={"type": "string"}, default=[]),
+    ),
+    _tool(
+        *("delete_note", "Delete a note", "Delete a note permanently.", DESTROYS),
+        id=_value("integer", "Number of the note", minimum=1, maximum=10**9),
+    ),
+    _tool(
+        *("count_slowly", "Count slowly", "Count to a number and report the progress.", READS),
+        steps=_value("integer", "How far to count", minimum=1, maximum=100, default=5),
+        seconds_per_step=_value("number", "Seconds", minimum=0, maximum=10, default=0.5),
+    ),
+)
+FOCUS: Final = {"name": "focus", "description": "Today's focus", "required": True}
+PROMPT: Final = {"name": "plan_day", "title": "Plan my day", "arguments": [FOCUS]}
+MARKDOWN: Final = {"mimeType": "text/markdown"}
+ALL_NOTES: Final = {"uri": "notes://all", "name": "all-notes", "title": "All notes", **MARKDOWN}
+TEMPLATE: Final = {"uriTemplate": "notes://note/{id}", "name": "note", "title": "A note"}
+
+
+class RequestError(Exception):
+    """A request fails; the message says why and what to do."""
+
+    def __init__(self, message: str, code: int = FAILED, **data: object) -> None:
+        super().__init__(message)
+        self.error = {"code": code, "message": message, "data": data}
+
+
+class Note(NamedTuple):
+    """A note; its number is never used again, its tags are written as ``#one #two``."""
+
+    number: int
+    text: str
+    tags: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.text} {self.tags}".strip()
+
+    @property
+    def resource(self) -> Json:
+        uri, name = f"notes://note/{self.number}", f"note-{self.number}"
+        return {"uri": uri, "name": name, "title": self.text[:60], **MARKDOWN}
+
+
+class Notebook:
+    """Notes in one SQLite file, which several processes can share.
+
+    Raises:
+        RequestError: From any method, if it has no such note or no room.
+        sqlite3.Error: From any method, if the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as error:
-            if isinstance(error.__cause__, NotesError):
-                raise ToolError(str(error.__cause__)) from error
+            self._connection = _connect(path)
+        except sqlite3.OperationalError:
             raise
+        except sqlite3.DatabaseError:
+            _set_aside(path)
+            self._connection = _connect(path)
 
-    async def list_resources(self) -> list[types.Resource]:
-        """List the notebook and its most recent notes."""
-        notes = await run_sync(self._notebook.recent)
-        return [*await super().list_resources(), *map(_resource, notes[:MAX_LISTED])]
+    def notes(self) -> list[Note]:
+        """Return the notes, newest first."""
+        found = self._connection.execute("SELECT id, text, tags FROM notes ORDER BY id DESC")
+        return [Note(*row) for row in found]
 
+    def add(self, text: str, tags: Iterable[object]) -> Note:
+        """Add a note."""
+        words = {"-".join(str(tag).lstrip("#").casefold().split()) for tag in tags}
+        joined = " ".join(f"#{word}" for word in sorted(words - {""}))
+        if not text.strip():
+            raise RequestError("A note needs some text.")
+        if len(joined) > MAX_TEXT or len(self.notes()) >= MAX_NOTES:
+            raise RequestError(f"There is no room: {MAX_NOTES} notes are the most.")
+        return _add(self._connection, text.strip(), joined)
 
-async def announce_list_changes(
-    ctx: ServerRequestContext[Any, Any], call_next: CallNext
-) -> HandlerResult:
-    """Announce list changes of resources to older clients, which the SDK omits."""
-    result = await call_next(ctx)
-    if ctx.method == "initialize" and isinstance(result, dict):
-        result["capabilities"]["resources"]["listChanged"] = True
-    return result
-
-
-def build_server(notebook: Notebook) -> NotesServer:
-    """Create the server of a notebook."""
-    server = NotesServer(notebook)
-    _add_reading_tools(server, notebook)
-    _add_writing_tools(server, notebook)
-    _add_resources(server, notebook)
-    _add_prompts(server, notebook)
-    _add_completion(server, notebook)
-    return server
-
-
-def _add_reading_tools(server: NotesServer, notebook: Notebook) -> None:
-    reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-
-    @server.tool(title="List notes", annotations=reads)
-    def list_notes(
-        tag: Annotated[str | None, Field(description="Only notes with this tag")] = None,
-        limit: Annotated[int, Field(description="Most notes to list", ge=1, le=MAX_NOTES)] = 20,
-    ) -> Annotated[types.CallToolResult, NoteList]:
-        """List the notes in the notebook, newest first."""
-        return _list_result(notebook.recent(tag), limit)
-
-    @server.tool(title="Search notes", annotations=reads)
-    def search_notes(
-        query: Annotated[str, Field(description="Words the note must contain", min_length=1)],
-    ) -> Annotated[types.CallToolResult, NoteList]:
-        """Find the notes that contain all the given words in their text or tags."""
-        return _list_result(notebook.search(query), MAX_NOTES)
+    def delete(self, number: int) -> Note:
+        """Delete a note for good and return it."""
+        for note in self.notes():
+            if note.number == number:
+                self._connection.execute("DELETE FROM notes WHERE id = ?", (number,))
+                return note
+        raise RequestError(f"There is no note {number}. List the notes to see their numbers.")
 
 
-def _add_writing_tools(server: NotesServer, notebook: Notebook) -> None:
-    writes = types.ToolAnnotations(read_only_hint=False, open_world_hint=False)
-    adds = writes.model_copy(update={"destructive_hint": False, "idempotent_hint": False})
-    destroys = writes.model_copy(update={"destructive_hint": True, "idempotent_hint": True})
-
-    @server.tool(title="Add a note", annotations=adds)
-    async def add_note(
-        text: Text,
-        ctx: NoteContext,
-        tags: Annotated[tuple[str, ...], Field(description="Tags of the note")] = (),
-    ) -> NoteResult:
-        """Add a note to the notebook."""
-        note = await run_sync(notebook.add, text, tags)
-        await _announce_list_change(ctx)
-        return _note_result("Added", note)
-
-    @server.tool(title="Update a note", annotations=destroys)
-    async def update_note(id: Number, text: Text, ctx: NoteContext) -> NoteResult:
-        """Replace the text of a note; its tags stay."""
-        note = await run_sync(notebook.update, id, text)
-        await ctx.notify_resource_updated(_uri(note.id))
-        await _announce_list_change(ctx)
-        return _note_result("Updated", note)
-
-    @server.tool(title="Delete a note", annotations=destroys)
-    async def delete_note(id: Number, ctx: NoteContext) -> NoteResult:
-        """Delete a note permanently."""
-        note = await run_sync(notebook.delete, id)
-        await _announce_list_change(ctx)
-        return _note_result("Deleted", note)
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the file; a new one is private and gets the first notes, once across processes."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, timeout=LOCK_WAIT, isolation_level=None)
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            columns = "id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT, tags TEXT"
+            connection.execute(f"CREATE TABLE notes ({columns})")
+            for text, tags in SEEDS:
+                _add(connection, text, tags)
+            connection.execute(f"PRAGMA user_version = {FILE_VERSION}")
+        elif version != FILE_VERSION:
+            raise sqlite3.DatabaseError
+    return connection
 
 
-def _add_resources(server: NotesServer, notebook: Notebook) -> None:
-    @server.resource(ALL_NOTES, name="all-notes", title="All notes", mime_type=MARKDOWN)
-    def all_notes() -> str:
-        """The whole notebook as one Markdown page."""
-        return _page(notebook.recent())
+def _set_aside(path: Path) -> None:
+    """Rename a file that cannot be read, with its journals."""
+    suffix = f".corrupt-{time.time_ns()}"
+    for kind in ("", "-journal", "-wal", "-shm"):
+        part = path.with_name(path.name + kind)
+        if part.exists():
+            part.rename(part.with_name(part.name + suffix))
+    _log(f"{path} could not be read; it is now {path.name}{suffix}")
 
-    @server.resource("notes://note/{id}", name="note", title="A note", mime_type=MARKDOWN)
-    def one_note(id: str) -> str:
-        """One note by its number, as Markdown."""
+
+def _add(connection: sqlite3.Connection, text: str, tags: str) -> Note:
+    added = connection.execute("INSERT INTO notes (text, tags) VALUES (?, ?)", (text, tags))
+    return Note(added.lastrowid or 0, text, tags)
+
+
+class Server:
+    """Answers the requests of one client.
+
+    Args:
+        notebook: Holds the notes.
+        output: Takes messages, one a line.
+    """
+
+    def __init__(self, notebook: Notebook, output: BinaryIO) -> None:
+        self._notebook = notebook
+        self._output = output
+        self._writing = Lock()
+        self._counting: dict[RequestId, Event] = {}
+        self._listening: dict[RequestId | None, Json] = {}
+
+    def serve(self, lines: Iterable[bytes]) -> None:
+        """Read messages until there are no more. Counting runs in threads of its own."""
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                self._send(id=None, error={"code": -32700, "message": "This is not JSON."})
+                continue
+            match message:
+                case {"method": str(method), "id": str() | int() as request}:
+                    work = (request, method, message.get("params") or {})
+                    if method == "tools/call" and work[2].get("name") == "count_slowly":
+                        self._counting[request] = Event()
+                        Thread(target=self._answer, args=work, daemon=True).start()
+                    else:
+                        self._answer(*work)
+                case {"method": "notifications/cancelled", "params": {"requestId": request}}:
+                    self._listening.pop(request, None)
+                    if stopped := self._counting.get(request):
+                        stopped.set()
+
+    def _answer(self, request: RequestId, method: str, params: Json) -> None:
+        version = params.get("_meta", {}).get(f"{META}protocolVersion")
         try:
-            return _markdown(notebook.get(int(id)))
-        except (ValueError, NotesError) as error:
-            raise ResourceNotFoundError(f"There is no note {id[:20]!r}.") from error
+            if version not in {None, STATELESS}:
+                known = {"supported": [STATELESS], "requested": version}
+                raise RequestError("This revision is not known.", -32022, **known)
+            result = self._result(request, method, params)
+        except RequestError as failed:
+            self._send(id=request, error=failed.error)
+        except sqlite3.Error as failed:
+            self._send(id=request, error={"code": FAILED, "message": str(failed)})
+        except KeyError as missing:
+            self._send(id=request, error={"code": INVALID, "message": f"Missing: {missing}"})
+        else:
+            stopped = self._counting.pop(request, None)
+            if stopped and stopped.is_set():
+                _log("count_slowly was cancelled")
+            elif result is not None:
+                if version:
+                    result |= {"resultType": "complete", "_meta": {f"{META}serverInfo": INFO}}
+                if version and method.endswith(("list", "read", "discover")):
+                    result |= {"ttlMs": 0, "cacheScope": "private"}  # nothing is to be kept
+                self._send(id=request, result=result)
 
-
-def _add_prompts(server: NotesServer, notebook: Notebook) -> None:
-    @server.prompt(title="Summarize my notes")
-    def summarize_notes(
-        tag: Annotated[str, Field(description="Only notes with this tag")] = "",
-        style: Annotated[str, Field(description=f"One of {', '.join(STYLES)}")] = STYLES[0],
-    ) -> list[str | types.EmbeddedResource]:
-        """Summarize all notes or those with one tag."""
-        which = f"my notes tagged {tag}" if tag else "my notes"
-        form = {"paragraph": "one paragraph", "haiku": "a haiku"}.get(style, "a few bullets")
-        notes = notebook.recent(tag or None)
-        return [f"Summarize {which} as {form}. The notes are attached.", _attached(notes)]
-
-    @server.prompt(title="Plan my day")
-    def plan_day(
-        focus: Annotated[str, Field(description="Today's focus")],
-    ) -> list[str | types.EmbeddedResource]:
-        """Plan the day from the notes."""
-        request = (
-            f"Plan my day with a focus on {focus}. Use my notes, which are attached: order what "
-            "there is to do, name at most five steps, and say what can wait."
-        )
-        return [request, _attached(notebook.recent())]
-
-
-def _add_completion(server: NotesServer, notebook: Notebook) -> None:
-    @server.completion()  # type: ignore[no-untyped-call, untyped-decorator] # untyped in the SDK
-    async def complete(
-        ref: types.PromptReference | types.ResourceTemplateReference,
-        argument: types.CompletionArgument,
-        context: types.CompletionContext | None,  # noqa: ARG001 - part of the SDK's signature
-    ) -> types.Completion | None:
-        match ref, argument.name:
-            case types.PromptReference(name="summarize_notes"), "style":
-                values: Sequence[str] = STYLES
-            case types.PromptReference(), "tag" | "focus":
-                values = await run_sync(notebook.tags)
-            case types.ResourceTemplateReference(uri="notes://note/{id}"), "id":
-                values = [str(note.id) for note in await run_sync(notebook.recent)]
-            case _:
+    def _result(self, request: RequestId, method: str, params: Json) -> Json | None:
+        """Return the result of a request, or None if it stays open."""
+        match method:
+            case "server/discover":
+                return {"supportedVersions": [STATELESS], **ABOUT}
+            case "initialize":
+                self._listening[None] = {}
+                asked = params.get("protocolVersion")
+                version = asked if asked in HANDSHAKES else HANDSHAKES[0]
+                return {"protocolVersion": version, "serverInfo": INFO, **ABOUT}
+            case "subscriptions/listen":
+                meta = {"_meta": {f"{META}subscriptionId": request}}
+                wants = params["notifications"].get("resourcesListChanged") is True
+                granted = {"notifications": {"resourcesListChanged": True} if wants else {}}
+                self._listening |= {request: meta} if wants else {}
+                self._send(method="notifications/subscriptions/acknowledged", params=meta | granted)
                 return None
-        typed = argument.value.casefold()
-        fitting = [value for value in values if value.startswith(typed)]
-        return types.Completion(
-            values=fitting[:MAX_COMPLETIONS],
-            total=len(fitting),
-            has_more=len(fitting) > MAX_COMPLETIONS,
-        )
+            case "ping":
+                return {}
+            case "tools/list":
+                return {"tools": TOOLS}
+            case "tools/call":
+                return self._call(request, params)
+            case "resources/list":
+                recent = self._notebook.notes()[:MAX_LISTED]
+                return {"resources": [ALL_NOTES, *(note.resource for note in recent)]}
+            case "resources/templates/list":
+                return {"resourceTemplates": [TEMPLATE]}
+            case "resources/read":
+                return {"contents": [self._read(params["uri"])]}
+            case "prompts/list":
+                return {"prompts": [PROMPT]}
+            case "prompts/get":
+                return self._prompt(params["name"], params.get("arguments", {}))
+        raise RequestError(f"There is no method {method}.", -32601)
+
+    def _call(self, request: RequestId, params: Json) -> Json:
+        """Call a tool; why it cannot be done is a result as well."""
+        tool = next((one for one in TOOLS if one["name"] == params["name"]), None)
+        if tool is None:
+            raise RequestError(f"There is no tool {params['name']}.", INVALID)
+        is_error = False
+        try:
+            arguments = _checked(tool, params.get("arguments", {}))
+            match params["name"]:
+                case "count_slowly":
+                    token = params.get("_meta", {}).get("progressToken")
+                    text = self._count(self._counting[request], token, *arguments)
+                case "add_note":
+                    text = self._changed("Added", self._notebook.add(*arguments))
+                case "delete_note":
+                    text = self._changed("Deleted", self._notebook.delete(*arguments))
+                case name:
+                    words = arguments[0].casefold().split()
+                    if name == "list_notes":
+                        words = [f"#{word.lstrip('#')} " for word in words]
+                    text = self._found(words)
+        except (RequestError, sqlite3.Error) as failed:
+            text, is_error = str(failed), True
+        return {"content": [{"type": "text", "text": text}], "isError": is_error}
+
+    def _changed(self, verb: str, note: Note) -> str:
+        """Announce that the listed resources have changed."""
+        for listener in list(self._listening.values()):
+            self._send(method="notifications/resources/list_changed", params=listener)
+        return f"{verb} note {note.number}: {note.line}"
+
+    def _found(self, words: list[str]) -> str:
+        """List the notes with all these words."""
+        notes = [
+            note
+            for note in self._notebook.notes()
+            if all(word in f"{note.line} ".casefold() for word in words)
+        ]
+        lines = [f"{note.number}. {note.line}" for note in notes[:MAX_LISTED]]
+        more = [f"({len(notes) - MAX_LISTED} older notes are not shown.)"]
+        return "\n".join(lines + more[: len(notes) > MAX_LISTED]) or "There are no such notes."
+
+    def _count(self, stopped: Event, token: RequestId | None, steps: int, seconds: float) -> str:
+        for step in range(1, steps + 1):
+            if stopped.wait(seconds):
+                break
+            if token is not None:
+                done = {"progressToken": token, "progress": step, "total": steps}
+                words = {"message": f"Counted to {step} of {steps}"}
+                self._send(method="notifications/progress", params=done | words)
+        return f"Counted to {steps}, {seconds:g} seconds a step."
+
+    def _read(self, uri: str) -> Json:
+        is_all = uri == ALL_NOTES["uri"]
+        notes = [one for one in self._notebook.notes() if is_all or uri == one.resource["uri"]]
+        if not (is_all or notes):
+            raise RequestError(f"There is no resource {uri[:80]}.", INVALID, uri=uri)
+        text = "\n\n".join(f"# Note {note.number}\n\n{note.line}" for note in notes)
+        return {"uri": uri, "text": text, **MARKDOWN}
+
+    def _prompt(self, name: str, arguments: Json) -> Json:
+        if name != PROMPT["name"]:
+            raise RequestError(f"There is no prompt {name}.", INVALID)
+        words = f"Plan my day with a focus on {arguments['focus']}. My notes are attached."
+        attached = {"type": "resource", "resource": self._read(ALL_NOTES["uri"])}
+        contents = ({"type": "text", "text": words}, attached)
+        return {"messages": [{"role": "user", "content": content} for content in contents]}
+
+    def _send(self, **message: object) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+        with self._writing:
+            self._output.write(line)
+            self._output.flush()
 
 
-async def _announce_list_change(ctx: NoteContext) -> None:
-    """Notify clients of either protocol era that the listed resources have changed."""
-    await ctx.notify_resource_updated(ALL_NOTES)
-    await ctx.notify_resources_changed()
-    await ctx.session.send_resource_list_changed()
+def _checked(tool: Json, given: Json) -> list[Any]:
+    """Return the arguments of a tool in the order of its parameters."""
+    arguments = []
+    for key, schema in tool["inputSchema"]["properties"].items():
+        value, kind = given.get(key, schema.get("default")), schema["type"]
+        if isinstance(value, float) and kind == "integer" and value.is_integer():
+            value = int(value)
+        low, high = schema.get("minimum", 0), schema.get("maximum", MAX_TEXT)
+        is_fitting = isinstance(value, TYPES[kind]) and not isinstance(value, bool)
+        size = len(value) if isinstance(value, str | list) else value
+        if not is_fitting or not low <= size <= high:
+            raise RequestError(f"{key} has to be: {kind}, {low} to {high}.")
+        arguments.append(value)
+    return arguments
 
 
-def _note_result(verb: str, note: Note) -> types.CallToolResult:
-    return types.CallToolResult(
-        content=[types.TextContent(text=f"{verb} note {note.id}: {note.text}{_hashtags(note)}")],
-        structured_content=asdict(note),
-    )
-
-
-def _list_result(notes: Sequence[Note], limit: int) -> types.CallToolResult:
-    shown = notes[:limit]
-    lines = [f"{note.id}. {note.text}{_hashtags(note)}" for note in shown]
-    if len(notes) > len(shown):
-        lines.append(f"({len(notes) - len(shown)} older notes are not shown.)")
-    return types.CallToolResult(
-        content=[types.TextContent(text="\n".join(lines) or "There are no such notes.")],
-        structured_content=asdict(NoteList(list(shown), len(notes))),
-    )
-
-
-def _resource(note: Note) -> types.Resource:
-    return types.Resource(
-        uri=_uri(note.id),
-        name=f"note-{note.id}",
-        title=clip(" ".join(note.text.split()), MAX_TITLE),
-        mime_type=MARKDOWN,
-        size=len(_markdown(note).encode()),
-    )
-
-
-def _attached(notes: Sequence[Note]) -> types.EmbeddedResource:
-    page = types.TextResourceContents(uri=ALL_NOTES, mime_type=MARKDOWN, text=_page(notes))
-    return types.EmbeddedResource(resource=page)
-
-
-def _page(notes: Sequence[Note]) -> str:
-    return "\n\n".join(("# Notes", *(_markdown(note, level=2) for note in notes)))
-
-
-def _markdown(note: Note, level: int = 1) -> str:
-    heading = f"{'#' * level} Note {note.id}"
-    dates = f"Written {note.created}, changed {note.updated}."
-    tags = f" Tags: {', '.join(note.tags)}." if note.tags else ""
-    return f"{heading}\n\n{note.text}\n\n_{dates}{tags}_"
-
-
-def _hashtags(note: Note) -> str:
-    return "".join(f" #{tag}" for tag in note.tags)
-
-
-def _uri(number: int) -> str:
-    return f"notes://note/{number}"
+def _log(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - its log
 
 
 def main() -> None:
     """Serve until standard input closes."""
+    path = Path(os.environ["GEMDECK_NOTES_DB"])
     try:
-        notebook = Notebook(notes_path())
-    except NotesError as error:
-        sys.exit(str(error))
-    with closing(notebook):
-        build_server(notebook).run("stdio")
+        notebook = Notebook(path)
+    except (OSError, sqlite3.Error) as error:
+        sys.exit(f"The notes file {path} cannot be used: {error}.")
+    Server(notebook, sys.stdout.buffer).serve(sys.stdin.buffer)
 
 
 if __name__ == "__main__":

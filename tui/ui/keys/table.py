@@ -187,7 +187,7 @@ KEYS: Final = (
     Key(
         "servers.review", "t", "review_folder", "", "Review what this folder would run", _P.SERVERS
     ),
-    Key("servers.demo", "d", "demo_servers", "demo", "Start the demo's servers", _P.SERVERS),
+    Key("servers.demo", "d", "demo_servers", "demo", "Start the demo's server", _P.SERVERS),
     Key("servers.edit", "e", "app.edit_settings", "edit", "Edit your settings", _P.SERVERS),
     Key("servers.up", "up", "cursor_up", "", "One row up", _P.SERVERS),
     Key("servers.down", "down", "cursor_down", "", "One row down", _P.SERVERS),

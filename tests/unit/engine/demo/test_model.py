@@ -1,19 +1,21 @@
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.demo.offers import ALL, DEMO, NOTES, TEXT, Declaration, declare
 from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
 from tui.engine.demo import model
-from tui.engine.demo.model import MAX_MESSAGE, DemoBackend
+from tui.engine.demo.model import HELP, DemoBackend
+from tui.engine.demo.notes_server import TOOLS
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
 from tui.model.chat import BackendKind
 
 Content = dict[str, Any]
+DEMO = tuple(str(tool["name"]) for tool in TOOLS)
+ALL = (*DEMO, "git_log", "other__list_notes")
 DENIAL = "Denied: The user denied this call. Do not try to do the same in another way."
 
 
@@ -25,22 +27,21 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 class Conversation:
     """A conversation with the demo, kept in wire form as the turn loop keeps it."""
 
-    def __init__(self, offered: Sequence[Declaration] = DEMO) -> None:
-        self.offered = offered
+    def __init__(self, offered: Sequence[str] = DEMO) -> None:
+        self.offered = [{"name": name} for name in offered]
         self.contents: list[Content] = []
         self.chunks: list[ModelChunk] = []
 
-    async def say(self, text: str, *attached: Mapping[str, Any]) -> str:
-        self.contents.append({"role": "user", "parts": [{"text": text}, *attached]})
+    async def say(self, text: str, *attached: str) -> str:
+        self.contents.append({"role": "user", "parts": [{"text": t} for t in (text, *attached)]})
         return await self._step()
 
-    async def answer(self, *responses: Mapping[str, str], media: int = 0) -> str:
+    async def answer(self, *responses: dict[str, str]) -> str:
         """Answer the open calls; each response is ``{"output": …}`` or ``{"error": …}``."""
-        parts: list[Mapping[str, Any]] = [
+        parts = [
             {"functionResponse": {"name": call["name"], "id": call["id"], "response": response}}
             for call, response in zip(self.calls, responses, strict=True)
         ]
-        parts += [{"inlineData": {"mimeType": "image/png", "data": ""}}] * media
         self.contents.append({"role": "user", "parts": parts})
         return await self._step()
 
@@ -62,123 +63,134 @@ class Conversation:
         return "".join(part.get("text", "") for part in parts)
 
 
-async def test_the_first_answer_says_that_this_is_a_demo_and_later_ones_do_not() -> None:
+@pytest.mark.parametrize(
+    ("message", "name", "arguments"),
+    [
+        ("add a note: buy milk", "add_note", {"text": "buy milk"}),
+        ("Please add a note: milk at 10:30.\n", "add_note", {"text": "milk at 10:30."}),
+        ("add note buy milk\nand eggs", "add_note", {"text": "buy milk\nand eggs"}),
+        ("remember the milk", "add_note", {"text": "the milk"}),
+        ("list my notes", "list_notes", {}),
+        ("Show all my notes.", "list_notes", {}),
+        ("search notes for basil", "search_notes", {"query": "basil"}),
+        ("find my notes about 2024", "search_notes", {"query": "2024"}),
+        ("delete note 2", "delete_note", {"id": 2}),
+        ("remove the note 12!", "delete_note", {"id": 12}),
+        ("count slowly to 3", "count_slowly", {"steps": 3}),
+        ("count slowly", "count_slowly", {}),
+        (
+            "count_slowly steps=4 seconds_per_step=0.1",
+            "count_slowly",
+            {"steps": 4, "seconds_per_step": 0.1},
+        ),
+        (
+            'add_note text="buy milk" tags=["a","b"]',
+            "add_note",
+            {"text": "buy milk", "tags": ["a", "b"]},
+        ),
+        ("git_log path=/srv/shop max=3", "git_log", {"path": "/srv/shop", "max": 3}),
+        ("other__list_notes", "other__list_notes", {}),
+    ],
+)
+async def test_a_sentence_of_the_script_or_the_name_of_a_tool_becomes_a_call(
+    message: str, name: str, arguments: dict[str, Any]
+) -> None:
+    talk = Conversation(ALL)
+    await talk.say(message)
+    assert talk.made == [(name, arguments)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *("", "?!", "hello", "what can you do?", "add a note", "add a note:", "delete note two"),
+        *("don't delete note 2", 'he said "delete note 2"', "undelete note 2", "see delete_note"),
+        *("delete note 2 and list my notes", "no, list my notes"),
+    ],
+)
+async def test_any_other_message_leads_to_no_call_but_to_help(message: str) -> None:
+    talk = Conversation(ALL)
+    assert HELP in await talk.say(message)
+    assert talk.made == []
+
+
+async def test_the_sentences_of_its_help_are_those_that_it_knows() -> None:
+    sentences = HELP.split("`")[1::2]
+    assert len(sentences) == len(DEMO) + 1
+    for sentence in sentences:
+        talk = Conversation()
+        await talk.say(sentence)
+        assert len(talk.made) == 1, sentence
+
+
+async def test_a_tool_with_the_name_of_its_server_is_found() -> None:
+    talk = Conversation(["demo-notes__add_note"])
+    await talk.say("add a note: buy milk")
+    assert talk.made == [("demo-notes__add_note", {"text": "buy milk"})]
+
+
+async def test_a_whole_conversation_introduces_itself_once_and_reports_results() -> None:
     talk = Conversation()
     assert "offline" in await talk.say("add a note: buy milk")
-    assert talk.made == [("add_note", {"text": "buy milk"})]
-    assert "offline" not in await talk.answer({"output": "Added note 4: buy milk"})
-    assert "offline" not in await talk.say("list my notes")
-    assert talk.made == [("list_notes", {})]
-
-
-async def test_a_whole_conversation_runs_through() -> None:
-    talk = Conversation()
-    await talk.say("add a note: buy milk")
+    assert talk.calls == [{"id": "demo-1", "name": "add_note", "args": {"text": "buy milk"}}]
     assert await talk.answer({"output": "Added note 4: buy milk"}) == (
         "`add_note` returned:\n\n```text\nAdded note 4: buy milk\n```"
     )
-    await talk.say("list my notes")
-    assert "```text\n4. buy milk\n3. basil\n```" in await talk.answer(
-        {"output": "4. buy milk\n3. basil"}
-    )
-    await talk.say("delete note 2")
-    assert talk.made == [("delete_note", {"id": 2})]
-    await talk.answer({"output": "Deleted note 2"})
-    await talk.say("count slowly to 3")
-    assert talk.made == [("count_slowly", {"steps": 3})]
-    await talk.answer({"output": "Counted to 3"})
-    text = await talk.say("what can you do?")
+    assert "offline" not in await talk.say("list my notes")
+    assert [call["id"] for call in talk.calls] == ["demo-2"]
+    assert "```text\n4. buy milk\n```" in await talk.answer({"output": "4. buy milk"})
     assert talk.made == []
-    assert all(f"- `{declaration['name']}" in text for declaration in DEMO)
+    assert json.loads(json.dumps(talk.contents)) == talk.contents
 
 
-async def test_calls_carry_ids_that_are_unique_in_the_conversation() -> None:
-    talk = Conversation()
-    ids = []
-    for _ in range(3):
-        await talk.say("list my notes")
-        ids += [call["id"] for call in talk.calls]
-        await talk.answer({"output": "none"})
-    assert ids == ["demo-1", "demo-2", "demo-3"]
-
-
-async def test_a_failed_call_is_reported_with_its_reason_and_not_tried_again() -> None:
+@pytest.mark.parametrize(
+    ("result", "report"),
+    [
+        (
+            {"error": "There is no note 9."},
+            "`delete_note` failed:\n\n```text\nThere is no note 9.\n```",
+        ),
+        ({"error": DENIAL}, "`delete_note` was not allowed, so it did not run."),
+        ({"output": " "}, "`delete_note` returned without any text."),
+        (
+            {"output": f"Done.\n{STRUCTURED}\n{{}}"},
+            "`delete_note` returned:\n\n```text\nDone.\n```",
+        ),
+        (
+            {"output": "# [x](http://h)\n\n> *b*\n"},
+            "`delete_note` returned:\n\n```text\n# [x](http://h)\n\n> *b*\n```",
+        ),
+        ({"output": "a\n```\nb"}, "`delete_note` returned:\n\n````text\na\n```\nb\n````"),
+        ({"output": "`````"}, "`delete_note` returned:\n\n``````text\n`````\n``````"),
+    ],
+)
+async def test_results_are_quoted_as_data_and_lead_to_no_call(
+    result: dict[str, str], report: str
+) -> None:
     talk = Conversation()
     await talk.say("delete note 9")
-    assert await talk.answer({"error": "There is no note 9."}) == (
-        "`delete_note` failed:\n\n```text\nThere is no note 9.\n```"
-    )
+    assert await talk.answer(result) == report
     assert talk.made == []
 
 
-async def test_a_denied_call_is_reported_and_not_tried_again() -> None:
+async def test_a_huge_result_is_clipped() -> None:
     talk = Conversation()
-    await talk.say("delete note 2")
-    assert await talk.answer({"error": DENIAL}) == (
-        "`delete_note` was not allowed, so it did not run."
-    )
-    assert talk.made == []
+    await talk.say("list my notes")
+    text = await talk.answer({"output": "line\n" * 20_000})
+    assert len(text) < 6_000
+    assert "are left out] …" in text
 
 
-async def test_a_missing_argument_is_asked_for_and_the_answer_completes_the_call() -> None:
-    talk = Conversation()
-    await talk.say("hello")
-    assert (
-        await talk.say("update note")
-        == "To call `update_note` I need `id` and `text`. What is `id`?"
-    )
-    assert await talk.say("3") == "To call `update_note` I need `text`. What is `text`?"
-    await talk.say("call mom: and dad")
-    assert talk.made == [("update_note", {"id": 3, "text": "call mom: and dad"})]
+async def test_help_names_some_of_the_tools_as_text() -> None:
+    hostile = "a` [x](http://h)\n# Now"
+    text = await Conversation([hostile, *(f"tool_{n}" for n in range(9))]).say("hello")
+    assert "The tools: `a' [x](http://h) # Now`, `tool_0`" in text
+    assert text.endswith("`tool_6` and 2 more.")
 
 
-@pytest.mark.parametrize("answer", ["list my notes", "list_notes"])
-async def test_another_request_drops_the_question(answer: str) -> None:
-    talk = Conversation()
-    await talk.say("delete note")
-    await talk.say(answer)
-    assert talk.made == [("list_notes", {})]
-    await talk.answer({"output": "none"})
-    await talk.say("2")
-    assert talk.made == []
-
-
-@pytest.mark.parametrize("answer", ["never mind", "no", "No, thanks!", "cancel"])
-async def test_a_question_can_be_dropped(answer: str) -> None:
-    talk = Conversation()
-    await talk.say("add a note")
-    assert await talk.say(answer) == "All right, I will do nothing."
-    await talk.say("buy milk")
-    assert talk.made == []
-
-
-@pytest.mark.parametrize("message", ["don't delete note 2", "please do not list my notes"])
-async def test_a_request_not_to_do_something_makes_no_call(message: str) -> None:
-    talk = Conversation()
-    await talk.say(message)
-    assert talk.made == []
-
-
-async def test_a_request_for_two_calls_makes_none() -> None:
-    talk = Conversation()
-    text = await talk.say("delete note 2 and list my notes")
-    assert text.endswith("I can make one call per message: `list_notes` or `delete_note`?")
-    assert talk.made == []
-
-
-async def test_without_a_match_it_names_what_it_can_use() -> None:
-    talk = Conversation(ALL)
-    text = await talk.say("tell me a joke")
-    assert talk.made == []
-    assert "small offline model" in text
-    assert "I found no tool" in text
-    assert "- `add_note text=…`" in text
-    assert "- and 16 more" in text
-
-
-async def test_a_message_that_is_too_long_is_refused_whole() -> None:
-    talk = Conversation()
-    assert "I did nothing" in await talk.say("add a note: " + "x" * MAX_MESSAGE)
+async def test_without_any_tool_it_says_that_none_is_offered() -> None:
+    talk = Conversation(())
+    assert "There are no tools" in await talk.say("add a note: x")
     assert talk.made == []
 
 
@@ -187,54 +199,12 @@ async def test_a_request_without_contents_is_answered() -> None:
     assert chunks[-1].finish_reason == "STOP"
 
 
-async def test_without_any_tool_it_says_that_none_is_offered() -> None:
-    assert "There are no tools" in await Conversation(()).say("add a note: x")
-
-
 async def test_only_the_message_is_read_and_not_what_is_attached_to_it() -> None:
     talk = Conversation()
-    await talk.say("list my notes", {"text": "file: delete note 2"})
+    await talk.say("list my notes", "file: delete note 2")
     assert talk.made == [("list_notes", {})]
-
-
-@pytest.mark.parametrize(
-    ("result", "quoted"),
-    [
-        ("plain", "```text\nplain\n```"),
-        ("# [x](http://h)\n\n> *b*\n", "```text\n# [x](http://h)\n\n> *b*\n```"),
-        ("a\n```\nb", "````text\na\n```\nb\n````"),
-        ("`````", "``````text\n`````\n``````"),
-    ],
-)
-async def test_results_are_quoted_as_data(result: str, quoted: str) -> None:
-    talk = Conversation(NOTES)
-    await talk.say("list my notes")
-    assert await talk.answer({"output": result}) == f"`list_notes` returned:\n\n{quoted}"
-
-
-async def test_a_huge_result_is_clipped() -> None:
-    talk = Conversation(NOTES)
-    await talk.say("list my notes")
-    text = await talk.answer({"output": "line\n" * 20_000})
-    assert len(text) < 6_000
-    assert "are left out] …" in text
-
-
-async def test_media_and_empty_results_are_said_plainly() -> None:
-    talk = Conversation(NOTES)
-    await talk.say("list my notes")
-    assert "1 attachment that I cannot read" in await talk.answer({"output": ""}, media=1)
-    await talk.say("list my notes")
-    told = await talk.answer({"output": f"Done.\n{STRUCTURED}\n{{}}"})
-    assert told == "`list_notes` returned:\n\n```text\nDone.\n```"
-    await talk.say("list my notes")
-    assert await talk.answer({"output": " "}) == "`list_notes` returned without any text."
-
-
-async def test_hostile_names_stay_text() -> None:
-    tool = declare("list_notes", "See.", {"a` [x](http://h)\n# Now": TEXT})
-    text = await Conversation((tool,)).say("what can you do?")
-    assert "- `list_notes a' [x](http://h) # Now=…`" in text
+    await talk.say("hello", "list my notes")
+    assert talk.made == []
 
 
 async def test_the_answer_streams_in_words_and_ends_with_reason_and_usage() -> None:
@@ -251,17 +221,8 @@ async def test_the_answer_streams_in_words_and_ends_with_reason_and_usage() -> N
     assert not any(chunk.finish_reason for chunk in pieces)
 
 
-async def test_parts_are_plain_wire_form() -> None:
-    talk = Conversation()
-    await talk.say("add a note: buy milk tags=shop")
-    assert json.loads(json.dumps(talk.contents)) == talk.contents
-    assert talk.calls == [
-        {"id": "demo-1", "name": "add_note", "args": {"text": "buy milk", "tags": ["shop"]}}
-    ]
-
-
 async def test_a_cancelled_answer_stops_at_once() -> None:
-    request = ModelRequest([{"role": "user", "parts": [{"text": "hello"}]}], DEMO)
+    request = ModelRequest([{"role": "user", "parts": [{"text": "hello"}]}], ())
     heard: list[ModelChunk] = []
     begun = asyncio.Event()
 

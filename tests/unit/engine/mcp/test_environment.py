@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.demo.demo_servers import demo_definitions
+from tui.engine.demo.model import demo_server
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
@@ -244,8 +244,5 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
     assert threading.current_thread() not in threads.values()
 
 
-@pytest.mark.parametrize("server", demo_definitions(), ids=lambda server: str(server.id))
-def test_the_bundled_servers_start_in_the_folder_of_their_own_code(
-    server: ServerDefinition,
-) -> None:
-    check_code(server, os.environ, (Path(__file__).parents[4],))
+def test_the_bundled_server_starts_in_the_folder_of_its_own_code() -> None:
+    check_code(demo_server(), os.environ, (Path(__file__).parents[4],))

@@ -25,7 +25,7 @@ MAX_EXAMPLES: Final = 3
 
 _DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
 _NO_SERVERS: Final = (
-    ("F2 d", "starts the servers of the demo"),
+    ("F2 d", "starts the demo's server"),
     ("F2 e", "edits ~/.gemini/settings.json"),
 )
 
