@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.consent.audit import AuditLog
-from tui.engine.logs.log_file import JsonLines
+from tui.engine.logs.log_file import JsonFormatter
 from tui.engine.logs.redaction import Redactor
 
 HOSTILE = (
@@ -20,7 +20,7 @@ HOSTILE = (
 
 def line_of(message: str, *arguments: object) -> str:
     record = logging.LogRecord(HOSTILE, 30, "f.py", 1, message, arguments, None, HOSTILE, HOSTILE)
-    return JsonLines(Redactor()).format(record)
+    return JsonFormatter(Redactor()).format(record)
 
 
 def is_harmless(line: str) -> bool:

@@ -19,7 +19,7 @@ from tui.model import events as e
 from tui.model.consent import Decision, RequestId
 from tui.model.requests import PendingRequest, Reply
 from tui.ui.questions.arming import ARMING_SECONDS, PAUSE_SECONDS
-from tui.ui.questions.calls.deny_reason import Step
+from tui.ui.questions.calls.deny_reason import QuestionStep
 from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
@@ -33,7 +33,7 @@ W = TypeVar("W", bound=Widget)
 
 def is_about(screen: Screen[Any], request: str) -> bool:
     """Tell whether a screen still asks a question, or is a step towards its answer."""
-    if not isinstance(screen, Question | Step) or screen._request.id != request:
+    if not isinstance(screen, Question | QuestionStep) or screen._request.id != request:
         return False
     goes = screen._obsolete if isinstance(screen, Question) else screen._withdrawn
     return screen is screen.app.screen or not goes  # under another dialog it waits for that

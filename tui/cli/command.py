@@ -25,7 +25,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandOutput:
     """What a command gives.
 
     Attributes:
@@ -91,7 +91,7 @@ def shown(path: Path) -> str:
     return shown_path(path, Path.home())
 
 
-def finish(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
+def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> None:
     """Carry out a command, print its answer, and end the process with its exit code."""
     if warning := prepare_output():
         say(warning)
@@ -99,7 +99,7 @@ def finish(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
         answer = asyncio.run(_interruptible(command))
     except CommandError as error:
         say(str(error))
-        answer = Answer({"error": {"message": str(error)}}, "", error.code)
+        answer = CommandOutput({"error": {"message": str(error)}}, "", error.code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal

@@ -5,7 +5,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from tui.cli.command import Answer, finish
+from tui.cli.command import CommandOutput, finish
 
 _VARIABLE: Final = "_GEMDECK_COMPLETE"
 """Where the shell says what it wants, by the library's rule."""
@@ -24,8 +24,8 @@ def completion(shell: str) -> None:
     finish(_script(shell), as_json=False)
 
 
-async def _script(shell: str) -> Answer:
+async def _script(shell: str) -> CommandOutput:
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101 - the library knows these shells
     script = found(click.Command("gemdeck"), {}, "gemdeck", _VARIABLE)
-    return Answer({}, script.source_template % script.source_vars())
+    return CommandOutput({}, script.source_template % script.source_vars())

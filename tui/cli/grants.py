@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from tui.cli.command import Answer, CommandError, checked_ids, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_session import ServerSession, Start
+from tui.cli.servers.server_session import ServerSession, StartOptions
 from tui.cli.tables import table
 from tui.engine.consent.rule_views import trust_view
 from tui.engine.engine import Engine
@@ -35,29 +35,31 @@ def revoke(ids: tuple[str, ...], *, as_json: bool) -> None:
     finish(_revoke(ids), as_json=as_json)
 
 
-async def _list() -> Answer:
+async def _list() -> CommandOutput:
     async with _rules() as (_, found):
         rows = [
             (one.id[:8], one.effect.value, f"{one.server}.{one.tool}", one.scope, one.origin)
             for one in found
         ]
         text = table(rows) or "There are no rules on tools."
-        return Answer({"grants": [asdict(one) for one in found]}, text)
+        return CommandOutput({"grants": [asdict(one) for one in found]}, text)
 
 
-async def _revoke(ids: Sequence[str]) -> Answer:
+async def _revoke(ids: Sequence[str]) -> CommandOutput:
     async with _rules() as (engine, found):
         chosen = [_chosen(name, found) for name in ids]
         for one in chosen:
             engine.rules.revoke(one.id)
     names = [f"{one.server}.{one.tool}" for one in chosen]
-    return Answer({"revoked": [one.id for one in chosen]}, f"Taken back: {', '.join(names)}.")
+    return CommandOutput(
+        {"revoked": [one.id for one in chosen]}, f"Taken back: {', '.join(names)}."
+    )
 
 
 @asynccontextmanager
 async def _rules() -> AsyncIterator[tuple[Engine, tuple[GrantView, ...]]]:
     """Give the rules, and the engine that keeps them; no server is started."""
-    session = ServerSession(Start(0.0), [])
+    session = ServerSession(StartOptions(0.0), [])
     async with session.engine as engine:
         trusted = [one for one in await session.definitions() if one.trust]
         await engine.start()

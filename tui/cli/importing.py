@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tui.cli.command import Answer, CommandError, finish, json_option, no_such, shown
+from tui.cli.command import CommandError, CommandOutput, finish, json_option, no_such, shown
 from tui.cli.servers.server_edits import own_edits, place_of
 from tui.cli.tables import fields
 from tui.engine.commands.server_imports import OfferedFile, ServerImports
@@ -67,7 +67,7 @@ def import_servers(
 
 async def _import(
     imports: ServerImports, files: Iterable[ClientFile], names: Sequence[str], *, takes_all: bool
-) -> Answer:
+) -> CommandOutput:
     try:
         target = imports.edits.file_of(imports.scope)
         found = imports.offered(files)
@@ -87,7 +87,7 @@ async def _import(
     except EditError as error:
         raise CommandError(f"{shown(place_of(imports.scope))}: {error}") from error
     value = {"files": listed, "target": str(target), "written": written}
-    return Answer(value, "\n".join([*texts, _summary(bool(known), written, target)]))
+    return CommandOutput(value, "\n".join([*texts, _summary(bool(known), written, target)]))
 
 
 def _heading(file: OfferedFile) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 from pydantic import SecretStr
 
-from tui.cli.command import Answer, CommandError, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.cli.piped_input import read_piped_input
@@ -72,7 +72,7 @@ def _services() -> ServiceStore:
     return ServiceStore(usable_state_dir(), say)
 
 
-async def _show() -> Answer:
+async def _show() -> CommandOutput:
     loaded = await in_daemon_thread(load)
     environ = with_file(loaded.variables, os.environ)
     try:
@@ -81,7 +81,7 @@ async def _show() -> Answer:
         raise _failed(error) from error
     if access is None:
         text = "There is no key. To enter one: gemdeck key set"
-        return Answer({"service": None}, text, ExitCode.NO_KEY)
+        return CommandOutput({"service": None}, text, ExitCode.NO_KEY)
     where = f" at {sanitize_line(access.base_url)}" if access.base_url else ""
     value = {
         "service": access.kind.value,
@@ -90,10 +90,10 @@ async def _show() -> Answer:
         "kept": access.is_kept,
     }
     source = sanitize_line(access.source)
-    return Answer(value, f"{access.kind.value}{where}, with credentials from {source}.")
+    return CommandOutput(value, f"{access.kind.value}{where}, with credentials from {source}.")
 
 
-async def _set(address: str | None, *, is_checked: bool) -> Answer:
+async def _set(address: str | None, *, is_checked: bool) -> CommandOutput:
     prepare_process()
     keys = KeyStore()
     try:
@@ -113,10 +113,10 @@ async def _set(address: str | None, *, is_checked: bool) -> Answer:
         raise CommandError(str(error), ExitCode.NO_KEY) from error
     words = "The service accepted the key. It" if is_checked else "The key"
     value = {"address": access.base_url, "place": place, "checked": is_checked}
-    return Answer(value, f"{words} is kept in {place}.")
+    return CommandOutput(value, f"{words} is kept in {place}.")
 
 
-async def _forget(address: str | None) -> Answer:
+async def _forget(address: str | None) -> CommandOutput:
     services = _services()
 
     def work() -> str:
@@ -132,7 +132,7 @@ async def _forget(address: str | None) -> Answer:
         words = await in_daemon_thread(work)
     except CredentialError as error:
         raise _failed(error) from error
-    return Answer({"done": words}, words)
+    return CommandOutput({"done": words}, words)
 
 
 def _read_key() -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from tui.cli.command import Answer, CommandError, checked_ids, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.tables import table
 from tui.engine.files.paths import state_dir
@@ -72,7 +72,7 @@ def _folder(*, everywhere: bool) -> Path | None:
     return None if everywhere else Path.cwd()
 
 
-async def _list(folder: Path | None) -> Answer:
+async def _list(folder: Path | None) -> CommandOutput:
     found = SessionLibrary(state_dir()).sessions(folder)
     rows = [
         (
@@ -85,28 +85,30 @@ async def _list(folder: Path | None) -> Answer:
         for one in found
     ]
     value = {"sessions": [asdict(one) for one in found]}
-    return Answer(value, table(rows) or "There are no sessions.")
+    return CommandOutput(value, table(rows) or "There are no sessions.")
 
 
-async def _show(session: str, folder: Path | None) -> Answer:
+async def _show(session: str, folder: Path | None) -> CommandOutput:
     saved = _read(session, folder)
     # as JSON it is what an export holds
-    return Answer(json.loads(to_json(saved)), to_markdown(saved).rstrip())
+    return CommandOutput(json.loads(to_json(saved)), to_markdown(saved).rstrip())
 
 
-async def _export(session: str, file: Path, folder: Path | None) -> Answer:
+async def _export(session: str, file: Path, folder: Path | None) -> CommandOutput:
     saved = _read(session, folder)
     _done(partial(write_export, file, export_text(saved, file)))
-    return Answer({"session": saved.view.id, "file": str(file)}, f"{saved.view.id} is in {file}.")
+    return CommandOutput(
+        {"session": saved.view.id, "file": str(file)}, f"{saved.view.id} is in {file}."
+    )
 
 
-async def _delete(ids: tuple[str, ...], folder: Path | None) -> Answer:
+async def _delete(ids: tuple[str, ...], folder: Path | None) -> CommandOutput:
     library = SessionLibrary(state_dir())
     chosen = {found.id: found for found in (_found(library, one, folder) for one in ids)}
     for one in chosen.values():
         _done(partial(library.delete, one))
     names = [str(one) for one in chosen]
-    return Answer({"deleted": names}, f"Deleted: {', '.join(names)}.")
+    return CommandOutput({"deleted": names}, f"Deleted: {', '.join(names)}.")
 
 
 def _read(session: str, folder: Path | None) -> SavedSession:

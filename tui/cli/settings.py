@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tui.cli.command import Answer, finish, json_option
+from tui.cli.command import CommandOutput, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.cli.tables import table
@@ -63,16 +63,16 @@ def edit() -> None:
     finish(_check(), as_json=False)
 
 
-async def _path() -> Answer:
+async def _path() -> CommandOutput:
     files = _layers().files
     value = [
         {"file": str(one.path), "layer": one.origin.value, "state": one.state} for one in files
     ]
     rows = [(one.origin.value, one.state, one.file) for one in files]
-    return Answer({"files": value}, table(rows))
+    return CommandOutput({"files": value}, table(rows))
 
 
-async def _show() -> Answer:
+async def _show() -> CommandOutput:
     loaded, layers = load(), _layers()
     found = list(layers.settings(loaded))
     servers = [
@@ -91,7 +91,7 @@ async def _show() -> Answer:
         "servers": servers,
     }
     rows = [*(_row(one) for one in found), *map(_server_row, servers)]
-    return Answer(value, table(rows))
+    return CommandOutput(value, table(rows))
 
 
 def _row(setting: Setting) -> tuple[str, str, str]:
@@ -119,16 +119,16 @@ def _clipped(text: str) -> str:
     return sanitize_line(text, 60)
 
 
-async def _check() -> Answer:
+async def _check() -> CommandOutput:
     problems = load().problems
     value = {"problems": [problem_object(one) for one in problems]}
     is_fatal = any(one.fatal for one in problems)
     code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if problems else ExitCode.OK
-    return Answer(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)
+    return CommandOutput(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)
 
 
-async def _schema() -> Answer:
-    return Answer({}, json.dumps(settings_schema(), indent=2))
+async def _schema() -> CommandOutput:
+    return CommandOutput({}, json.dumps(settings_schema(), indent=2))
 
 
 def load() -> LoadedSettings:

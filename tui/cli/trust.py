@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from tui.cli.command import Answer, CommandError, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.cli.tables import fields
@@ -68,7 +68,7 @@ def _verdict(opened: OpenedFolder, *, review: bool = False) -> ProjectVerdict:
     return read_settings(opened, None, review=review).settings.project
 
 
-async def _show() -> Answer:
+async def _show() -> CommandOutput:
     opened = _opened()
     reading, reviewed = read_settings(opened, None), _verdict(opened, review=True)
     now = reading.settings.project
@@ -96,10 +96,10 @@ async def _show() -> Answer:
         lines += [f"It forbids: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]
         lines.append(found.refusal or f"To trust exactly this: gemdeck trust allow {name}")
-    return Answer(value, "\n".join(lines))
+    return CommandOutput(value, "\n".join(lines))
 
 
-async def _allow(content: str, *, children: bool) -> Answer:
+async def _allow(content: str, *, children: bool) -> CommandOutput:
     opened = _opened()
     found = _verdict(opened, review=True)
     if found.question is None or found.offer is None:
@@ -113,17 +113,17 @@ async def _allow(content: str, *, children: bool) -> Answer:
     opened.trust(found.offer, found.folder, children=children)
     now = _verdict(opened).trust
     code = ExitCode.OK if now is FolderTrust.TRUSTED else ExitCode.ERROR
-    return Answer({"trust": now.value}, f"This folder: {now.value}.", code)
+    return CommandOutput({"trust": now.value}, f"This folder: {now.value}.", code)
 
 
-async def _say(word: FolderTrust) -> Answer:
+async def _say(word: FolderTrust) -> CommandOutput:
     opened = _opened()
     if word is FolderTrust.NEVER:
         opened.never()
     else:
         opened.forget()
     now = _verdict(_opened()).trust
-    return Answer({"trust": now.value}, f"This folder: {now.value}.")
+    return CommandOutput({"trust": now.value}, f"This folder: {now.value}.")
 
 
 def _server_text(shown: Disclosure) -> str:

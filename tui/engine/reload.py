@@ -14,7 +14,7 @@ from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import policy_places
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.locations import extensions_folder, layer_files
-from tui.engine.settings.sources.watcher import Plan, make_plan, settings_files, watch
+from tui.engine.settings.sources.watcher import WatchPlan, make_plan, settings_files, watch
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import dataclass
@@ -96,7 +96,7 @@ class SettingsReader:
             if (reading := await self._read_once()) is not None:
                 return reading
 
-    def _find_plan(self) -> Plan:
+    def _find_plan(self) -> WatchPlan:
         home = Path.home()
         files = settings_files(self._folder, environ=os.environ, home=home)
         layers = layer_files(self._folder, environ=os.environ, home=home)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from tui.cli.command import Answer, finish, no_such, server_names
-from tui.cli.doctor.findings import Section, mapped
+from tui.cli.command import CommandOutput, finish, no_such, server_names
+from tui.cli.doctor.findings import DoctorSection, mapped
 from tui.cli.doctor.handshakes import StepRecorder, server_section
 from tui.cli.doctor.surroundings import (
     folder_section,
@@ -16,7 +16,7 @@ from tui.cli.doctor.surroundings import (
     settings_section,
 )
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_session import ServerSession, Start, starting_options
+from tui.cli.servers.server_session import ServerSession, StartOptions, starting_options
 from tui.engine import late
 from tui.engine.threads import in_daemon_thread
 
@@ -33,10 +33,10 @@ def doctor(
     Starts the servers, or the one that is named, and tells each step. Secrets are masked and
     your home is ~, so that it fits into a bug report. The exit code is 1 if anything failed.
     """
-    finish(_examine(server, Start(timeout, trusted), offline=offline), as_json=as_json)
+    finish(_examine(server, StartOptions(timeout, trusted), offline=offline), as_json=as_json)
 
 
-async def _examine(server: str | None, start: Start, *, offline: bool) -> Answer:
+async def _examine(server: str | None, start: StartOptions, *, offline: bool) -> CommandOutput:
     session = ServerSession(start, None if server is None else [server])
     with StepRecorder() as steps:
         async with session.engine as engine:
@@ -55,7 +55,7 @@ async def _examine(server: str | None, start: Start, *, offline: bool) -> Answer
     return _report(sections, session)
 
 
-def _report(sections: list[Section], session: ServerSession) -> Answer:
+def _report(sections: list[DoctorSection], session: ServerSession) -> CommandOutput:
     """Write the sections, without secrets and without the name of the home."""
     clean = partial(_cleaned, session, str(Path.home()))
     failed = [section.title for section in sections if section.has_failed]
@@ -64,7 +64,7 @@ def _report(sections: list[Section], session: ServerSession) -> Answer:
     value: dict[str, Any] = mapped(
         {"sections": [one.json() for one in sections], "failed": failed}, clean
     )
-    return Answer(value, text, ExitCode.ERROR if failed else ExitCode.OK)
+    return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
 
 
 def _cleaned(session: ServerSession, home: str, text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from tui.cli.tables import GAP
 
 
-class Verdict(StrEnum):
+class FindingLevel(StrEnum):
     """How something stands. The value is the word before it."""
 
     OK = "ok"
@@ -28,21 +28,21 @@ class Finding:
         details: Further lines.
     """
 
-    verdict: Verdict
+    verdict: FindingLevel
     text: str
     advice: str = ""
     details: Sequence[str] = ()
 
     def lines(self) -> list[str]:
         """Write it as text."""
-        width = max(map(len, Verdict))
+        width = max(map(len, FindingLevel))
         below = [*([f"→ {self.advice}"] if self.advice else []), *self.details]
         indent = " " * (width + len(GAP))
         return [f"{self.verdict:<{width}}{GAP}{self.text}", *(f"{indent}{line}" for line in below)]
 
 
 @dataclass(slots=True)
-class Section:
+class DoctorSection:
     """Findings on one thing, and the same as JSON.
 
     Attributes:
@@ -56,14 +56,14 @@ class Section:
     value: dict[str, Any] = field(default_factory=dict)
 
     def add(
-        self, verdict: Verdict, text: str, advice: str = "", details: Sequence[str] = ()
+        self, verdict: FindingLevel, text: str, advice: str = "", details: Sequence[str] = ()
     ) -> None:
         """Add a finding."""
         self.findings.append(Finding(verdict, text, advice, details))
 
     @property
     def has_failed(self) -> bool:
-        return any(one.verdict is Verdict.FAILED for one in self.findings)
+        return any(one.verdict is FindingLevel.FAILED for one in self.findings)
 
     def text(self) -> str:
         """Write it as text."""

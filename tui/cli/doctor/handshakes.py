@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
-from tui.cli.doctor.findings import Section, Verdict
+from tui.cli.doctor.findings import DoctorSection, FindingLevel
 from tui.cli.servers.server_session import ServerSession
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import OWN_SOURCE
@@ -19,13 +19,13 @@ LOGGER: Final = "tui.engine.mcp"
 MAX_LINES: Final = 20
 """Last lines that a server wrote that are shown."""
 
-_VERDICTS: Final[Mapping[ServerStatus, Verdict]] = MappingProxyType(
+_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = MappingProxyType(
     {
-        ServerStatus.READY: Verdict.OK,
-        ServerStatus.DISABLED: Verdict.NOTE,
-        ServerStatus.STOPPED: Verdict.NOTE,
-        ServerStatus.UNTRUSTED: Verdict.WARNING,
-        ServerStatus.NEEDS_SIGN_IN: Verdict.WARNING,
+        ServerStatus.READY: FindingLevel.OK,
+        ServerStatus.DISABLED: FindingLevel.NOTE,
+        ServerStatus.STOPPED: FindingLevel.NOTE,
+        ServerStatus.UNTRUSTED: FindingLevel.WARNING,
+        ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
     }
 )
 
@@ -76,29 +76,31 @@ class StepRecorder(logging.Handler):
 
 def server_section(
     view: ServerView, definition: ServerDefinition, session: ServerSession, steps: StepRecorder
-) -> Section:
+) -> DoctorSection:
     """Say how one server stands, and what to do about it."""
-    section = Section(f"Server {view.id}")
+    section = DoctorSection(f"Server {view.id}")
     reason, advice = session.why_not_ready(view)
-    verdict = _VERDICTS.get(view.status, Verdict.FAILED)
+    verdict = _VERDICTS.get(view.status, FindingLevel.FAILED)
     words = f"{view.status.value}: {reason}" if reason else view.status.value
     section.add(verdict, words, advice)
-    section.add(Verdict.NOTE, f"{view.transport.value} from {definition.source}: {view.target}")
+    section.add(
+        FindingLevel.NOTE, f"{view.transport.value} from {definition.source}: {view.target}"
+    )
     if definition.program:
-        section.add(Verdict.OK, f"its program is {definition.program}")
+        section.add(FindingLevel.OK, f"its program is {definition.program}")
     taken = steps.steps(view.id)
     if taken:
         lines = [f"{step.seconds:8.3f} s  {step.what}" for step in taken]
         section.add(verdict, "its steps", details=lines)
     refused = [(tool.name, tool.problem) for tool in view.catalog.tools if tool.problem]
     for name, why in refused:
-        section.add(Verdict.WARNING, f"the model is not offered {name}: {why}")
+        section.add(FindingLevel.WARNING, f"the model is not offered {name}: {why}")
     own = [line.text for line in session.log(view.id) if line.source == OWN_SOURCE]
     said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE]
     if own:
-        section.add(Verdict.NOTE, "gemdeck remarked", details=own[-MAX_LINES:])
+        section.add(FindingLevel.NOTE, "gemdeck remarked", details=own[-MAX_LINES:])
     if said:
-        section.add(Verdict.NOTE, "it wrote", details=said[-MAX_LINES:])
+        section.add(FindingLevel.NOTE, "it wrote", details=said[-MAX_LINES:])
     section.value = {
         "name": view.id,
         "status": view.status.value,

@@ -10,7 +10,7 @@ from typing import Final
 
 from tui import __version__
 from tui.cli.command import shown
-from tui.cli.doctor.findings import Section, Verdict
+from tui.cli.doctor.findings import DoctorSection, FindingLevel
 from tui.cli.output import say
 from tui.cli.settings import places_text
 from tui.engine import late
@@ -40,9 +40,9 @@ _ADVICE: Final[Mapping[FolderTrust, str]] = {
 }
 
 
-def program_section() -> Section:
+def program_section() -> DoctorSection:
     """Say what runs, and where it keeps its state."""
-    section = Section("gemdeck")
+    section = DoctorSection("gemdeck")
     versions = {
         "version": __version__,
         "python": platform.python_version(),
@@ -50,30 +50,34 @@ def program_section() -> Section:
     }
     section.value = {**versions, "state": str(state_dir()), "log": str(log_dir() / LOG_NAME)}
     words = f"{__version__} with Python {versions['python']} on {versions['platform']}"
-    section.add(Verdict.OK, words)
+    section.add(FindingLevel.OK, words)
     section.add(
-        Verdict.NOTE, f"state in {shown(state_dir())}, log in {shown(log_dir() / LOG_NAME)}"
+        FindingLevel.NOTE, f"state in {shown(state_dir())}, log in {shown(log_dir() / LOG_NAME)}"
     )
     return section
 
 
-def settings_section(loaded: LoadedSettings) -> Section:
+def settings_section(loaded: LoadedSettings) -> DoctorSection:
     """Say which files count, what is wrong in them, and which values win."""
-    section = Section("Settings")
+    section = DoctorSection("Settings")
     layers = Layers(Path.cwd(), Path.home(), os.environ)
     for file in layers.files:
-        verdict = {"read": Verdict.OK, "absent": Verdict.NOTE}.get(file.state, Verdict.WARNING)
+        verdict = {"read": FindingLevel.OK, "absent": FindingLevel.NOTE}.get(
+            file.state, FindingLevel.WARNING
+        )
         section.add(verdict, f"{file.file}: {file.origin.value}, {file.state}")
     for problem in loaded.problems:
-        section.add(Verdict.FAILED if problem.fatal else Verdict.WARNING, str(problem))
+        section.add(FindingLevel.FAILED if problem.fatal else FindingLevel.WARNING, str(problem))
     found = [one for one in layers.settings(loaded) if one.places != (DEFAULT,)]
     for one in found:
         where = places_text(one.places, adds_up=one.adds_up)
-        section.add(Verdict.NOTE, sanitize_line(f"{one.key} = {one.value!r}", 120) + f"  {where}")
+        section.add(
+            FindingLevel.NOTE, sanitize_line(f"{one.key} = {one.value!r}", 120) + f"  {where}"
+        )
     for server in loaded.servers:
         places = layers.server_places(server.id)
         if len(places) > 1:
-            section.add(Verdict.NOTE, f"mcpServers.{server.id}  {places_text(places)}")
+            section.add(FindingLevel.NOTE, f"mcpServers.{server.id}  {places_text(places)}")
     section.value = {
         "files": [{"file": one.file, "state": one.state} for one in layers.files],
         "problems": [problem_object(one) for one in loaded.problems],
@@ -84,40 +88,42 @@ def settings_section(loaded: LoadedSettings) -> Section:
     return section
 
 
-def folder_section(loaded: LoadedSettings) -> Section:
+def folder_section(loaded: LoadedSettings) -> DoctorSection:
     """Say whether the opened folder is trusted."""
-    section, trust = Section("This folder"), loaded.project.trust
+    section, trust = DoctorSection("This folder"), loaded.project.trust
     is_open = trust in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}
-    verdict = Verdict.OK if is_open else Verdict.WARNING
+    verdict = FindingLevel.OK if is_open else FindingLevel.WARNING
     section.add(verdict, f"{shown(Path.cwd())}: {trust.value}", _ADVICE.get(trust, ""))
     section.value = {"trust": trust.value}
     return section
 
 
-async def model_section(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -> Section:
+async def model_section(
+    loaded: LoadedSettings, redactor: Redactor, *, offline: bool
+) -> DoctorSection:
     """Say where a key is kept, whether there is one, and whether the service takes it."""
-    section, keys = Section("Model"), KeyStore()
+    section, keys = DoctorSection("Model"), KeyStore()
     access: ModelAccess | None = None
     try:
         async with asyncio.timeout(KEYRING_LIMIT):
             place = await in_daemon_thread(lambda: keys.place)
-            section.add(Verdict.OK, f"keys are kept in {place}")
+            section.add(FindingLevel.OK, f"keys are kept in {place}")
             environ = with_file(loaded.variables, os.environ)
             services = ServiceStore(usable_state_dir(), say)
             access = await in_daemon_thread(lambda: find_access(environ, keys, services.get()))
     except CredentialError as error:
-        section.add(Verdict.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
+        section.add(FindingLevel.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
     except TimeoutError:
-        section.add(Verdict.FAILED, "the keyring does not answer", "Unlock it, and try again.")
+        section.add(FindingLevel.FAILED, "the keyring does not answer", "Unlock it, and try again.")
     if access is None:
         if not section.has_failed:
             advice = "Set GEMINI_API_KEY, or enter a key on the screen (F9)."
-            section.add(Verdict.WARNING, "there is no key, so only the demo answers", advice)
+            section.add(FindingLevel.WARNING, "there is no key, so only the demo answers", advice)
     else:
         if access.api_key is not None:
             redactor.register(access.api_key.get_secret_value())
-        section.add(Verdict.OK, f"{access.kind.value}, with credentials from {access.source}")
-    section.add(Verdict.NOTE, f"the model is {loaded.gemdeck.model}")
+        section.add(FindingLevel.OK, f"{access.kind.value}, with credentials from {access.source}")
+    section.add(FindingLevel.NOTE, f"the model is {loaded.gemdeck.model}")
     if not offline:
         await _reach(section, access)
         if access is not None:
@@ -125,7 +131,7 @@ async def model_section(loaded: LoadedSettings, redactor: Redactor, *, offline: 
     return section
 
 
-async def _reach(section: Section, access: ModelAccess | None) -> None:
+async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     """See whether the service answers at all; any answer counts."""
     import httpx2  # noqa: PLC0415 - slow
 
@@ -141,14 +147,14 @@ async def _reach(section: Section, access: ModelAccess | None) -> None:
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         words = f"{address} cannot be reached: {type(error).__name__} {error}"
         advice = "Check the network, and the variables HTTPS_PROXY and SSL_CERT_FILE."
-        section.add(Verdict.FAILED, sanitize_line(words, 300), advice)
+        section.add(FindingLevel.FAILED, sanitize_line(words, 300), advice)
         return
     took = round((time.monotonic() - began) * 1000)
-    section.add(Verdict.OK, f"{address} answers ({status}) within {took} ms")
+    section.add(FindingLevel.OK, f"{address} answers ({status}) within {took} ms")
 
 
 async def _check(
-    section: Section, access: ModelAccess, settings: GemdeckSettings, redactor: Redactor
+    section: DoctorSection, access: ModelAccess, settings: GemdeckSettings, redactor: Redactor
 ) -> None:
     """Ask the service whether it takes the key."""
     try:
@@ -159,6 +165,6 @@ async def _check(
             await backend.aclose()
     except (ModelError, OSError, ValueError) as error:
         words, advice = sanitize_line(redactor.redact(str(error))), getattr(error, "advice", "")
-        section.add(Verdict.FAILED, words, advice)
+        section.add(FindingLevel.FAILED, words, advice)
     else:
-        section.add(Verdict.OK, "the service takes the credentials")
+        section.add(FindingLevel.OK, "the service takes the credentials")

@@ -10,7 +10,7 @@ import click
 from tui.cli.command import finish, json_option, server_names
 from tui.cli.servers import server_commands, server_edits, sign_in
 from tui.cli.servers.server_edits import server_entry
-from tui.cli.servers.server_session import Start, starting_options
+from tui.cli.servers.server_session import StartOptions, starting_options
 
 _EPILOG: Final = """\b
 Exit codes: 0 done, 1 not ready or failed, 2 wrong usage, 3 no such server, tool,
@@ -33,7 +33,7 @@ server_argument = click.argument("server", shell_complete=server_names)
 @starting_options
 def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the servers and whether each gets ready; all are started, side by side."""
-    finish(server_commands.list_servers(Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.list_servers(StartOptions(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp show files")
@@ -41,7 +41,7 @@ def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) ->
 @starting_options
 def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """Show how a server is reached and what it offers."""
-    finish(server_commands.show(server, Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.show(server, StartOptions(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
@@ -49,7 +49,7 @@ def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...
 @starting_options
 def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the tools of a server, or of all."""
-    finish(server_commands.tools(server, Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.tools(server, StartOptions(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
@@ -73,7 +73,7 @@ def call(
     A value is text, or JSON where the tool wants something else. You composed the call, so nobody
     is asked; a rule that denies the tool holds all the same.
     """
-    start, given = Start(timeout, trusted), _object(raw)
+    start, given = StartOptions(timeout, trusted), _object(raw)
     finish(server_commands.call(server, tool, given, _pairs(arguments), start), as_json=as_json)
 
 
@@ -102,7 +102,7 @@ def read(
     Several contents come one after the other, with nothing between them. At a terminal text is
     shown without what could control it, and what is not text needs -o or a pipe.
     """
-    start = Start(timeout, trusted)
+    start = StartOptions(timeout, trusted)
     finish(server_commands.read(server, uri, start, file, as_json=as_json), as_json=as_json)
 
 
@@ -121,7 +121,7 @@ def prompt(
     trusted: tuple[Path, ...],
 ) -> None:
     """Print a prompt as its server renders it."""
-    start = Start(timeout, trusted)
+    start = StartOptions(timeout, trusted)
     finish(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
 
 
@@ -135,7 +135,9 @@ def logs(
     """Start a server, and print what it writes to standard error and logs."""
     if follow and as_json:
         raise click.UsageError("--follow prints lines as they come, so there is no JSON of them.")
-    finish(server_commands.logs(server, Start(timeout, trusted), follow=follow), as_json=as_json)
+    finish(
+        server_commands.logs(server, StartOptions(timeout, trusted), follow=follow), as_json=as_json
+    )
 
 
 _scope = click.option(
@@ -209,7 +211,7 @@ def auth(
     Where the browser cannot come back, as over SSH, paste the address that it ends at.
     Without a terminal, credentials that need no browser are sent only with --yes.
     """
-    start = Start(timeout, trusted)
+    start = StartOptions(timeout, trusted)
     command = sign_in.sign_in(
         server, start, says_yes=yes, opens=not no_browser, takes_over=gemini_cli
     )

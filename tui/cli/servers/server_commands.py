@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tui.cli.command import Answer, CommandError, no_such
+from tui.cli.command import CommandError, CommandOutput, no_such
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say, write_out
-from tui.cli.servers.server_session import ServerSession, Start, log_text, serving
+from tui.cli.servers.server_session import ServerSession, StartOptions, log_text, serving
 from tui.cli.tables import fields, table
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp import enablement
@@ -25,7 +25,7 @@ MAX_SHOWN: Final = 64
 """Characters of a tool's name in a list for people: those that Gemini takes."""
 
 
-async def list_servers(start: Start) -> Answer:
+async def list_servers(start: StartOptions) -> CommandOutput:
     """List all servers; the exit code says whether all that are enabled are ready."""
     async with serving(start, None) as session:
         found = [_server(view, session) for view in session.views]
@@ -36,19 +36,19 @@ async def list_servers(start: Start) -> Answer:
         off = (ServerStatus.READY, ServerStatus.DISABLED)
         code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
-        return Answer(value, table(rows) or "No servers are configured.", code)
+        return CommandOutput(value, table(rows) or "No servers are configured.", code)
 
 
-async def show(server: str, start: Start) -> Answer:
+async def show(server: str, start: StartOptions) -> CommandOutput:
     """Show how a server is reached and what it offers, ready or not."""
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
         value = _server(view, session) | _details(view)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
-        return Answer(value, fields(value), code)
+        return CommandOutput(value, fields(value), code)
 
 
-async def tools(server: str | None, start: Start) -> Answer:
+async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     """List the tools of one server or of all; one server has to be ready."""
     async with serving(start, None if server is None else [server]) as session:
         views = session.views if server is None else (session.ready(server),)
@@ -61,12 +61,12 @@ async def tools(server: str | None, start: Start) -> Answer:
             )
             for one in found
         ]
-        return Answer({"tools": found, "warnings": session.warnings}, table(rows))
+        return CommandOutput({"tools": found, "warnings": session.warnings}, table(rows))
 
 
 async def call(
-    server: str, tool: str, given: Mapping[str, Any], words: Mapping[str, str], start: Start
-) -> Answer:
+    server: str, tool: str, given: Mapping[str, Any], words: Mapping[str, str], start: StartOptions
+) -> CommandOutput:
     """Run a tool, by its name as listed.
 
     Args:
@@ -96,10 +96,12 @@ async def call(
             "warnings": session.warnings,
         }
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
-        return Answer(value, _plain(result.parts, result.display), code)
+        return CommandOutput(value, _plain(result.parts, result.display), code)
 
 
-async def read(server: str, uri: str, start: Start, file: Path | None, *, as_json: bool) -> Answer:
+async def read(
+    server: str, uri: str, start: StartOptions, file: Path | None, *, as_json: bool
+) -> CommandOutput:
     """Read a resource, listed or not: its bytes, or what a terminal may show of them.
 
     Args:
@@ -117,9 +119,9 @@ async def read(server: str, uri: str, start: Start, file: Path | None, *, as_jso
             if file is not None or not (as_json or sys.stdout.isatty()):
                 data = await features.read_bytes(uri)
                 if file is None:
-                    return Answer(value, data)
+                    return CommandOutput(value, data)
                 _write(file, data)
-                return Answer({**value, "file": str(file), "bytes": len(data)}, "")
+                return CommandOutput({**value, "file": str(file), "bytes": len(data)}, "")
             found = await features.read_resource(uri)
         except ServerCallError as error:
             raise CommandError(str(error)) from error
@@ -128,7 +130,9 @@ async def read(server: str, uri: str, start: Start, file: Path | None, *, as_jso
         raise CommandError(f"{uri} is binary: use -o FILE or a pipe.", ExitCode.USAGE)
     if content.omitted and not as_json:
         say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
-    return Answer({**value, "content": _content(found.parts)}, content.text.removesuffix("\n"))
+    return CommandOutput(
+        {**value, "content": _content(found.parts)}, content.text.removesuffix("\n")
+    )
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -140,7 +144,9 @@ def _write(file: Path, data: bytes) -> None:
         raise CommandError(f"{file} cannot be written: {error.strerror}.") from None
 
 
-async def prompt(server: str, name: str, arguments: Mapping[str, str], start: Start) -> Answer:
+async def prompt(
+    server: str, name: str, arguments: Mapping[str, str], start: StartOptions
+) -> CommandOutput:
     """Let a server render a prompt, by its name as listed."""
     async with serving(start, [server]) as session:
         known = {one.name: one for one in session.ready(server).catalog.prompts}
@@ -156,10 +162,12 @@ async def prompt(server: str, name: str, arguments: Mapping[str, str], start: St
         turns = [*((turn.role, turn.parts) for turn in found.before), ("user", found.parts)]
         messages = [{"role": role, "content": _content(parts)} for role, parts in turns]
         value = {"server": server, "name": name, "messages": messages}
-        return Answer(value, _plain([part for _, parts in turns for part in parts], found.shown))
+        return CommandOutput(
+            value, _plain([part for _, parts in turns for part in parts], found.shown)
+        )
 
 
-async def logs(server: str, start: Start, *, follow: bool) -> Answer:
+async def logs(server: str, start: StartOptions, *, follow: bool) -> CommandOutput:
     """Print what a server writes while it starts, and on until it is interrupted."""
     async with serving(start, [server], follow=write_out if follow else None) as session:
         if follow:
@@ -169,12 +177,12 @@ async def logs(server: str, start: Start, *, follow: bool) -> Answer:
         {"time": one.time, "source": one.source, "severity": one.severity.value, "text": one.text}
         for one in lines
     ]
-    return Answer({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
+    return CommandOutput({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
-async def set_enabled(server: str, *, enabled: bool) -> Answer:
+async def set_enabled(server: str, *, enabled: bool) -> CommandOutput:
     """Enable or disable a server for later runs; nothing is started."""
-    session = ServerSession(Start(0.0), [])
+    session = ServerSession(StartOptions(0.0), [])
     async with session.engine:
         found = {one.id: one for one in await session.definitions()}
     definition = found.get(ServerId(server))
@@ -192,7 +200,7 @@ async def set_enabled(server: str, *, enabled: bool) -> Answer:
     failure = definition.failure if enabled and definition.withheld is not None else None
     more = f", but it does not start: {failure.reason} {failure.advice}" if failure else ""
     text = sanitize(f"{server} is {word}{more or '.'}")
-    return Answer({"server": server, "enabled": enabled, "reason": more[2:]}, text)
+    return CommandOutput({"server": server, "enabled": enabled, "reason": more[2:]}, text)
 
 
 def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any, Final
 import click
 from pydantic import ValidationError
 
-from tui.cli.command import Answer, CommandError, no_such, shown
+from tui.cli.command import CommandError, CommandOutput, no_such, shown
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.cli.servers.server_commands import show
-from tui.cli.servers.server_session import Start
+from tui.cli.servers.server_session import StartOptions
 from tui.engine.commands.own_edits import OwnEdits
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
@@ -81,7 +81,7 @@ def server_entry(  # noqa: PLR0913 - one for each option
     return entry
 
 
-async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> Answer:
+async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> CommandOutput:
     """Write an entry, and say whether its server gets ready.
 
     Args:
@@ -99,17 +99,17 @@ async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> 
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"{name} is in {shown(path)}."
     if not checks:
-        return Answer(value, text)
-    answer = await show(name, Start(CHECK_TIME))
+        return CommandOutput(value, text)
+    answer = await show(name, StartOptions(CHECK_TIME))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
     why = f"{found['reason']} {found['advice']}".rstrip()
     offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
     code = ExitCode.OK if found["status"] in _WAITING else answer.code
-    return Answer(value, f"{text} It is {found['status']}: {offers}", code)
+    return CommandOutput(value, f"{text} It is {found['status']}: {offers}", code)
 
 
-async def remove(name: str, scope: str) -> Answer:
+async def remove(name: str, scope: str) -> CommandOutput:
     """Remove an entry."""
     try:
         path = own_edits().remove(scope, name)
@@ -118,7 +118,7 @@ async def remove(name: str, scope: str) -> Answer:
     except EditError as error:
         raise CommandError(f"{shown(place_of(scope))}: {error}") from error
     value = {"server": name, "file": str(path)}
-    return Answer(value, f"{name} was removed from {shown(path)}.")
+    return CommandOutput(value, f"{name} was removed from {shown(path)}.")
 
 
 def write_entry(name: str, entry: Mapping[str, Any], scope: str) -> Path:

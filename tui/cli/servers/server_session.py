@@ -56,7 +56,7 @@ def starting_options(command: F) -> F:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartOptions:
     """How servers are started.
 
     Attributes:
@@ -85,7 +85,7 @@ class ServerSession:
 
     def __init__(
         self,
-        start: Start,
+        start: StartOptions,
         names: Sequence[str] | None,
         follow: Callable[[str], object] | None = None,
         *,
@@ -170,7 +170,7 @@ def log_text(line: LogLine) -> str:
 
 @asynccontextmanager
 async def serving(
-    start: Start,
+    start: StartOptions,
     names: Sequence[str] | None,
     *,
     follow: Callable[[str], object] | None = None,

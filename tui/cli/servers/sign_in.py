@@ -5,10 +5,10 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from tui.cli.command import Answer, CommandError
+from tui.cli.command import CommandError, CommandOutput
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
-from tui.cli.servers.server_session import Start, serving
+from tui.cli.servers.server_session import StartOptions, serving
 from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.browser import open_in_browser
 from tui.engine.engine import Engine
@@ -25,8 +25,8 @@ MAX_SHOWN: Final = 4_000
 
 
 async def sign_in(
-    server: str, start: Start, *, says_yes: bool, opens: bool, takes_over: bool
-) -> Answer:
+    server: str, start: StartOptions, *, says_yes: bool, opens: bool, takes_over: bool
+) -> CommandOutput:
     """Sign in to a server with the person at the terminal, and connect to it.
 
     Args:
@@ -50,17 +50,17 @@ async def sign_in(
         state = f"It is {view.status.value}" + (f": {reason}" if reason else ".")
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         value = {"server": server, "status": view.status.value, "reason": reason}
-        return Answer(value, f"{words} {state}", code)
+        return CommandOutput(value, f"{words} {state}", code)
 
 
-async def sign_out(server: str) -> Answer:
+async def sign_out(server: str) -> CommandOutput:
     """Revoke and forget the tokens of a server."""
-    async with serving(Start(0.0), [server]) as session:
+    async with serving(StartOptions(0.0), [server]) as session:
         try:
             words = await session.engine.sign_ins.sign_out(ServerId(server))
         except AuthError as error:
             raise _failed(server, error) from error
-    return Answer({"server": server, "result": words}, words)
+    return CommandOutput({"server": server, "result": words}, words)
 
 
 def _failed(server: str, error: AuthError) -> CommandError:

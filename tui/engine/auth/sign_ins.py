@@ -154,12 +154,12 @@ class SignIns:
         session = self._google(definition)
         if session.needs_word:
             await asyncio.to_thread(_import_flow)
-            from tui.engine.auth.oauth.discovery import Place  # noqa: PLC0415 - imports the SDK
+            from tui.engine.auth.oauth.discovery import SignInPlace  # noqa: PLC0415 - imports the SDK
             from tui.engine.auth.oauth.flow import Consent  # noqa: PLC0415
             from tui.engine.auth.oauth.person import PersonAsker  # noqa: PLC0415
 
             scope = " ".join(definition.sign_in.oauth.scopes)
-            place = Place(ISSUER, definition.url, scope, "", token_endpoint=definition.url)
+            place = SignInPlace(ISSUER, definition.url, scope, "", token_endpoint=definition.url)
             note = "Your Google credentials go to this server, with all that these scopes allow."
             ask = PersonAsker(definition, self._desk, self._open_url, "Google's own files")
             async with self._asking:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.bus import Publish
-from tui.engine.mcp.catalog.offered_tool import Completion
+from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -196,7 +196,7 @@ class FeatureCommands:
             completion = await features.complete(own, argument, value, context)
         except ServerCallError as error:
             logger.debug("a completion failed: %s", error)
-            completion = Completion()
+            completion = CompletionValues()
         self._publish(ArgumentCompleted(token, completion.values, completion.has_more))
 
     async def _complete_path(self, token: str, typed: str) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from tui.engine.consent.grants import MAX_GRANTS, Grant, GrantNote
-from tui.engine.settings.prohibitions import Denial
+from tui.engine.settings.prohibitions import DenyRule
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView
 from tui.model.settings import ToolPattern
@@ -79,7 +79,7 @@ def pattern_views(deny: Iterable[ToolPattern], allow: Iterable[ToolPattern]) -> 
 
 def rule_place(rule: ToolPattern) -> str:
     """Say where a rule that denies tools stands."""
-    return rule.source if isinstance(rule, Denial) else "gemdeck.alwaysDeny"
+    return rule.source if isinstance(rule, DenyRule) else "gemdeck.alwaysDeny"
 
 
 def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:

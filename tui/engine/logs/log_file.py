@@ -24,7 +24,7 @@ OWN: Final = "tui"
 """The logger of gemdeck; those of libraries write addresses, headers and bodies below warnings."""
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Formats a record as JSON: time, level, logger, message and, for errors, the traceback.
 
     Args:
@@ -88,7 +88,7 @@ def log_to_file(redactor: Redactor | None = None, *, verbose: bool = False) -> N
         handler: logging.Handler = _FileHandler(file)
     except OSError:
         handler = logging.NullHandler()
-    handler.setFormatter(JsonLines(redactor or Redactor()))
+    handler.setFormatter(JsonFormatter(redactor or Redactor()))
     root.handlers[:] = [handler]
 
 

@@ -16,7 +16,7 @@ from tui.engine.files.atomic import locked, read_regular, write_private
 from tui.engine.settings.sources.document import (
     MAX_FILE,
     BadDocumentError,
-    Document,
+    SettingsDocument,
     bare_json,
     parse_document,
 )
@@ -46,7 +46,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any]) -> None:
         EditError: If the file has an entry of that name, or cannot be edited.
     """
 
-    def add(text: str, document: Document) -> tuple[str, dict[str, Any]]:
+    def add(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
         servers = _servers(document)
         if name in servers:
             raise EditError(f"{name} is there already.")
@@ -73,7 +73,7 @@ def remove_server(path: Path, name: str) -> None:
     if not path.exists():
         raise NoSuchServerError(())
 
-    def remove(text: str, document: Document) -> tuple[str, dict[str, Any]]:
+    def remove(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
         servers = dict(_servers(document))
         if name not in servers:
             raise NoSuchServerError(servers)
@@ -86,7 +86,9 @@ def remove_server(path: Path, name: str) -> None:
     _edit(path, remove)
 
 
-def _edit(path: Path, change: Callable[[str, Document], tuple[str, dict[str, Any]]]) -> None:
+def _edit(
+    path: Path, change: Callable[[str, SettingsDocument], tuple[str, dict[str, Any]]]
+) -> None:
     """Change a file under its lock, so that two edits at once both count."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,14 +117,14 @@ def _read(path: Path) -> tuple[str, int | None]:
     return "", None
 
 
-def _servers(document: Document) -> Mapping[str, Any]:
+def _servers(document: SettingsDocument) -> Mapping[str, Any]:
     servers = document.content.get(SERVERS, {})
     if not isinstance(servers, dict):
         raise EditError(f"{SERVERS} must be an object: {{ … }}.")
     return servers
 
 
-def _value_start(text: str, document: Document, *keys: str) -> int:
+def _value_start(text: str, document: SettingsDocument, *keys: str) -> int:
     """Return where the value of a key starts."""
     _, key_end = json.JSONDecoder().raw_decode(text, document.offsets[keys])
     colon = _skip(text, key_end)
@@ -151,7 +153,7 @@ def _with_member(text: str, start: int, name: str, value: object, outer: str) ->
     return f"{text[:last]}{comma}{text[last:rest]}{newline}{indent}{member}{closing}{text[rest:]}"
 
 
-def _without_member(text: str, document: Document, *keys: str) -> str:
+def _without_member(text: str, document: SettingsDocument, *keys: str) -> str:
     """Remove a member, its line and one comma."""
     start = document.offsets[keys]
     bare = bare_json(text)

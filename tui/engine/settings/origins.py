@@ -46,7 +46,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class FileState:
+class SettingsFileState:
     """A settings file that may exist.
 
     Attributes:
@@ -160,7 +160,7 @@ def _places(path: tuple[str, ...], sources: Sequence[Source]) -> Iterator[str]:
             yield f"{source.file}:{source.document.line_of(path)}"
 
 
-def _file_state(layer: LayerFile, source: Source | None, home: Path) -> FileState:
+def _file_state(layer: LayerFile, source: Source | None, home: Path) -> SettingsFileState:
     there = os.path.lexists(layer.path)
     state = "read" if source is not None else "not used" if there else "absent"
-    return FileState(layer.origin, layer.path, shown_path(layer.path, home), state)
+    return SettingsFileState(layer.origin, layer.path, shown_path(layer.path, home), state)

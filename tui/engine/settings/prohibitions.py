@@ -97,7 +97,7 @@ _RENAMED: Final[Mapping[str, str]] = {
 """Keys of gemini-cli's first settings, which it no longer reads either."""
 
 
-class Denial(ToolPattern):
+class DenyRule(ToolPattern):
     """A rule that denies tools and stands elsewhere than in `gemdeck.alwaysDeny`."""
 
     source: str = ""
@@ -105,7 +105,7 @@ class Denial(ToolPattern):
 
 def excluded_tools(
     source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
-) -> tuple[Denial, ...]:
+) -> tuple[DenyRule, ...]:
     """Read `tools.exclude`, whose names mean tools with and without their server's name."""
     tools = source.document.content.get(_EXCLUDE[0]) or {}
     raw = tools.get(_EXCLUDE[1]) if isinstance(tools, dict) else tools
@@ -118,14 +118,14 @@ def excluded_tools(
     if not isinstance(names, list) or len(names) > MAX_PATTERNS or not all(map(_is_name, names)):
         words = f"must be a list of at most {MAX_PATTERNS} names; {_ALL}"
         problems.append(source.problem(_EXCLUDE, words))
-        return (Denial(source=where),)
+        return (DenyRule(source=where),)
     pairs = dict.fromkeys(
         pair
         for name in names
         if name
         for pair in (*_meant(name), ("*", _bare(name).replace(_CUT, "*")))
     )
-    return tuple(Denial(server=server, tool=tool, source=where) for server, tool in pairs)
+    return tuple(DenyRule(server=server, tool=tool, source=where) for server, tool in pairs)
 
 
 def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
@@ -166,9 +166,9 @@ def named_policies(
 
 def read_policies(
     places: Iterable[Path], home: Path, problems: list[SettingsProblem]
-) -> tuple[Denial, ...]:
+) -> tuple[DenyRule, ...]:
     """Read the rules of policies that deny tools of servers. Blocks."""
-    denials: list[Denial] = []
+    denials: list[DenyRule] = []
     for place in dict.fromkeys(places):
         files: Sequence[Path] = ()
         with _denying_if_unread(place, home, denials, problems):
@@ -185,7 +185,7 @@ def read_policies(
 
 @contextmanager
 def _denying_if_unread(
-    path: Path, home: Path, denials: list[Denial], problems: list[SettingsProblem]
+    path: Path, home: Path, denials: list[DenyRule], problems: list[SettingsProblem]
 ) -> Iterator[None]:
     """Deny every tool if what is there cannot be read."""
     try:
@@ -196,7 +196,7 @@ def _denying_if_unread(
         file = shown_path(path, home)
         reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
         problems.append(SettingsProblem(file, 0, "", f"{reason or 'too deep'}; {_ALL}"))
-        denials.append(Denial(source=file))
+        denials.append(DenyRule(source=file))
 
 
 def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
@@ -271,7 +271,7 @@ def _policy_files(place: Path) -> Sequence[Path]:
 
 def _denials(
     content: Mapping[str, Any], file: str, problems: list[SettingsProblem]
-) -> Iterator[Denial]:
+) -> Iterator[DenyRule]:
     """Return what the rules of one file deny.
 
     Raises:
@@ -282,7 +282,7 @@ def _denials(
         raise ValueError(f"rule must be a list of at most {MAX_PATTERNS} tables")
     allowed: list[str] = []
     widened: list[str] = []
-    found: list[Denial] = []
+    found: list[DenyRule] = []
     for rule in rules:
         decision = rule.get("decision") if isinstance(rule, dict) else None
         if decision not in _DECISIONS:
@@ -296,7 +296,7 @@ def _denials(
         widened += _rule_names(rule) if any(key in rule for key in _CONDITIONS) else []
         for name in _rule_tools(rule):
             pairs = dict.fromkeys(_rule_pairs(rule, name))
-            found += [Denial(server=one, tool=tool, source=file) for one, tool in pairs]
+            found += [DenyRule(server=one, tool=tool, source=file) for one, tool in pairs]
     for names, words in ((allowed, "lets nothing run here"), (widened, "denied altogether here")):
         if names:
             listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from tui.engine.settings.prohibitions import excluded_tools, report_permissions
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.fingerprint import Gate
+from tui.engine.settings.servers.fingerprint import Installation
 from tui.engine.settings.servers.raw_entries import Entry, server_entries
 from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
 from tui.engine.settings.sources.expansion import references_in
@@ -239,7 +239,7 @@ class ProjectVerdict:
         return self.offer.rules if self.offer is not None and self.rules else self.forbidden
 
 
-class ProjectGate(Gate, Protocol):
+class ProjectGate(Installation, Protocol):
     """What the user has said about the opened folder. Called in the thread that reads."""
 
     def may_read(self) -> bool:

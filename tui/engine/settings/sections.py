@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tui.engine.settings.prohibitions import (
     EVERY,
-    Denial,
+    DenyRule,
     blocked_variables,
     excluded_tools,
     names_in,
@@ -69,7 +69,7 @@ def read_gemdeck(
         foreign = _gemini_cli_model(source, environ, problems) or foreign
         raw = source.section("gemdeck", problems)
         if not isinstance(source.document.content.get("gemdeck"), dict | None):
-            denied += (Denial(source=f"gemdeck in {source.file}"),)  # it may have forbidden any
+            denied += (DenyRule(source=f"gemdeck in {source.file}"),)  # it may have forbidden any
         problems += [
             source.problem(("gemdeck", key), "unknown key, ignored")
             for key in list(raw)[:MAX_UNKNOWN]

@@ -5,11 +5,11 @@ from math import isfinite, nan
 
 from tui.model.answering.models import ModelOptions
 from tui.ui.commands.reports import describe_model_context, describe_options
-from tui.ui.commands.session_commands import SessionCommands
+from tui.ui.commands.session_commands import SessionRunner
 from tui.ui.commands.usage import UsageError
 
 
-class ModelCommands(SessionCommands):
+class ModelRunner(SessionRunner):
     """Chooses models and their options, and shows and shrinks the context."""
 
     async def run_model(self, name: str) -> None:

@@ -7,13 +7,13 @@ from tui.model.input.own_commands import Takes, TypedCommand
 from tui.model.input.typed import nearest
 from tui.store.selectors import entries
 from tui.ui.app import GemdeckApp
-from tui.ui.commands.model_commands import ModelCommands
+from tui.ui.commands.model_commands import ModelRunner
 from tui.ui.commands.reports import describe_folders, describe_stats
 from tui.ui.commands.usage import UsageError
 from tui.ui.panes import PaneName
 
 
-class CommandRunner(ModelCommands):
+class CommandRunner(ModelRunner):
     """Carries out commands: each is the method ``run_name``, which takes what stands after it."""
 
     async def run(self, typed: TypedCommand) -> None:

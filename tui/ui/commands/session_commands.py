@@ -10,7 +10,7 @@ from tui.ui.commands.usage import UsageError
 from tui.ui.panes.tabs import tabs_of
 
 
-class SessionCommands(ServerCommands):
+class SessionRunner(ServerCommands):
     """Opens, names, exports and branches conversations."""
 
     async def run_tab(self, number: str) -> None:

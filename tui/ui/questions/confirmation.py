@@ -45,7 +45,7 @@ from tui.ui.questions.calls.call_view import (
     notes_content,
     server_words,
 )
-from tui.ui.questions.calls.deny_reason import WITHDRAWN, DenyReasonScreen, Step
+from tui.ui.questions.calls.deny_reason import WITHDRAWN, DenyReasonScreen, QuestionStep
 from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
 from tui.ui.questions.question import Question
@@ -85,7 +85,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._asked = 1
         self._scope = GrantScope.SESSION
         self._shows_json = self._shows_more = False
-        self._step: Step | None = None
+        self._step: QuestionStep | None = None
         self._room: RoomAbove | None = None
         self.add_class("-placing")
 
@@ -376,7 +376,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return
         self._open_step(editor, self._take_edit)
 
-    def _open_step(self, step: Step, take: Callable[[str], None]) -> None:
+    def _open_step(self, step: QuestionStep, take: Callable[[str], None]) -> None:
         """Lay a step over the question; `take` gets what it gives, unless that is nothing."""
 
         def ended(text: str | None) -> None:

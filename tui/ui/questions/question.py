@@ -25,7 +25,7 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
-from tui.ui.questions.reading import SCROLL_KEYS, Reading
+from tui.ui.questions.reading import SCROLL_KEYS, ReadProgress
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
 from tui.ui.widgets.key_bar import HintLine
 from tui.ui.widgets.text.folded_text import FoldedText, position_in
@@ -104,7 +104,7 @@ class Question(ModalScreen[None], Generic[R]):
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
         self._answers = {one.name: one for row in self.ROWS for one in row}
         self._is_answered = self._obsolete = self._covered = False
-        self.reading = Reading(self)
+        self.reading = ReadProgress(self)
         self._waiting = ""
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
@@ -121,7 +121,7 @@ class Question(ModalScreen[None], Generic[R]):
         return ()
 
     def compose_text(self) -> Iterable[Widget]:
-        """Compose what is above the answers, by itself the lines; `Reading` names the classes."""
+        """Compose what is above the answers: the lines; see `ReadProgress` for classes."""
         yield Heading(self.heading_words)
         yield LabelledText(classes="-fits")
 

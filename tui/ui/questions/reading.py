@@ -19,7 +19,7 @@ SCROLL_KEYS: Final = {
 """Keys that scroll, each by rows and pages; they work before an answer counts."""
 
 
-class Reading:
+class ReadProgress:
     """Takes note of the ends that were in sight.
 
     One view of a question has the class `-fits`: the one that gives way to the answers, and whose

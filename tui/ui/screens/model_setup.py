@@ -49,7 +49,7 @@ Vertex AI uses this computer's Google credentials. To set them up, run \
 "gcloud auth application-default login"."""
 
 
-class Choice(IntEnum):
+class ServiceChoice(IntEnum):
     """The choices, in the order of the list."""
 
     KEY = 0
@@ -61,12 +61,12 @@ class Choice(IntEnum):
 
 
 _CHOICES: Final = {
-    Choice.KEY: ("Enter a Gemini API key", "Gemini API"),
-    Choice.ADDRESS: ("Use another address", "a gateway to the Gemini API"),
-    Choice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
-    Choice.DEMO: ("Use the demo", "offline, no account"),
-    Choice.MODEL: ("Choose another model", "of this service"),
-    Choice.FORGET: ("Forget what is stored", "the key with its address, or the project"),
+    ServiceChoice.KEY: ("Enter a Gemini API key", "Gemini API"),
+    ServiceChoice.ADDRESS: ("Use another address", "a gateway to the Gemini API"),
+    ServiceChoice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
+    ServiceChoice.DEMO: ("Use the demo", "offline, no account"),
+    ServiceChoice.MODEL: ("Choose another model", "of this service"),
+    ServiceChoice.FORGET: ("Forget what is stored", "the key with its address, or the project"),
 }
 
 
@@ -132,7 +132,7 @@ class ModelScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._show_form(None)
-        self.choices.highlighted = Choice.KEY
+        self.choices.highlighted = ServiceChoice.KEY
         self.choices.focus()
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
@@ -163,21 +163,21 @@ class ModelScreen(ModalScreen[None]):
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         match self._offered[event.option_index]:
-            case Choice.MODEL:
+            case ServiceChoice.MODEL:
                 from tui.ui.screens.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
                 self.app.switch_screen(ModelsScreen(self._bridge, self._commands))
-            case Choice.DEMO:
+            case ServiceChoice.DEMO:
                 self._commands.use_demo()
                 self.dismiss()
-            case Choice.FORGET:
+            case ServiceChoice.FORGET:
                 self._commands.forget_key()
                 self.dismiss()
-            case Choice.KEY:
+            case ServiceChoice.KEY:
                 self._show_form(self.key_form)
-            case Choice.ADDRESS:
+            case ServiceChoice.ADDRESS:
                 self._show_form(self.address_form)
-            case Choice.VERTEX:
+            case ServiceChoice.VERTEX:
                 self._show_form(self.vertex_form)
 
     @on(Input.Submitted, "#key")
@@ -239,13 +239,13 @@ class ModelScreen(ModalScreen[None]):
         line.display = bool(text)
 
 
-def _offered(model: ModelView) -> Iterator[Choice]:
+def _offered(model: ModelView) -> Iterator[ServiceChoice]:
     """Give what can be chosen now."""
-    yield from (Choice.KEY, Choice.ADDRESS, Choice.VERTEX, Choice.DEMO)
+    yield from (ServiceChoice.KEY, ServiceChoice.ADDRESS, ServiceChoice.VERTEX, ServiceChoice.DEMO)
     if model.backend is not BackendKind.DEMO:
-        yield Choice.MODEL
+        yield ServiceChoice.MODEL
     if model.is_kept:
-        yield Choice.FORGET
+        yield ServiceChoice.FORGET
 
 
 def _now(model: ModelView) -> str:
@@ -258,7 +258,7 @@ def _now(model: ModelView) -> str:
     return f"{model.name} ({model.backend}{where}) answers now{source}."
 
 
-def _choice(choice: Choice) -> Content:
+def _choice(choice: ServiceChoice) -> Content:
     label, note = _CHOICES[choice]
     width = max(len(text) for text, _ in _CHOICES.values())
     return Content.assemble(fit(label, width + 3), (note, "$text-muted"))

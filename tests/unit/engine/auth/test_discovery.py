@@ -14,9 +14,9 @@ from tests.servers.web import Exchange, RawServer
 from tests.unit.engine.auth.support import Person, guarded, make_sign_ins, oauth
 from tests.unit.engine.mcp.network.support import define
 from tui.engine.auth.oauth.challenges import Challenge
-from tui.engine.auth.oauth.discovery import Discovery, Place
+from tui.engine.auth.oauth.discovery import Discovery, SignInPlace
 from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.engine.auth.oauth.token_endpoint import Answer
+from tui.engine.auth.oauth.token_endpoint import AuthResponse
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.model.requests import Reply, ReplyAction
 
@@ -46,17 +46,17 @@ class Web:
         self._names = {"mcp": "93.184.216.34", **names}
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", self._look_up)
 
-    async def find(self, **settings: object) -> Place:
+    async def find(self, **settings: object) -> SignInPlace:
         definition = define(SERVER, sign_in=oauth(**settings))
         real = make_send(definition)
 
         async def send(
             method: str, url: str, headers: Mapping[str, str], body: bytes | None
-        ) -> Answer:
+        ) -> AuthResponse:
             if urlsplit(url).hostname not in {"mcp.example", "as.example"}:
                 return await real(method, url, headers, body)
             status, content = self.documents.get(url, (404, {}))
-            return Answer(status, {}, json.dumps(content).encode())
+            return AuthResponse(status, {}, json.dumps(content).encode())
 
         return await Discovery(definition, send).find(Challenge())
 
@@ -98,7 +98,7 @@ async def test_a_page_in_a_private_network_or_without_a_name_is_refused_to_a_ser
         assert (await web.find()).authorization_endpoint == own
 
 
-async def unreachable() -> Answer:
+async def unreachable() -> AuthResponse:
     raise AuthError("does not answer", is_transient=True)
 
 

@@ -23,10 +23,10 @@ from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.auth.oauth.callback import Redirect
 from tui.engine.auth.oauth.challenges import Challenge
-from tui.engine.auth.oauth.discovery import Place
+from tui.engine.auth.oauth.discovery import SignInPlace
 from tui.engine.auth.oauth.flow import Consent, SignInFlow
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
-from tui.engine.auth.oauth.token_endpoint import Answer
+from tui.engine.auth.oauth.token_endpoint import AuthResponse
 from tui.engine.auth.oauth.unattended import UnattendedGrant
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -279,15 +279,17 @@ class Sent:
 
     async def __call__(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> AuthResponse:
         assert (method, headers["accept"]) == ("POST", "application/json")
         self.forms.append((url, dict(parse_qsl((body or b"").decode()))))
         kind = "n_a" if url == PROVIDER else "bearer"
-        return Answer(200, {}, json.dumps({"access_token": url, "token_type": kind}).encode())
+        return AuthResponse(200, {}, json.dumps({"access_token": url, "token_type": kind}).encode())
 
 
 def unattended(sent: Sent, **settings: object) -> UnattendedGrant:
-    place = Place(ISSUER, "https://mcp.example/", "read", "", token_endpoint=f"{ISSUER}/token")
+    place = SignInPlace(
+        ISSUER, "https://mcp.example/", "read", "", token_endpoint=f"{ISSUER}/token"
+    )
     client = SignInRecord(
         server="https://mcp.example/mcp",
         issuer=ISSUER,

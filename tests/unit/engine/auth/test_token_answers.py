@@ -12,7 +12,7 @@ from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import (
     MAX_LIFE,
     MIN_LIFE,
-    Answer,
+    AuthResponse,
     RejectedError,
     authenticated,
     refresh,
@@ -37,8 +37,8 @@ async def answered(status: int = 200, body: bytes | None = None, **fields: Any) 
     kept = {name: value for name, value in whole.items() if value is not None}
     sent = json.dumps(kept).encode() if body is None else body
 
-    async def send(_m: str, _u: str, _h: Mapping[str, str], _b: bytes | None) -> Answer:
-        return Answer(status, {}, sent)
+    async def send(_m: str, _u: str, _h: Mapping[str, str], _b: bytes | None) -> AuthResponse:
+        return AuthResponse(status, {}, sent)
 
     return await refresh(send, RECORD)
 

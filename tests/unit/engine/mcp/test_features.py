@@ -13,7 +13,12 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running, script
 from tui.engine.mcp.catalog.offer import ServerOffer
-from tui.engine.mcp.catalog.offered_tool import Completion, PromptMessage, TextPart, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import (
+    CompletionValues,
+    PromptMessage,
+    TextPart,
+    ToolCallError,
+)
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.session.call_timeout import CallTimeout
@@ -89,7 +94,9 @@ async def test_what_the_server_refuses_is_said_in_words(era: ProtocolEra) -> Non
 async def test_arguments_are_completed_with_what_stands_beside_them(era: ProtocolEra) -> None:
     async with asking(era) as stage:
         features = stage.features()
-        assert await features.complete("greet", "name", "A", {}) == Completion(("Ada", "Alan"))
+        assert await features.complete("greet", "name", "A", {}) == CompletionValues(
+            ("Ada", "Alan")
+        )
         mood = await features.complete("greet", "mood", "", {"name": "Ada"})
         assert mood.values == ("Ada-ly",), "what holds an escape sequence is left out"
         days = await features.complete("memo://{day}", "day", "", {})

@@ -155,9 +155,9 @@ async def test_a_folder_that_goes_just_before_it_is_watched_is_missed_by_nobody(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = stage.machine.files["user"].parent
-    plans: list[watcher.Plan] = []
+    plans: list[watcher.WatchPlan] = []
 
-    def plan_and_remove(files: Iterable[Path], listed: Iterable[Path]) -> watcher.Plan:
+    def plan_and_remove(files: Iterable[Path], listed: Iterable[Path]) -> watcher.WatchPlan:
         plans.append(watcher.make_plan(files, listed))
         if len(plans) == 1:
             folder.rmdir()

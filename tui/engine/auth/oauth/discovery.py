@@ -22,7 +22,7 @@ from pydantic import AnyHttpUrl, ValidationError
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.endpoints import RefusedAddressError, checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, canonical_address, same_issuer
-from tui.engine.auth.oauth.token_endpoint import Answer, Send
+from tui.engine.auth.oauth.token_endpoint import AuthResponse, Send
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import dataclass
@@ -41,7 +41,7 @@ _ENDPOINTS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SignInPlace:
     """Where and how to sign in to a server.
 
     Attributes:
@@ -82,7 +82,7 @@ class Discovery:
         self._server = canonical_address(definition.url)
         self._send = send
 
-    async def find(self, challenge: Challenge, granted: str = "") -> Place:
+    async def find(self, challenge: Challenge, granted: str = "") -> SignInPlace:
         """Find the place.
 
         Args:
@@ -181,7 +181,7 @@ class Discovery:
             raise AuthError(f"names the authorization server {issuer}, which does not say how")
         return None
 
-    async def _check_page(self, place: Place) -> None:
+    async def _check_page(self, place: SignInPlace) -> None:
         """Refuse a page of another authorization server: its code would go to this one (mix-up)."""
         page, issuer = place.authorization_endpoint, place.issuer
         if _origin(canonical_address(page)) == _origin(canonical_address(issuer)):
@@ -205,7 +205,7 @@ class Discovery:
 
     def _place(
         self, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata | None
-    ) -> Place:
+    ) -> SignInPlace:
         """Put together what was found and what the settings say."""
         oauth, origin = self._oauth, _origin(self._server)
         if metadata is not None:
@@ -230,7 +230,7 @@ class Discovery:
             if own:
                 endpoints[name] = checked_endpoint(own, self._server, _ENDPOINTS[name], is_own=True)
         methods = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
-        return Place(
+        return SignInPlace(
             issuer,
             str(resource.resource) if resource is not None else self._server,
             "",
@@ -240,7 +240,7 @@ class Discovery:
             names_itself=bool(metadata and metadata.authorization_response_iss_parameter_supported),
         )
 
-    async def _fetch(self, url: str, what: str) -> Answer:
+    async def _fetch(self, url: str, what: str) -> AuthResponse:
         named = filter(None, (self._oauth.issuer, self._oauth.authorization_url))
         is_own = any(url.startswith(f"{_origin(own)}/") for own in named)
         checked_endpoint(url, self._server, what, is_own=is_own)

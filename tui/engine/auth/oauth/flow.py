@@ -17,7 +17,7 @@ from mcp.client.auth.utils import handle_registration_response, is_valid_client_
 
 from tui.engine.auth.oauth.callback import CallbackListener, Redirect
 from tui.engine.auth.oauth.challenges import Challenge
-from tui.engine.auth.oauth.discovery import PKCE_METHOD, Discovery, Place
+from tui.engine.auth.oauth.discovery import PKCE_METHOD, Discovery, SignInPlace
 from tui.engine.auth.oauth.endpoints import MAX_ENDPOINT
 from tui.engine.auth.oauth.sign_in_record import (
     AuthError,
@@ -52,7 +52,7 @@ class Consent:
         note: What is unusual about it, or empty.
     """
 
-    place: Place
+    place: SignInPlace
     url: str = ""
     listener: CallbackListener | None = None
     note: str = ""
@@ -110,7 +110,7 @@ class SignInFlow:
             client = await self._client(place, listener.redirect_uri)
             return await self._with_person(place, client, listener)
 
-    async def _with_credentials(self, place: Place) -> SignInRecord:
+    async def _with_credentials(self, place: SignInPlace) -> SignInRecord:
         """Get a token with the client's own credentials; who gets them was agreed to."""
         if not (self._oauth.issuer or self._oauth.token_url):
             await self._ask(Consent(place))
@@ -118,7 +118,7 @@ class SignInFlow:
         return await UnattendedGrant(self._oauth, self._send, place, client).token()
 
     async def _with_person(
-        self, place: Place, client: SignInRecord, listener: CallbackListener
+        self, place: SignInPlace, client: SignInRecord, listener: CallbackListener
     ) -> SignInRecord:
         """Have the person agree in the browser, and exchange the code for a token."""
         pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
@@ -150,7 +150,7 @@ class SignInFlow:
         }
         return await ask_for_token(self._send, client, form)
 
-    async def _client(self, place: Place, redirect_uri: str) -> SignInRecord:
+    async def _client(self, place: SignInPlace, redirect_uri: str) -> SignInRecord:
         """Return the client to sign in as: that of the settings, a known one, or a new one."""
         if self._oauth.client_id and not self._registers(place):
             return self._settings_client(place)
@@ -168,12 +168,12 @@ class SignInFlow:
         await self._keep(client)
         return client
 
-    def _registers(self, place: Place) -> bool:
+    def _registers(self, place: SignInPlace) -> bool:
         """Return whether the client of the settings is a document that the server does not take."""
         is_document = is_valid_client_metadata_url(self._oauth.client_id)
         return is_document and not place.takes_documents and bool(place.registration_endpoint)
 
-    def _settings_client(self, place: Place) -> SignInRecord:
+    def _settings_client(self, place: SignInPlace) -> SignInRecord:
         oauth = self._oauth
         if not oauth.client_id:
             raise AuthError(
@@ -186,7 +186,7 @@ class SignInFlow:
             method = next((m for m in _METHODS[1:] if m in offered), "client_secret_basic")
         return self._record(place, oauth.client_id, client_secret=secret, auth_method=method)
 
-    async def _register(self, place: Place, redirect_uri: str) -> SignInRecord:
+    async def _register(self, place: SignInPlace, redirect_uri: str) -> SignInRecord:
         """Register a client (RFC 7591)."""
         if not place.registration_endpoint:
             raise AuthError(
@@ -234,7 +234,7 @@ class SignInFlow:
             is_registered=True,
         )
 
-    def _record(self, place: Place, client_id: str, **more: str | int) -> SignInRecord:
+    def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
         return SignInRecord.model_validate(
             {
                 "server": canonical_address(self._definition.url),
@@ -252,7 +252,7 @@ class SignInFlow:
         return {"audience": words} if words else {}
 
 
-def _endpoints(place: Place) -> dict[str, str]:
+def _endpoints(place: SignInPlace) -> dict[str, str]:
     return {
         "token_endpoint": place.token_endpoint,
         "revocation_endpoint": place.revocation_endpoint,
@@ -270,7 +270,7 @@ def _with_query(url: str, parameters: Mapping[str, str]) -> str:
     return whole
 
 
-def _check_redirect(redirect: Redirect, place: Place) -> None:
+def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
     """Refuse an answer of another authorization server (RFC 9207), and one without a code."""
     if redirect.iss and redirect.iss != place.issuer:
         raise AuthError("was answered for by another authorization server than the one asked")

@@ -45,7 +45,7 @@ _REJECTED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuthResponse:
     """The answer of an authorization server, complete."""
 
     status: int
@@ -53,7 +53,7 @@ class Answer:
     body: bytes = field(repr=False)
 
 
-Send = Callable[[str, str, Mapping[str, str], bytes | None], Awaitable[Answer]]
+Send = Callable[[str, str, Mapping[str, str], bytes | None], Awaitable[AuthResponse]]
 """Sends a request (method, address, headers, body) to an authorization server.
 
 Raises:
@@ -127,7 +127,7 @@ def said_error(content: Mapping[str, Any]) -> str:
     return ": ".join(filter(None, told))
 
 
-def _refusal(answer: Answer) -> AuthError:
+def _refusal(answer: AuthResponse) -> AuthError:
     """Return the error of a refused request, without anything that may be secret."""
     if answer.status >= 500 or answer.status == 429:
         reason = f"got no token: the authorization server failed (HTTP {answer.status})"
@@ -141,7 +141,7 @@ def _refusal(answer: Answer) -> AuthError:
     return kind(f"got no token: the authorization server refused ({said})")
 
 
-def _content(answer: Answer) -> dict[str, Any]:
+def _content(answer: AuthResponse) -> dict[str, Any]:
     try:
         return read_object(answer.body)
     except JsonError:

@@ -5,7 +5,7 @@ from typing import Final
 from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
 from mcp.shared.auth import JWT_BEARER_GRANT_TYPE
 
-from tui.engine.auth.oauth.discovery import Place
+from tui.engine.auth.oauth.discovery import SignInPlace
 from tui.engine.auth.oauth.endpoints import checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send, ask_for_token
@@ -27,7 +27,7 @@ class UnattendedGrant:
     """
 
     def __init__(
-        self, oauth: OAuthSettings, send: Send, place: Place, client: SignInRecord
+        self, oauth: OAuthSettings, send: Send, place: SignInPlace, client: SignInRecord
     ) -> None:
         self._oauth = oauth
         self._send = send

@@ -173,7 +173,7 @@ class ResourceReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class CompletionValues:
     """Values that a server suggests; `has_more` if it knows further ones."""
 
     values: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tui.engine.mcp.callbacks.sampling import REFUSED
 from tui.engine.mcp.catalog import results
 from tui.engine.mcp.catalog.offer import ServerOffer
-from tui.engine.mcp.catalog.offered_tool import Completion, RenderedPrompt, ResourceReading
+from tui.engine.mcp.catalog.offered_tool import CompletionValues, RenderedPrompt, ResourceReading
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
 from tui.engine.mcp.session import sdk_patches
@@ -126,7 +126,7 @@ class Features:
 
     async def complete(
         self, target: str, argument: str, value: str, context: Mapping[str, str]
-    ) -> Completion:
+    ) -> CompletionValues:
         """Complete an argument of a prompt or of a resource template.
 
         Args:
@@ -136,7 +136,7 @@ class Features:
             context: The other arguments that are filled in already.
         """
         if self._client.server_capabilities.completions is None:
-            return Completion()
+            return CompletionValues()
         ref: types.PromptReference | types.ResourceTemplateReference
         if any(template.uri_template == target for template in self._offer().templates):
             ref = types.ResourceTemplateReference(uri=target)
@@ -149,7 +149,7 @@ class Features:
         fit = [v for v in values[:MAX_VALUES] if len(v) <= MAX_VALUE and v == sanitize_line(v)]
         total = result.completion.total or 0
         has_more = bool(result.completion.has_more) or max(total, len(values)) > len(fit)
-        return Completion(tuple(dict.fromkeys(fit)), has_more)
+        return CompletionValues(tuple(dict.fromkeys(fit)), has_more)
 
     async def set_log_level(self, level: str) -> None:
         """Set the level from which the server logs."""

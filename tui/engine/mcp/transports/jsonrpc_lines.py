@@ -88,21 +88,21 @@ def _split(line: bytes) -> list[bytes]:
     return [json.dumps(message).encode() for message in messages] or [line]
 
 
-class Reading(NamedTuple):
+class DecodedLine(NamedTuple):
     """A decoded line, and its number of structural characters."""
 
     message: JSONRPCMessage | Noise | None
     structure: int
 
 
-async def read(line: bytes, most: int = MAX_STRUCTURE) -> Reading:
+async def read(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
     """Read one line as `decode` does, in a thread if it is long."""
     if len(line) <= MAX_ON_LOOP:
         return decode(line, most)
     return await asyncio.to_thread(decode, line, most)
 
 
-def decode(line: bytes, most: int = MAX_STRUCTURE) -> Reading:
+def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
     """Read one line.
 
     An unreadable reply becomes an error reply, so that its caller fails at once. A server cannot
@@ -116,7 +116,7 @@ def decode(line: bytes, most: int = MAX_STRUCTURE) -> Reading:
         The message; or the start of the line if it is not a message; or None for a blank line.
     """
     count = structure(line)
-    return Reading(_decode(line, count, most), count)
+    return DecodedLine(_decode(line, count, most), count)
 
 
 def _decode(line: bytes, count: int, most: int) -> JSONRPCMessage | Noise | None:

@@ -25,7 +25,7 @@ from tui.engine.settings.servers.entry_validation import (
     salvaged,
     words_on,
 )
-from tui.engine.settings.servers.fingerprint import Gate, Identifier
+from tui.engine.settings.servers.fingerprint import Identifier, Installation
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.raw_entries import MAX_NAME, Entry, server_id, tool_name
 from tui.engine.settings.sources.expansion import Expansion, references_in
@@ -73,7 +73,7 @@ class ServerReader:
         *,
         folder: Path,
         home: Path,
-        gate: Gate,
+        gate: Installation,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ

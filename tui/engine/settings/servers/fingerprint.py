@@ -138,7 +138,7 @@ def _salt_in(content: Mapping[str, object]) -> bytes:
     return salt if len(salt) == SALT_BYTES else b""
 
 
-class Gate(Protocol):
+class Installation(Protocol):
     """What fingerprints need to know of this installation and of the opened folder."""
 
     @property
@@ -160,7 +160,9 @@ class Identifier:
         gate: Knows the salt, and the identity of the folder.
     """
 
-    def __init__(self, environ: Mapping[str, str], folder: Path, home: Path, gate: Gate) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], folder: Path, home: Path, gate: Installation
+    ) -> None:
         self._environ = environ
         self._folder = folder
         self._avoid = guarded_folders((folder,), home)

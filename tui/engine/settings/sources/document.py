@@ -67,7 +67,7 @@ class BadDocumentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SettingsDocument:
     """A parsed settings file.
 
     Attributes:
@@ -97,7 +97,7 @@ def dotted(path: KeyPath) -> str:
     return sanitize_line(text.removeprefix("."), 200)
 
 
-def read_document(path: Path) -> Document | None:
+def read_document(path: Path) -> SettingsDocument | None:
     """Read a settings file.
 
     Returns:
@@ -123,7 +123,7 @@ def read_document(path: Path) -> Document | None:
     return parse_document(text)
 
 
-def parse_document(text: str) -> Document:
+def parse_document(text: str) -> SettingsDocument:
     """Parse the text of a settings file. An empty text counts as an empty object.
 
     Raises:
@@ -135,7 +135,7 @@ def parse_document(text: str) -> Document:
     blanked = scan.run()
     newlines = scan.newlines
     if not _NOT_SPACE.search(blanked):
-        return Document({}, {}, newlines)
+        return SettingsDocument({}, {}, newlines)
     try:
         content = read_object(blanked, last_key_counts=True)
     except JsonError as error:
@@ -143,7 +143,7 @@ def parse_document(text: str) -> Document:
         if not error.line:  # the scan has found all else
             message = "the file must contain an object: { … }"
         raise BadDocumentError(message, line=error.line or 1) from error
-    return Document(content, scan.offsets, newlines, tuple(scan.duplicates))
+    return SettingsDocument(content, scan.offsets, newlines, tuple(scan.duplicates))
 
 
 def bare_json(text: str) -> str:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.document import (
     BadDocumentError,
-    Document,
     KeyPath,
+    SettingsDocument,
     dotted,
     read_document,
 )
@@ -46,7 +46,7 @@ class Source:
 
     origin: Origin
     file: str
-    document: Document
+    document: SettingsDocument
     extension: str = ""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)

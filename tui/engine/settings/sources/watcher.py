@@ -34,7 +34,7 @@ Paths = tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WatchPlan:
     """What is watched.
 
     Attributes:
@@ -68,7 +68,7 @@ def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> P
     return (*layers, *own, *dotenv_files(folder), *manifests, *links, *given)
 
 
-def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:
+def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> WatchPlan:
     """Return what to watch to notice changes to files and to the contents of folders.
 
     Of a file in a folder that does not exist, the appearance of that folder is watched.
@@ -83,10 +83,10 @@ def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:
             folders.add(str(parent))
             names.add(str(name))
     kept = {str(place) for folder in listed for place in (folder, _real(folder))}
-    return Plan(frozenset(folders), frozenset(names), frozenset(kept & folders))
+    return WatchPlan(frozenset(folders), frozenset(names), frozenset(kept & folders))
 
 
-async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None:
+async def watch(find: Callable[[], WatchPlan], on_change: Callable[[], None]) -> None:
     """Call `on_change` whenever what is to be watched has changed, until canceled.
 
     It is also called when watching begins, for what may have changed just before.
@@ -113,7 +113,9 @@ async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None
             watching.cancel()
 
 
-async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Plan]) -> Plan:
+async def _wait(
+    plan: WatchPlan, on_change: Callable[[], None], find: Callable[[], WatchPlan]
+) -> WatchPlan:
     """Report changes until other paths, or the same anew, must be watched; return the plan."""
     from watchfiles import awatch  # noqa: PLC0415 - it takes longer to import than settings to read
 

@@ -23,7 +23,7 @@ MAX_REASON: Final = 500
 """Characters of a reason."""
 
 
-class Step(ModalScreen[str | None]):
+class QuestionStep(ModalScreen[str | None]):
     """Gives a text back to its question, or nothing; it goes with its question.
 
     Args:
@@ -53,7 +53,7 @@ class Step(ModalScreen[str | None]):
         facts.update(call_line(self._request, facts.size.width))
 
 
-class DenyReasonScreen(Step):
+class DenyReasonScreen(QuestionStep):
     """One line to write; Enter denies with it, and nothing in here can allow.
 
     Gives the reason, which may be empty, or None to go back to the question.

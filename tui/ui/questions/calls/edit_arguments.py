@@ -15,7 +15,7 @@ from tui.model.input.arguments import ArgumentsError, canonical_json, read_argum
 from tui.model.requests import ConfirmationRequest
 from tui.ui import keymap
 from tui.ui.questions.arming import Arming, Keyboard, SecondPress
-from tui.ui.questions.calls.deny_reason import Step
+from tui.ui.questions.calls.deny_reason import QuestionStep
 from tui.ui.widgets.forms.argument_form import ArgumentForm, fill
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.frame import WORDY
@@ -38,7 +38,7 @@ _LABELS: Final = {
 }
 
 
-class EditArgumentsScreen(Step):
+class EditArgumentsScreen(QuestionStep):
     """Gives the arguments as edited, as canonical JSON, or None where they stay as they were.
 
     Args:

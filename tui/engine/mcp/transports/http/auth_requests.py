@@ -16,7 +16,7 @@ import httpx2
 
 from tui.engine.auth.oauth.endpoints import RefusedAddressError, may_reach
 from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.engine.auth.oauth.token_endpoint import Answer, Send
+from tui.engine.auth.oauth.token_endpoint import AuthResponse, Send
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, read_body
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
@@ -49,7 +49,7 @@ class _AuthRequests:
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> AuthResponse:
         """Send a request and read the whole answer."""
         address = httpx2.URL(url)
         host = sanitize_line(address.host)
@@ -69,7 +69,7 @@ class _AuthRequests:
 
     async def _send(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> AuthResponse:
         http = await HttpClient.make(str(url), {})
         try:
             is_direct = is_number(url.host) or not find_proxy(url)
@@ -120,7 +120,7 @@ async def _exchange(
     http: HttpClient,
     order: tuple[str, httpx2.URL, Mapping[str, str], bytes | None],
     place: str,
-) -> Answer:
+) -> AuthResponse:
     """Send one request to one address; empty leaves the way to the proxy."""
     method, url, headers, body = order
     target = url.copy_with(host=place) if place else url
@@ -133,7 +133,7 @@ async def _exchange(
     )
     async with http.send(request) as response:
         content = await read_body(response, MAX_ANSWER)
-        return Answer(response.status_code, dict(response.headers), content)
+        return AuthResponse(response.status_code, dict(response.headers), content)
 
 
 def _told(error: ServerError, host: str) -> AuthError:

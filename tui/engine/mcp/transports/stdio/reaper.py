@@ -254,7 +254,7 @@ def _become(
         os._exit(127)
 
 
-class Zygote:
+class ForkServer:
     """Forks reapers until gemdeck closes the socket.
 
     What it does before, such as handling signals, no reaper has to do: whatever a reaper touches
@@ -327,7 +327,7 @@ class Zygote:
 def main() -> None:
     """Run as a program."""
     prctl(_PR_SET_NAME, b"gemdeck-zygote", 0, 0, 0)
-    Zygote(int(sys.argv[1])).run()
+    ForkServer(int(sys.argv[1])).run()
 
 
 if __name__ == "__main__":
