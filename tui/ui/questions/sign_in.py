@@ -67,6 +67,8 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
             fact("scopes", ", ".join(map(one_line, request.scopes)) or "not named"),
             fact("kept in", one_line(request.kept)),
         ]
+        for note in request.notes:
+            yield PlainText(Content(f"! {one_line(note)}"), classes="field-warning")
         yield PlainText(Content("\n").join(facts))
         if request.url:
             yield PlainText("page that opens", classes="heading")
@@ -82,10 +84,6 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         pasted.cursor_blink = False  # a blink is a repaint twice a second, for ever
         pasted.display = bool(self._request.problem)
         yield pasted
-
-    def _notes(self) -> Iterable[Widget]:
-        for note in self._request.notes:
-            yield PlainText(Content(f"! {one_line(note)}"), classes="field-warning")
 
     def on_mount(self) -> None:
         self.complain(self._request.problem)
