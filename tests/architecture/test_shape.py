@@ -129,6 +129,13 @@ def crowded_folders(modules: Iterable[Path]) -> set[Path]:
     return {folder for folder, count in counts.items() if count > MAX_MODULES}
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    trees = (ast.parse(path.read_text("utf-8")) for path in SOURCES)
+    classes = (node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    names = Counter(name for name in classes if not name.startswith("_"))
+    assert {name for name, count in names.items() if count > 1} == set()
+
+
 @pytest.mark.parametrize("top", sorted(path.name for path in (ROOT / "tui").glob("*/")))
 def test_a_module_is_found_by_its_name(top: str) -> None:
     assert repeated_names((ROOT / "tui" / top).rglob("*.py")) == set()

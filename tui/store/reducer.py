@@ -33,7 +33,7 @@ from tui.store.state import (
     MAX_UNSENT,
     AppState,
     ConversationState,
-    Transcript,
+    TranscriptState,
     Unsent,
 )
 from tui.text import sanitize_line
@@ -286,7 +286,7 @@ def _with_unsent(conversation: ConversationState, text: str) -> ConversationStat
     return replace(conversation, unsent=Unsent((*texts, text)[-MAX_UNSENT:], count + 1))
 
 
-def _settled(transcript: Transcript) -> Transcript:
+def _settled(transcript: TranscriptState) -> TranscriptState:
     """Settle all entries before the first call that still runs, outside any turn."""
     live = tuple(map(_completed, transcript.live))
     running = (i for i, entry in enumerate(live) if _is_running(entry))

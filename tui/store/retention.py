@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from tui.model.chat import Entry, ToolCall
-from tui.store.state import Transcript
+from tui.store.state import TranscriptState
 
 MAX_RESULTS: Final = 16 * 1024 * 1024
 """Total characters of results kept whole."""
@@ -17,7 +17,7 @@ _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 
-def clip_old_results(transcript: Transcript) -> Transcript:
+def clip_old_results(transcript: TranscriptState) -> TranscriptState:
     """Clip the results of older calls above the limit; return the same object otherwise."""
     entries = (*transcript.settled, *transcript.live)
     if sum(len(entry.result) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:

@@ -25,7 +25,7 @@ from tui.model.sessions import (
     SessionPreviewed,
     SessionsListed,
 )
-from tui.store.state import AppState, ConversationState, Transcript
+from tui.store.state import AppState, ConversationState, TranscriptState
 from tui.text import sanitize_line
 
 MAX_TITLE: Final = 60
@@ -82,7 +82,7 @@ def _after(
         case ConversationNamed(title):
             return replace(before, title=title)
         case ConversationRestored(entries, usage, title=title):
-            shown = Transcript(settled=entries, epoch=transcript.epoch + 1)
+            shown = TranscriptState(settled=entries, epoch=transcript.epoch + 1)
             return replace(
                 before,
                 title=title or _first_words(entries),
@@ -94,7 +94,7 @@ def _after(
         case ConversationRewound(message):
             entries = (*transcript.settled, *transcript.live)
             kept = tuple(takewhile(lambda entry: entry.id != message, entries))
-            shown = Transcript(settled=kept, epoch=transcript.epoch + 1)
+            shown = TranscriptState(settled=kept, epoch=transcript.epoch + 1)
             return replace(before, transcript=shown)
 
 

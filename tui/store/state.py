@@ -41,7 +41,7 @@ MAX_NOTICES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class TranscriptState:
     """The entries of a conversation.
 
     Attributes:
@@ -83,7 +83,7 @@ class ConversationState:
         has_news: Whether a turn ended while another conversation was on the screen.
     """
 
-    transcript: Transcript = Transcript()
+    transcript: TranscriptState = TranscriptState()
     turn: TurnState | None = None
     queued: tuple[str, ...] = ()
     usage: Usage = Usage()

@@ -4,7 +4,7 @@ from tui.model.chat import MAIN, EntryId, ModelText, ToolCall, ToolCallStatus, U
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.store.state import AppState, ConversationState, Transcript
+from tui.store.state import AppState, ConversationState, TranscriptState
 from tui.ui.widgets.text.folded_text import FoldedText
 
 
@@ -16,7 +16,7 @@ def conversation(count: int) -> AppState:
         else ModelText(EntryId(f"e{number}"), f"**answer** {number}\n\n- one\n- two", complete=True)
         for number in range(count)
     )
-    state = ConversationState(Transcript(settled=entries))
+    state = ConversationState(TranscriptState(settled=entries))
     return AppState(conversations={MAIN: state})
 
 

@@ -8,7 +8,7 @@ from tui.model import events as e
 from tui.model.chat import (
     EntryId,
 )
-from tui.store.state import Transcript
+from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.window import MAX_ENTRIES, MAX_MOUNTED
 
@@ -128,7 +128,7 @@ async def test_another_conversation_takes_the_place_of_the_first() -> None:
         transcript = app.chat.transcript
         await until(pilot, lambda: len(transcript.views) == 40)
         transcript.show(
-            Transcript(settled=conversation(3).conversation.transcript.settled, epoch=1)
+            TranscriptState(settled=conversation(3).conversation.transcript.settled, epoch=1)
         )
         await until(pilot, lambda: len(transcript.views) == 3)
         assert len(transcript.query(EntryView)) == 3

@@ -58,7 +58,7 @@ from tui.store.state import (
     MAX_NOTICES,
     AppState,
     ConversationState,
-    Transcript,
+    TranscriptState,
     Unsent,
 )
 
@@ -382,7 +382,7 @@ def test_a_notice_outside_a_turn_joins_the_conversation() -> None:
 def test_the_cost_of_a_delta_does_not_grow_with_the_conversation() -> None:
     message = UserMessage(EntryId("u"), "x")
     old = tuple(ModelText(EntryId(str(number)), "old", complete=True) for number in range(1_000))
-    state = AppState(conversations={MAIN: ConversationState(Transcript(settled=old))})
+    state = AppState(conversations={MAIN: ConversationState(TranscriptState(settled=old))})
     state = after(state, e.TurnStarted(TURN, message, 1.0))
     settled = state.conversation.transcript.settled
     assert after(state, e.TextStreamed(TEXT, "a")).conversation.transcript.settled is settled

@@ -9,7 +9,7 @@ from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, TurnOutcom
 from tui.model.servers import ServerId
 from tui.store import retention
 from tui.store.reducer import reduce
-from tui.store.state import AppState, Transcript
+from tui.store.state import AppState, TranscriptState
 
 
 def after(state: AppState, *events: e.Event) -> AppState:
@@ -65,7 +65,7 @@ def test_what_is_cut_once_is_not_cut_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_within_the_limit_nothing_is_touched() -> None:
     call = ToolCall(EntryId("e"), ServerId("s"), "look", "{}", result="x")
-    transcript = Transcript(settled=(call,) * 10)
+    transcript = TranscriptState(settled=(call,) * 10)
     assert retention.clip_old_results(transcript) is transcript
 
 
@@ -74,7 +74,7 @@ def test_a_long_conversation_of_large_results_is_bounded_and_cheap() -> None:
         ToolCall(EntryId(f"e{n}"), ServerId("s"), "look", "{}", result="x" * 9_000)
         for n in range(5_000)
     )
-    transcript = Transcript(settled=tuple(calls))
+    transcript = TranscriptState(settled=tuple(calls))
     began = time.process_time()
     kept = retention.clip_old_results(transcript)
     assert time.process_time() - began < 1

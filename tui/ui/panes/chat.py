@@ -16,8 +16,7 @@ from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, TurnState, 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import pending_here, waiting_text
-from tui.store.state import AppState, ConversationState, Unsent
-from tui.store.state import Transcript as TranscriptState
+from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import FillPrompt, RunCommand

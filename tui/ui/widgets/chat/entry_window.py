@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
-from tui.store.state import Transcript as TranscriptState
+from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import (
     EntryView,
     ModelEntry,

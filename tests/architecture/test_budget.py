@@ -1,0 +1,97 @@
+"""The size of the code is a budget: who makes a folder larger edits the table, and says why."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.support.measures import Measure
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+BUDGET: Final = {
+    "ui": 12_480,
+    "engine/mcp": 7_470,
+    "engine/settings": 3_670,
+    "engine/consent": 3_130,
+    "cli": 2_730,
+    "engine/chat": 2_450,
+    "model": 2_290,
+    "engine/auth": 2_090,
+    "engine/sessions": 1_790,
+    "engine": 1_450,
+    "engine/commands": 940,
+    "store": 820,
+    "engine/files": 780,
+    "engine/demo": 460,
+    ".": 390,
+    "engine/logs": 310,
+    "engine/workspace": 280,
+}
+"""Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
+
+SLACK: Final = 30
+"""Lines that a folder may be below its budget before the table has to follow."""
+
+PLACE: Final = re.compile(r"`((?:\w+/)*\w+\.(?:py|tcss|md)|(?:\w+/)+)`")
+"""A file or a folder in the map of the code."""
+
+
+def code_lines(source: str) -> int:
+    """Count the lines that are code."""
+    docstrings = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = enumerate((line.strip() for line in source.splitlines()), 1)
+    return sum(bool(line) and line[0] != "#" and number not in docstrings for number, line in lines)
+
+
+def folder_of(path: Path) -> str:
+    parts = path.relative_to(ROOT / "tui").parts[:-1]
+    return "/".join(parts[: 2 if parts[:1] == ("engine",) else 1]) or "."
+
+
+def test_no_folder_is_larger_than_its_budget(measure: Measure) -> None:
+    sizes: Counter[str] = Counter()
+    for path in sorted((ROOT / "tui").rglob("*.py")):
+        sizes[folder_of(path)] += code_lines(path.read_text("utf-8"))
+    for folder, lines in sizes.most_common():
+        measure(f"tui/{folder}: {lines:,} code lines of {BUDGET.get(folder, 0):,}")
+    measure(f"tui: {sizes.total():,} code lines of {sum(BUDGET.values()):,}")
+    assert sizes.keys() == BUDGET.keys()
+    assert {name: lines for name, lines in sizes.items() if lines > BUDGET[name]} == {}
+    assert {name: lines for name, lines in sizes.items() if lines < BUDGET[name] - SLACK} == {}
+
+
+def test_what_is_no_code_is_not_counted() -> None:
+    module = '"""Two\nlines."""\n\n# why\nx = """\ntext\n"""\n'
+    function = '\ndef f():\n    """Says."""\n    return x\n'
+    assert code_lines(module + function) == 5
+
+
+def named_places(text: str) -> Iterator[str]:
+    """Give the files and folders that the map of the code names, outside examples."""
+    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
+        yield from PLACE.findall(line)
+
+
+def is_there(place: str) -> bool:
+    """Tell whether a name from the map leads somewhere; a short one may lie deeper."""
+    folders = (ROOT / "tui", ROOT / "tests" / "unit")
+    ours = (path.as_posix() for folder in folders for path in folder.rglob("*"))
+    return (ROOT / place).exists() or any(name.endswith(f"/{place}") for name in ours)
+
+
+def test_whatever_the_map_of_the_code_names_is_there() -> None:
+    text = (ROOT / "tui" / "README.md").read_text("utf-8")
+    places = {place.rstrip("/") for place in named_places(text)}
+    assert len(places) > 50
+    assert {place for place in places if not is_there(place)} == set()
+    assert not is_there("engine/gone.py")
