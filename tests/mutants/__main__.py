@@ -37,8 +37,8 @@ DEAD: Final = ("killed", "timed out")
 TRIED_FIRST: Final = 20
 """Tests that run before the others are even collected."""
 
-STEADY: Final = 1.0
-"""Seconds; a slower test that fails has to pass without the mutant to count."""
+PATIENCE: Final = 60
+"""Seconds until a run that hangs is ended, besides the time of its tests."""
 
 SAVED: Final = ("path", "line", "function", "statement", "change", "number")
 
@@ -83,16 +83,15 @@ class Trial:
         self.tests = bisect.bisect(spent, cap)
         self.beyond = len(tests) - self.tests
         self.result = "survived" if self.tests else "no test"
-        patience = 60 + 5 * cap
         parts = [tests[: self.tests][:TRIED_FIRST], tests[TRIED_FIRST : self.tests]]
         while parts and self.result not in DEAD:
             if not (part := parts.pop(0)):
                 continue
             copy.write(self.mutant.path, self.mutant.apply(source))
-            self.result, self.killer = copy.run(part, patience)
+            self.result, self.killer = copy.run(part, PATIENCE + 2 * cap)
             copy.write(self.mutant.path, source)
-            slow = cover.seconds.get(self.killer, 0) > STEADY
-            if slow and copy.run([self.killer], patience)[0] in DEAD:
+            if self.killer in part and copy.run([self.killer], PATIENCE)[0] in DEAD:
+                # It fails without the mutant as well.
                 parts.insert(0, part[part.index(self.killer) + 1 :])
                 self.result, self.killer = "survived", ""
 
@@ -137,7 +136,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
 
     def work(folder: Path) -> None:
         with Copy(root, folder) as copy:
-            if copy.run(list(cover.seconds)[:3], 300)[0] in DEAD:
+            if copy.run(list(cover.seconds)[:3], PATIENCE)[0] in DEAD:
                 output = (copy.root / OUTPUT).read_text("utf-8")
                 raise SystemExit(f"The tests fail without any mutant:\n{output}")
             for trial in waiting:
