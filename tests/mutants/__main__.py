@@ -6,7 +6,7 @@ these tests take with coverage, and it serves until much of the code is new. The
 same code give the same mutants; ``--save`` keeps them with their results, and ``--again`` takes
 those of a file wherever their code stands by then. Everything runs in copies of the project.
 
-Why no library: mutmut changes neither what runs on import nor decorated functions, finds its
+Why no library: mutmut changes neither what runs on import nor most decorated functions, finds its
 mutants again by number only, and takes no sample; cosmic-ray writes into the working tree, takes no
 sample and runs one fixed command for every mutant, whatever that covers.
 """
@@ -120,6 +120,8 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     asked = parser.parse_args(arguments)
     if asked.map is not None:
         return record(root, asked.cache.resolve(), asked.map or list(MAPPED))
+    if not asked.cache.exists():
+        parser.error("what the tests cover is not known: record it with --map")
     before = json.loads(asked.again.read_text("utf-8")) if asked.again else []
     folders = ["tui"] if before else asked.folders
     files = sorted({file for folder in folders for file in (root / folder).rglob("*.py")})
