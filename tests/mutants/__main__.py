@@ -88,12 +88,13 @@ class Trial:
             if not (part := parts.pop(0)):
                 continue
             copy.write(self.mutant.path, self.mutant.apply(source))
-            self.result, self.killer = copy.run(part, PATIENCE + 2 * cap)
+            self.result, self.killer = copy.run(part, PATIENCE + 5 * cap)
             copy.write(self.mutant.path, source)
-            if self.killer in part and copy.run([self.killer], PATIENCE)[0] in DEAD:
+            without = [self.killer] if self.killer else part
+            if self.result in DEAD and copy.run(without, PATIENCE + 5 * cap)[0] in DEAD:
                 # It fails without the mutant as well.
-                parts.insert(0, part[part.index(self.killer) + 1 :])
-                self.result, self.killer = "survived", ""
+                rest = part[part.index(self.killer) + 1 :] if self.killer in part else []
+                parts, (self.result, self.killer) = [rest, *parts], ("survived", "")
 
 
 def find(every: list[Mutant], saved: Saved) -> Mutant | None:
