@@ -6,7 +6,7 @@ these tests take with coverage, and it serves until much of the code is new. The
 same code give the same mutants; ``--save`` keeps them with their results, and ``--again`` takes
 those of a file wherever their code stands by then. Everything runs in copies of the project.
 
-Why no library: mutmut changes neither what runs on import nor decorated functions, finds its
+Why no library: mutmut changes neither what runs on import nor most decorated functions, finds its
 mutants again by number only, and takes no sample; cosmic-ray writes into the working tree, takes no
 sample and runs one fixed command for every mutant, whatever that covers.
 """
@@ -37,8 +37,8 @@ DEAD: Final = ("killed", "timed out")
 TRIED_FIRST: Final = 20
 """Tests that run before the others are even collected."""
 
-STEADY: Final = 1.0
-"""Seconds; a slower test that fails has to pass without the mutant to count."""
+PATIENCE: Final = 60
+"""Seconds until a run that hangs is ended, besides the time of its tests."""
 
 SAVED: Final = ("path", "line", "function", "statement", "change", "number")
 
@@ -83,18 +83,18 @@ class Trial:
         self.tests = bisect.bisect(spent, cap)
         self.beyond = len(tests) - self.tests
         self.result = "survived" if self.tests else "no test"
-        patience = 60 + 5 * cap
         parts = [tests[: self.tests][:TRIED_FIRST], tests[TRIED_FIRST : self.tests]]
         while parts and self.result not in DEAD:
             if not (part := parts.pop(0)):
                 continue
             copy.write(self.mutant.path, self.mutant.apply(source))
-            self.result, self.killer = copy.run(part, patience)
+            self.result, self.killer = copy.run(part, PATIENCE + 5 * cap)
             copy.write(self.mutant.path, source)
-            slow = cover.seconds.get(self.killer, 0) > STEADY
-            if slow and copy.run([self.killer], patience)[0] in DEAD:
-                parts.insert(0, part[part.index(self.killer) + 1 :])
-                self.result, self.killer = "survived", ""
+            without = [self.killer] if self.killer else part
+            if self.result in DEAD and copy.run(without, PATIENCE + 5 * cap)[0] in DEAD:
+                # It fails without the mutant as well.
+                rest = part[part.index(self.killer) + 1 :] if self.killer in part else []
+                parts, (self.result, self.killer) = [rest, *parts], ("survived", "")
 
 
 def find(every: list[Mutant], saved: Saved) -> Mutant | None:
@@ -121,6 +121,8 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     asked = parser.parse_args(arguments)
     if asked.map is not None:
         return record(root, asked.cache.resolve(), asked.map or list(MAPPED))
+    if not asked.cache.exists():
+        parser.error("what the tests cover is not known: record it with --map")
     before = json.loads(asked.again.read_text("utf-8")) if asked.again else []
     folders = ["tui"] if before else asked.folders
     files = sorted({file for folder in folders for file in (root / folder).rglob("*.py")})
@@ -137,7 +139,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
 
     def work(folder: Path) -> None:
         with Copy(root, folder) as copy:
-            if copy.run(list(cover.seconds)[:3], 300)[0] in DEAD:
+            if copy.run(list(cover.seconds)[:3], PATIENCE)[0] in DEAD:
                 output = (copy.root / OUTPUT).read_text("utf-8")
                 raise SystemExit(f"The tests fail without any mutant:\n{output}")
             for trial in waiting:

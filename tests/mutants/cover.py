@@ -3,6 +3,7 @@
 import ast
 import difflib
 import json
+import shutil
 import sqlite3
 import subprocess
 from collections import Counter
@@ -37,7 +38,9 @@ def record(root: Path, folder: Path, tests: list[str]) -> int:
     command = [copy.python, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]
     command += ["-p", "tests.mutants.recording", "-p", "no:cacheprovider", f"--cov-config={rc}"]
     command += [f"--cov={copy.root}/tui", "--cov-context=test", "--cov-report=", *tests]
-    return subprocess.call(command, cwd=copy.root, env=copy.environment)
+    code = subprocess.call(command, cwd=copy.root, env=copy.environment)
+    shutil.rmtree(folder / "tmp")
+    return code
 
 
 class Cover:

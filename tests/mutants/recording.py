@@ -6,6 +6,7 @@ the order they ended. Where it has ``coveragerc``, the processes that tests star
 as well.
 """
 
+import faulthandler
 import json
 import os
 from pathlib import Path
@@ -45,7 +46,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     ended[report.nodeid] = (outcome, round(seconds + report.duration, 3))
 
 
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Note a file that cannot be imported."""
+    if report.failed:
+        ended[report.nodeid] = (report.outcome, 0.0)
+
+
 def pytest_sessionfinish() -> None:
-    """Write all down, in the one process that hears of every test."""
+    """Write all down, in the one process that hears of every test; what hangs then is ended."""
+    if (FOLDER / "ask.json").exists():
+        faulthandler.dump_traceback_later(10, exit=True)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         (FOLDER / "told.json").write_text(json.dumps(ended))
