@@ -72,7 +72,7 @@ def test_a_draft_opens_in_the_users_editor(
     shadow(opened, tmp_path / "own", name or editor.split(maxsplit=1)[0], script)
     command = [sys.executable, "-P", "-m", "tui", "--demo"]
     with Terminal(command, cwd=opened) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         terminal.type("a draft")
         terminal.press("ctrl+g")
         terminal.wait_for(lambda _: (tmp_path / "seen").exists() or (opened / "trapped").exists())

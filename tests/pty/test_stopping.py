@@ -40,7 +40,7 @@ def test_after_every_stop_the_screen_is_drawn_keys_count_and_quitting_ends_it(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     with Terminal(DECK, cwd=tmp_path) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         servers = terminal.descendants()
         assert len(servers) == processes_of(2)
         raw_mode = terminal.attributes
@@ -64,7 +64,7 @@ def test_after_every_stop_the_screen_is_drawn_keys_count_and_quitting_ends_it(
 
 def test_a_process_that_was_not_stopped_may_be_told_to_go_on(tmp_path: Path) -> None:
     with Terminal(DECK, cwd=tmp_path) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         for key in "abc":
             seen = len(terminal.raw)
             terminal.send_signal(signal.SIGCONT)
@@ -79,7 +79,7 @@ def test_a_process_that_was_not_stopped_may_be_told_to_go_on(tmp_path: Path) -> 
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing tells of the read")
 def test_a_read_that_does_not_return_does_not_keep_the_program(tmp_path: Path) -> None:
     with Terminal(DECK, cwd=tmp_path) as terminal:
-        terminal.wait_for("2 ready")
+        terminal.wait_for("1 ready")
         servers = terminal.descendants()
         attributes = terminal.attributes
         # A read waits for 200 bytes, or for 25.5 seconds after the last one.

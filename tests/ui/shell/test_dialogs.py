@@ -115,16 +115,16 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         question = deck.app.screen
         assert isinstance(question, ConfirmationQuestion)
         await deck.until(lambda: question.armed)
-        await deck.press("f1")
-        here = deck.text[: deck.text.index("Everywhere")]
-        for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
-            assert words in here, words
         armed: list[bool] = []
 
         def heard(now: bool) -> None:
             armed.append(now)
 
         question.watch(question, "armed", heard, init=False)
+        await deck.press("f1")
+        here = deck.text[: deck.text.index("Everywhere")]
+        for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
+            assert words in here, words
         await deck.press("f1")
         await deck.until(lambda: armed == [False, True])
         assert deck.app.screen is question

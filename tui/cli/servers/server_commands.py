@@ -172,7 +172,7 @@ async def logs(server: str, start: StartOptions, *, follow: bool) -> CommandOutp
     async with serving(start, [server], follow=write_out if follow else None) as session:
         if follow:
             await asyncio.Event().wait()
-        lines = session.log(server)
+    lines = session.log(server)  # whole, once nothing more can come
     value = [
         {"time": one.time, "source": one.source, "severity": one.severity.value, "text": one.text}
         for one in lines

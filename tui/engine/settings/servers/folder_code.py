@@ -139,8 +139,7 @@ def runs_code_of(
     names |= {name.partition(".")[0] for name in names}  # vim.basic
     if _lies_in(command, folder) or _runs(names, program or command, args, folder):
         return True
-    named = (*args, *(value for name, value in (env or {}).items() if name.upper() != "PATH"))
-    if any(_is_file_of(piece, start, folder) for word in named for piece in pieces_of(word)):
+    if any(_is_file_of(piece, start, folder) for word in args for piece in pieces_of(word)):
         return True
     if names & CONTAINERS:  # what the other words name runs in the container
         return bool(BUILDS & set(args))
