@@ -42,7 +42,7 @@ def test_after_every_stop_the_screen_is_drawn_keys_count_and_quitting_ends_it(
     with Terminal(DECK, cwd=tmp_path) as terminal:
         terminal.wait_for("1 ready")
         servers = terminal.descendants()
-        assert len(servers) == processes_of(2)
+        assert len(servers) == processes_of(1)
         raw_mode = terminal.attributes
         typed = ""
         for key in "abcdefgh"[:STOPS]:
