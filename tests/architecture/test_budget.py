@@ -14,8 +14,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BUDGET: Final = {
     "ui": 12_480,
     "engine/mcp": 7_470,
-    "engine/settings": 3_670,
-    "engine/consent": 3_130,
+    "engine/settings": 3_680,
+    "engine/consent": 3_150,
     "cli": 2_730,
     "engine/chat": 2_450,
     "model": 2_290,

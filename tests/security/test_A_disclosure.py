@@ -60,6 +60,31 @@ def test_A12_every_part_of_a_command_is_shown(reader: Reader) -> None:
         assert sanitize(text) == text
 
 
+def test_A12_the_values_of_variables_are_shown_but_no_secrets(reader: Reader) -> None:
+    token = "ghp_" + "a1B2" * 9
+    env = {
+        "LD_PRELOAD": "./evil\u202e.so",
+        "API_KEY": "hunter22",
+        "NOTE": token,
+        "PLACE": "https://ada:hunter22@db.example/",
+        "PORT": 80,
+        "LONG": "y" * 5_000,
+        "OWN": "$MINE",
+    }
+    reader.environ |= {"MINE": "hunter23"}
+    shown = disclosed(reader, command="true", env=env)
+    assert shown.env == tuple(env)
+    assert shown.env_values == (
+        "LD_PRELOAD = ./evil\\u202e.so",
+        "API_KEY = ***",
+        "NOTE = ***",
+        "PLACE = https://***@db.example/",
+        "PORT = 80",
+        f"LONG = {'y' * 2_000}…",
+        "OWN = $MINE",
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "shown_as"),
     [

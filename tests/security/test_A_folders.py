@@ -270,3 +270,15 @@ def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: R
     never = reader.word(folder, folder)
     never.never()
     assert reader.load(folder, never).project.trust is T.NEVER
+
+
+def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
+    folder = reader.place.folder
+    reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push"}]}})
+    word = reader.word(folder, folder)
+    [denied] = reader.load(folder, word).gemdeck.always_deny
+    assert denied.tool == "push"
+    reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "pull"}]}})
+    assert reader.load(folder, word).gemdeck.always_deny == (denied,), "holds until a new yes"
+    word.forget()
+    assert reader.load(folder, word).gemdeck.always_deny == ()

@@ -140,7 +140,7 @@ def _parts(shown: Disclosure) -> Iterator[tuple[str, list[str]]]:
     yield "argument", list(shown.args)
     yield "address", [shown.url] if shown.url else []
     yield "folder", [shown.cwd] if shown.cwd else []
-    yield "variables", [", ".join(shown.env)] if shown.env else []
+    yield "variable", list(shown.env_values)
     yield "headers", [", ".join(shown.headers)] if shown.headers else []
     yield "reads", [", ".join(shown.references)] if shown.references else []
     yield "inherits", [", ".join(shown.inherited)] if shown.inherited else []

@@ -101,6 +101,7 @@ class Disclosure:
         args: Its complete arguments.
         cwd: Its working folder, or an empty string.
         env: The names of the variables set for it.
+        env_values: Each of them with its value; a secret one is masked.
         references: The names of the user's variables that its entry reads.
         inherited: The names of the user's variables that it gets by `gemdeck.environmentAllow`.
         url: Its address, or an empty string.
@@ -127,6 +128,7 @@ class Disclosure:
     change: str = ""
     written: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    env_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

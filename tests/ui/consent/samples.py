@@ -28,6 +28,7 @@ GIT = Disclosure(
     args=("mcp-server-git", "--repository", "/home/ada/shop"),
     cwd="~/shop",
     env=("GIT_TRACE",),
+    env_values=("GIT_TRACE = 1",),
     references=("GITHUB_TOKEN",),
     warnings=("unpinned: uvx fetches the newest version of mcp-server-git",),
 )

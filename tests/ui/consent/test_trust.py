@@ -47,7 +47,7 @@ async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
             "        2  --repository",
             "        3  /home/ada/shop",
             "in folder  ~/shop",
-            "sets       GIT_TRACE",
+            "sets       GIT_TRACE = 1",
             "reads      your variable GITHUB_TOKEN",
             "server     search",
             "address    https://search.example/mcp",

@@ -181,7 +181,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         yield LabelledLine("address", server.url)
     yield from _listed("written", server.written)
     yield from _listed("sends", server.headers, "header ")
-    yield from _listed("sets", server.env)
+    yield from _listed("sets", server.env_values)
     yield from _listed("reads", server.references, "your variable ")
     yield from _listed("inherits", server.inherited, "your variable ")
     yield from _listed("watched", server.files)

@@ -238,6 +238,7 @@ def reached(folder: Path, line: str) -> bool:
         *("node --import {folder}/x.mjs {own}", "env PYTHONPATH={folder} python {own}"),
         *("docker compose --project-directory {folder} up", "{folder}/later", "env {folder}/later"),
         *("node {own} {folder}/server.py", "server --db-path {folder}/data.db"),
+        *("terraform -chdir={folder} plan", "server --plugin-dir {folder}"),
     ],
 )
 def test_A14_a_server_elsewhere_runs_what_it_is_given(folder: Path, line: str) -> None:

@@ -3,7 +3,7 @@
 What the folder itself chooses, by its ``.env`` or by defaults, is filled in, and the text of the
 file stands beside it. What the user's variables hold appears nowhere, but for paths in warnings:
 references to them stay.
-Nothing else is masked, since a mask would hide from the reader what runs.
+Of the rest only secret values of variables are masked: a mask would hide what runs.
 """
 
 import os
@@ -20,7 +20,14 @@ from tui.engine.consent.folder_trust.warnings import (
     sign_in_cautions,
     variable_cautions,
 )
-from tui.engine.logs.secret_names import is_secret_name, known_secrets, masked_text
+from tui.engine.logs.secret_names import (
+    MASK,
+    MAX_SHOWN,
+    is_secret_name,
+    known_secrets,
+    masked_text,
+    masked_words,
+)
 from tui.engine.settings.servers.command_files import MAX_FILES, MAX_NAMES, named_parts
 from tui.engine.settings.servers.definitions import Preview, ServerDefinition
 from tui.engine.settings.sources.expansion import references_in
@@ -67,6 +74,7 @@ def disclose(
         files=tuple(
             spelled(shown_file(file.path, folder)) for file in definition.files if file.content
         ),
+        env_values=tuple(_values(shown.get("env"))),
     )
 
 
@@ -74,6 +82,15 @@ def inherited_names(definition: ServerDefinition) -> list[str]:
     """Name the variables that the user's list adds to what a project's server inherits."""
     adds = definition.origin is Origin.PROJECT and definition.transport is Transport.STDIO
     return definition.inheritance.added() if adds else []
+
+
+def _values(variables: object) -> Iterator[str]:
+    """Return variables with their values, those masked that are secret by name or format."""
+    for name, value in variables.items() if isinstance(variables, Mapping) else ():
+        text = _text(value)
+        [kept] = [MASK] if is_secret_name(str(name)) else masked_words((text,))
+        more = "…" if len(text) > MAX_SHOWN else ""
+        yield f"{spelled(str(name))} = {spelled(kept)}{more}"
 
 
 def _cautions(

@@ -38,6 +38,9 @@ MAX_MANIFEST: Final = 256 * 1024
 _ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".ts")
 """What node tries the name of a script with, and what runs TypeScript."""
 
+_FROM: Final = frozenset({"--from", "--spec", "--with"})
+"""Flags by which the Python tool runners take a package of a folder; they obey no other one."""
+
 _MODULE: Final = re.compile(r"(?:-\w*?m|--module=?)(.*)")
 
 
@@ -65,6 +68,8 @@ def named_files(
     is_contained = bool(names & CONTAINERS) and not BUILDS & set(words)
     # a program may run another one that its arguments name; in a container it finds nothing here
     names = set() if is_contained else names | program_names(*parts)
+    if names & {"uvx", "pipx"} and _FROM & {word.partition("=")[0] for word in words}:
+        names |= {"uv"}
     folders = [place for part in parts if files.has_folder(place := start / part)]
     places = list(dict.fromkeys((start, *folders)))[:MAX_PLACES]
     manifests = {manifest for name in names for manifest in MANIFESTS.get(name, ())}

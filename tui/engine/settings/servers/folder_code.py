@@ -62,7 +62,9 @@ _WRAPPERS: Final = frozenset(
 )
 """Programs that run another one, which their arguments name."""
 
-_CODE_FLAGS: Final = frozenset({"-m", "-c", "-e", "-r", "--require", "--import", "--loader"})
+_CODE_FLAGS: Final = frozenset(
+    {"-m", "-c", "-e", "-r", "--require", "--import", "--loader", "--plugin-dir"}
+)
 _CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
 """What precedes a command within an argument, as in ``--checkpoint-action=exec=./x``."""
 

@@ -14,7 +14,7 @@ RUNNERS: Final = frozenset(
         *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
         *("corepack", "deno", "tsx", "ts-node", "nodemon", "electron", "volta", "volta-shim"),
         *("uv", "uvx", "pip", "pipx", "pipenv", "poetry", "pdm", "hatch", "rye", "pixi", "tox"),
-        *("dotenv", "dotenvx", "foreman", "honcho"),
+        *("dotenv", "dotenvx", "foreman", "honcho", "terraform", "tofu"),
         *("nox", "invoke", "inv", "conda", "mamba", "micromamba", "pytest", "ipython", "jupyter"),
         *("bundle", "bundler", "rake", "gem", "composer", "artisan", "mix", "iex", "rebar3"),
         *("make", "gmake", "just", "task", "ninja", "cmake", "meson", "scons", "bazel", "bazelisk"),
@@ -87,6 +87,7 @@ MANIFESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "direnv": (".envrc",),
     "cmake": ("CMakeLists.txt",),
     "ninja": ("build.ninja",),
+    **dict.fromkeys(("terraform", "tofu"), ("main.tf",)),
     "nodemon": ("nodemon.json",),
     **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
 }
