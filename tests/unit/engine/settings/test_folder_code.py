@@ -224,9 +224,9 @@ def reached(folder: Path, line: str) -> bool:
     elsewhere.mkdir()
     command, *args = line.format(folder=folder, own=folder.parent / "own.py").split()
     server = ServerDefinition(
-        ServerId("it"), Origin.USER, Transport.STDIO, command=command, args=tuple(args)
+        ServerId("it"), Origin.USER, Transport.STDIO, command, tuple(args), cwd=elsewhere
     )
-    return folder in code_folders(server, elsewhere, elsewhere, folder, {})
+    return folder in code_folders(server, folder, folder.parent, {})
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,6 @@ from tui.engine.settings.servers.folder_code import code_folders
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
-from tui.engine.settings.servers.server_code import starts_installed
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.servers import ServerId, Transport
 from tui.model.trust import TrustAnswer
@@ -85,7 +84,8 @@ class StartFinder:
         for one in servers:
             if one.transport is not Transport.STDIO or not is_users(one):
                 continue
-            for place, leaves in self._places(one, opened, look):
+            for place in code_folders(one, self.folder, self.home, os.environ):
+                leaves = look.could_leave(one, one.cwd or self.folder, place)
                 entry = server_fingerprint(replace(one, files=()), salt) if leaves else ""
                 leaving = _content(one, entry) if leaves else None
                 start = Start(look.folder(place), _content(one, one.fingerprint), leaving)
@@ -96,20 +96,6 @@ class StartFinder:
             for (one, _), start in zip(pairs, starts, strict=True):
                 found[one.id] = (*found.get(one.id, ()), start)
         return found
-
-    def _places(
-        self, one: ServerDefinition, opened: FolderIdentity | None, look: "_Look"
-    ) -> Iterator[tuple[Path, bool]]:
-        """Return the folders whose code a server would run, and whether it could leave each."""
-        start = one.cwd if one.cwd is not None else self.folder
-        is_own = starts_installed(one, start, self.home)
-        inside = opened is not None and look.is_in(os.path.realpath(start), opened.path, start)
-        place = opened.path if inside and opened is not None else start
-        other = opened.path if opened is not None and not inside else None
-        for found in code_folders(one, start, place, other, os.environ):
-            if is_own and found == place:
-                continue  # what the user installed is the user's own
-            yield found, found == place and look.could_leave(one, start, found)
 
     def _judged(
         self,
@@ -172,7 +158,9 @@ class _Look:
         self._loaded: dict[Inheritance, list[str]] = {}
 
     def could_leave(self, one: ServerDefinition, start: Path, folder: Path) -> bool:
-        """Return whether a server would not look into a folder if it started elsewhere."""
+        """Return whether a server starts in a folder and would not look there from elsewhere."""
+        if not self.is_in(os.path.realpath(start), folder, start):
+            return False
         if self._outside is None or self.is_in(str(self._outside), folder, start):
             return False
         if one.inheritance not in self._loaded:

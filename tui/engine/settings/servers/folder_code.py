@@ -23,6 +23,7 @@ from tui.engine.settings.servers.known_programs import (
     variables_of,
 )
 from tui.engine.settings.servers.programs import is_within
+from tui.engine.settings.sources.locations import extensions_folder
 
 _QUIET_FLAGS: Final[Mapping[str, str]] = {
     "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
@@ -91,28 +92,37 @@ _SEPARATORS: Final = re.compile(r"[\s=:,;]+")
 
 
 def code_folders(
-    one: ServerDefinition,
-    start: Path,
-    place: Path,
-    other: Path | None,
-    environ: Mapping[str, str],
+    one: ServerDefinition, opened: Path, home: Path, environ: Mapping[str, str]
 ) -> tuple[Path, ...]:
-    """Return the folders whose code a user's server would run. Blocks.
+    """Return the folders whose code a user's server would run, which waits for a yes. Blocks.
+
+    These are the opened folder and, where that is another one, the folder that it starts in,
+    unless the user installed that as an extension.
 
     Args:
         one: The server. Of the variables that it inherits those count that load code into it.
-        start: Where it starts.
-        place: The folder that this lies in.
-        other: The opened folder, if it starts elsewhere.
+        opened: The opened folder.
+        home: The user's home.
         environ: The environment that it inherits from.
     """
+    start = one.cwd if one.cwd is not None else opened
+    opened = Path(os.path.realpath(opened))
+    is_inside = is_within(os.path.realpath(start), opened)  # a link in it leads elsewhere
     env = variables_of(one, environ)
-    reached = [other] if other and reaches_into(other, start, one.command, one.args, env) else []
+    folders = [] if starts_installed(one, start, home) else [opened if is_inside else start]
+    if not is_inside and reaches_into(opened, start, one.command, one.args, env):
+        folders.insert(0, opened)
     return tuple(
         folder
-        for folder in (*reached, place)
+        for folder in folders
         if runs_code_of(folder, start, one.command, one.args, one.program, env)
     )
+
+
+def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
+    """Return whether a server starts among the extensions, which the user installed. Blocks."""
+    installed = os.path.realpath(extensions_folder(home))
+    return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
 
 
 def runs_code_of(

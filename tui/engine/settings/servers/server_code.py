@@ -1,6 +1,5 @@
 """What servers run of the guarded folders: where they start, and the opened folder."""
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Final
 
 from tui.engine.settings.servers.command_files import named_files
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.folder_code import code_folders
+from tui.engine.settings.servers.folder_code import code_folders, starts_installed
 from tui.engine.settings.servers.folder_files import (
     FolderFile,
     FolderFiles,
@@ -16,8 +15,7 @@ from tui.engine.settings.servers.folder_files import (
     file_head,
 )
 from tui.engine.settings.servers.known_programs import variables_of
-from tui.engine.settings.servers.programs import guarded_folders, is_within, projects_above
-from tui.engine.settings.sources.locations import extensions_folder
+from tui.engine.settings.servers.programs import guarded_folders, projects_above
 from tui.model.servers import Origin
 
 _DATABASE: Final = b"SQLite format 3\0"
@@ -52,8 +50,11 @@ class ServerCode:
         """
         start = server.cwd if server.cwd is not None else self._folder
         is_projects = server.origin is Origin.PROJECT
-        if not server.command or not (is_projects or self._runs(server, start, program)):
-            return ()
+        known = replace(server, program=program)
+        if not server.command or not (
+            is_projects or code_folders(known, self._folder, self._home, self._environ)
+        ):
+            return ()  # what waits for no yes has none that a file could bind
         is_own = starts_installed(server, start, self._home)
         guarded, programs = self._guard(self._folder if is_own else start)
         env = variables_of(server, self._environ)
@@ -69,13 +70,6 @@ class ServerCode:
             for file, is_path in zip(found, only_path, strict=True)
         )
 
-    def _runs(self, server: ServerDefinition, start: Path, program: str) -> bool:
-        """Return whether a user's server waits for a yes: without one there is none to bind."""
-        known = replace(server, program=program)
-        inside = is_within(start, self._folder)
-        place, other = (self._folder, None) if inside else (start, self._folder)
-        return bool(code_folders(known, start, place, other, self._environ))
-
     def _guard(self, start: Path) -> tuple[FolderFiles, FolderFiles]:
         """Return what looks at files of the guarded folders, and at programs found by a name.
 
@@ -90,12 +84,6 @@ class ServerCode:
                 self._files.within(guarded_folders(folders, self._home)),
             )
         return self._guards[start]
-
-
-def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
-    """Return whether a server starts among the extensions, which the user installed. Blocks."""
-    installed = os.path.realpath(extensions_folder(home))
-    return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
 
 
 def changed_code(
