@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import prepare_output, say, write_out
+from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.frozen import dataclass
 from tui.model.input.typed import nearest

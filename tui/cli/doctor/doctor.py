@@ -15,7 +15,7 @@ from tui.cli.doctor.surroundings import (
     program_section,
     settings_section,
 )
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starting_options
 from tui.engine import late
 from tui.engine.threads import in_daemon_thread
