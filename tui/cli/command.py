@@ -67,15 +67,6 @@ def way_out(view: ServerView) -> str:
     return ""
 
 
-def server_names(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Complete the name of a server of the settings."""
-    from tui.cli.settings import load  # noqa: PLC0415 - only shells ask for it
-
-    return [one.id for one in load().servers if one.id.startswith(incomplete)]
-
-
 def checked_ids(
     _context: click.Context, _parameter: click.Parameter, ids: tuple[str, ...]
 ) -> tuple[str, ...]:

@@ -135,5 +135,12 @@ def load() -> LoadedSettings:
     return read_settings(opened, None).settings
 
 
+def server_names(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Complete the name of a server of the settings."""
+    return [one.id for one in load().servers if one.id.startswith(incomplete)]
+
+
 def _layers() -> Layers:
     return Layers(Path.cwd(), Path.home(), os.environ)
