@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
     "ui": 12_480,
-    "engine/mcp": 7_450,
+    "engine/mcp": 7_420,
     "engine/settings": 3_670,
     "engine/consent": 3_130,
     "cli": 2_720,
@@ -21,7 +21,7 @@ BUDGET: Final = {
     "model": 2_290,
     "engine/auth": 2_090,
     "engine/sessions": 1_790,
-    "engine": 1_430,
+    "engine": 1_460,
     "engine/commands": 940,
     "store": 820,
     "engine/files": 780,
