@@ -79,7 +79,7 @@ def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = F
         return asyncio.run(deck)
     finally:
         if not known.done():
-            from tui.engine.startup import prepare_process  # noqa: PLC0415 - no engine was there
+            from tui.engine.logs.log_file import prepare_process  # noqa: PLC0415 - no engine was there
 
             known.set_result(prepare_process())
         writer.close(WRITE_PATIENCE)
@@ -202,12 +202,12 @@ def _settings_files(folder: Path, state: Path, tell: Tell) -> SettingsFiles:
         return ServerImports(Machine(Path.home(), folder, os.environ), edits)
 
     def begin() -> tuple[Path, int]:
-        from tui.engine.settings.starter import begin_settings  # noqa: PLC0415 - on first use
+        from tui.engine.settings.edits import begin_settings  # noqa: PLC0415 - on first use
 
         return begin_settings(Path.home())
 
     def sample() -> str:
-        from tui.engine.settings.starter import sample_settings  # noqa: PLC0415 - on first use
+        from tui.engine.settings.edits import sample_settings  # noqa: PLC0415 - on first use
 
         return sample_settings()
 
@@ -246,7 +246,7 @@ async def _run_engine(
     gc.enable()
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
     from tui.engine.engine import Engine  # noqa: PLC0415
-    from tui.engine.startup import prepare_process  # noqa: PLC0415
+    from tui.engine.logs.log_file import prepare_process  # noqa: PLC0415
 
     redactor = prepare_process(verbose=debug)
     async with Engine(

@@ -23,7 +23,7 @@ HEAVY: Final = frozenset(
 
 LATER: Final = frozenset(
     {
-        *("tui.model.consent", "tui.model.context", "tui.model.sessions"),
+        *("tui.model.consent", "tui.model.sessions"),
         *("tui.model.input.own_commands", "tui.model.input.typed"),
         *("tui.ui.widgets.chat.completion", "tui.ui.widgets.chat.transcript"),
         *("tui.ui.widgets.lists.server_tree", "tui.ui.pending", "tui.ui.panes.tools"),

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.running import environment, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support import warm
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 SECRET = "hunter22hunter22"
 

@@ -14,8 +14,8 @@ import pytest
 from tests import servers
 from tests.unit.cli.conftest import Run, run
 from tests.unit.engine.sessions.written import turn, write
-from tui.cli.exit_codes import ExitCode
 from tui.cli.main import main
+from tui.cli.output import ExitCode
 from tui.engine.files.paths import state_dir
 from tui.engine.sessions.library import SessionLibrary
 

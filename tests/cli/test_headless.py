@@ -17,7 +17,7 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say, Stall
 from tests.security.listener import listening
 from tests.support.waiting import PATIENCE
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.engine.files.paths import LOG_NAME, log_dir
 
 

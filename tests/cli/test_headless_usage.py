@@ -17,7 +17,7 @@ from tests.support.slow_keyring import SLOW_KEYRING
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui import __version__
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.cli.results import json_arguments
 
 

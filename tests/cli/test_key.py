@@ -5,7 +5,7 @@ import pytest
 from tests.cli.running import run
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 
 @pytest.mark.writes_secrets("credentials.json")

@@ -13,7 +13,7 @@ import pytest
 from tests import servers
 from tests.cli.running import Result, run, write_settings
 from tests.support.terminal import Terminal
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 BYTES: Final = bytes(range(256)) * 4_096
 TEXT: Final = "\ufeffa\r\n\x1b[31mb\u202e\x00 naïve 🍞"

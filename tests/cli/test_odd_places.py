@@ -15,7 +15,7 @@ from tests.cli.running import notes_server, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.terminal import Terminal
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 ROOT: Final = Path(__file__).parents[2]
 COMMAND: Final = (sys.executable, "-m", "tui", "-p", "add it", "--allowed-tools", "notes")

@@ -22,7 +22,7 @@ from tests.support import warm
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.sessions.written import turn
 from tests.unit.engine.sessions.written import write as write_session
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.engine.files.paths import state_dir
 from tui.engine.sessions.library import SessionLibrary
 

@@ -16,7 +16,7 @@ from tests.servers.authority import walk_through
 from tests.servers.web import free_port
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.auth.support import guarded
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.engine.auth.oauth.gemini_tokens import GEMINI_TOKENS
 
 pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")

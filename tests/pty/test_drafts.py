@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support import warm
 from tests.support.terminal import Terminal
-from tui.ui.widgets.chat.folds import SHOWN
+from tui.ui.widgets.chat.composer import SHOWN
 
 LONG = "a pasted line\n" * 400
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.running import notes_server, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
-from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sections.price_settings import ModelPrice, PriceSettings
 from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus
@@ -27,6 +26,7 @@ from tui.model.settings import (
     McpSettings,
     ModelSettings,
     ServerSettings,
+    SessionSettings,
     ToolPattern,
 )
 from tui.model.trust import FolderTrust

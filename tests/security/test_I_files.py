@@ -155,7 +155,7 @@ def test_I09_a_crash_leaves_no_memory_on_the_disk(tmp_path: Path) -> None:
     """The soft limit of the process is 0 when it works, so that no core can be written."""
     script = (
         "import os, resource, signal\n"
-        "from tui.engine.startup import prepare_process\n"
+        "from tui.engine.logs.log_file import prepare_process\n"
         "resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)\n"
         "prepare_process()\n"
         "print(resource.getrlimit(resource.RLIMIT_CORE)[0], flush=True)\n"

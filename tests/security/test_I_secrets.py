@@ -19,8 +19,7 @@ from tests.fakes.gemini_script import Call, Fail, Say
 from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import LOG_NAME, log_dir
-from tui.engine.logs.log_file import OWN
-from tui.engine.startup import prepare_process
+from tui.engine.logs.log_file import OWN, prepare_process
 
 TOKEN: Final = FIXTURE_SECRET + "of a server/+"
 HEADER: Final = FIXTURE_SECRET + "of-a-header"

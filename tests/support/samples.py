@@ -30,7 +30,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
-from tui.model.context import ContextFile, ContextRead
+from tui.model.events import ContextFile, ContextRead
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import (

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import prepare_output, say, write_out
+from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.frozen import dataclass
 from tui.model.input.typed import nearest
@@ -66,15 +65,6 @@ def way_out(view: ServerView) -> str:
     if view.status is ServerStatus.UNTRUSTED and view.origin is Origin.PROJECT:
         return "To see what it would run: gemdeck trust show"
     return ""
-
-
-def server_names(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Complete the name of a server of the settings."""
-    from tui.cli.settings import load  # noqa: PLC0415 - only shells ask for it
-
-    return [one.id for one in load().servers if one.id.startswith(incomplete)]
 
 
 def checked_ids(

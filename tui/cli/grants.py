@@ -7,9 +7,8 @@ from dataclasses import asdict
 import click
 
 from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode, table
 from tui.cli.servers.server_session import ServerSession, StartOptions
-from tui.cli.tables import table
 from tui.engine.consent.rule_views import trust_view
 from tui.engine.engine import Engine
 from tui.model.consent import GrantView

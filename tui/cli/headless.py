@@ -16,8 +16,7 @@ from enum import StrEnum
 from typing import Final
 
 from tui.cli.command import way_out
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import PATIENCE, prepare_output, say, write_out
+from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
 from tui.cli.piped_input import read_piped_input
 from tui.cli.results import (
     Ending,
@@ -31,8 +30,8 @@ from tui.engine.consent.gate import NOBODY_TO_ASK
 from tui.engine.consent.tool_patterns import Meaning, meanings
 from tui.engine.demo.model import demo_server
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.logs.log_file import prepare_process
 from tui.engine.logs.redaction import Redactor
-from tui.engine.startup import prepare_process
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
 from tui.model.events import (
     ChatNoticeAdded,

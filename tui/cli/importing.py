@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from tui.cli.command import CommandError, CommandOutput, finish, json_option, no_such, shown
+from tui.cli.output import fields
 from tui.cli.servers.server_edits import own_edits, place_of
-from tui.cli.tables import fields
 from tui.engine.commands.server_imports import OfferedFile, ServerImports
 from tui.engine.settings.edits import EditError
 from tui.engine.settings.importers.candidates import ClientFile, find_files, read_client_file

@@ -8,8 +8,7 @@ import click
 from pydantic import SecretStr
 
 from tui.cli.command import CommandError, CommandOutput, finish, json_option
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say
+from tui.cli.output import ExitCode, say
 from tui.cli.piped_input import read_piped_input
 from tui.cli.settings import load
 from tui.engine import late
@@ -26,7 +25,7 @@ from tui.engine.auth.kept_service import Service, ServiceStore
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.chat.backends.backend import ModelError
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.startup import prepare_process
+from tui.engine.logs.log_file import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import BackendKind
 from tui.text import sanitize_line

@@ -14,8 +14,7 @@ import click
 from click.core import ParameterSource
 
 from tui import __version__
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import output_problem, say
+from tui.cli.output import ExitCode, output_problem, say
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
 from tui.engine.settings.servers.programs import shield_path

@@ -1,11 +1,31 @@
-"""Standard output: looked at before anything runs, and written at the end."""
+"""What a command leaves: its exit code, and text on standard output, in columns where it is data.
+
+Standard output is looked at before anything runs, and written at the end.
+"""
 
 import os
 import select
 import stat
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from enum import IntEnum
+from typing import Any, Final
+
+
+class ExitCode(IntEnum):
+    """The result of a run, as of gemini-cli."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    NO_KEY = 41
+    NO_INPUT = 42
+    BAD_SETTINGS = 52
+    TURN_LIMIT = 53
+    CANCELLED = 130
+
 
 PATIENCE: Final = 0.5
 """Seconds before a message on standard error says what the command is waiting for."""
@@ -91,3 +111,28 @@ def _has_no_reader(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+GAP: Final = "  "
+"""Between columns."""
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Align columns; the last is as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def fields(named: Mapping[str, Any]) -> str:
+    """Write each name that has a value, and its further lines below one another."""
+    shown = {
+        name.replace("_", " "): value if isinstance(value, list) else str(value).splitlines()
+        for name, value in named.items()
+    }
+    width = max(map(len, shown), default=0)
+    return "\n".join(
+        f"{'' if number else name:<{width}}{GAP}{line}"
+        for name, lines in shown.items()
+        for number, line in enumerate(lines)
+    )

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.model.chat import (
     ChatNotice,
     Entry,

@@ -11,8 +11,7 @@ from typing import TypeVar
 import click
 
 from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
-from tui.cli.exit_codes import ExitCode
-from tui.cli.tables import table
+from tui.cli.output import ExitCode, table
 from tui.engine.files.paths import state_dir
 from tui.engine.sessions.export import export_text, to_json, to_markdown, write_export
 from tui.engine.sessions.library import SessionError, SessionLibrary

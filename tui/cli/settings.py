@@ -9,17 +9,15 @@ from typing import Any
 import click
 
 from tui.cli.command import CommandOutput, finish, json_option
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say
-from tui.cli.tables import table
+from tui.cli.output import ExitCode, say, table
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
+from tui.engine.settings.edits import begin_settings
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, Setting, merged, problem_object
 from tui.engine.settings.servers.definitions import shown_target
 from tui.engine.settings.settings_schema import settings_schema
-from tui.engine.settings.starter import begin_settings
 from tui.text import sanitize_line
 
 
@@ -135,6 +133,13 @@ def load() -> LoadedSettings:
     """Read the settings of this folder as a run without a screen does. Blocks."""
     opened = OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
     return read_settings(opened, None).settings
+
+
+def server_names(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Complete the name of a server of the settings."""
+    return [one.id for one in load().servers if one.id.startswith(incomplete)]
 
 
 def _layers() -> Layers:

@@ -8,9 +8,7 @@ from typing import Final
 import click
 
 from tui.cli.command import CommandError, CommandOutput, finish, json_option
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say
-from tui.cli.tables import fields
+from tui.cli.output import ExitCode, fields, say
 from tui.engine.consent.folder_trust.disclosure import disclose
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.files.paths import usable_state_dir

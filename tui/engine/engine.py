@@ -13,9 +13,9 @@ from tui.engine import late
 from tui.engine.auth.kept_service import ServiceStore
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import Provider
+from tui.engine.chat.calls import ResultReviewer
 from tui.engine.chat.generation import backend_generator
-from tui.engine.chat.instructions.context_files import ContextFiles
-from tui.engine.chat.result_review import ResultReviewer
+from tui.engine.chat.instructions import ContextFiles
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
@@ -39,8 +39,7 @@ from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
-from tui.engine.mcp.first_starts import FirstStarts
-from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.manager import FirstStarts, ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions

@@ -27,8 +27,7 @@ from tui.engine.settings.sections import inheritance_of
 from tui.engine.settings.servers.definitions import REVIEW_ADVICE, ServerDefinition
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.chat import Severity
-from tui.model.context import ContextFile
-from tui.model.events import Notice
+from tui.model.events import ContextFile, Notice
 from tui.model.frozen import dataclass
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern

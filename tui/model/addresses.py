@@ -6,7 +6,6 @@ from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tui.model.frozen import dataclass
-from tui.model.hosts import is_loopback
 from tui.text import sanitize_line
 
 MAX_URL: Final = 4_096
@@ -119,3 +118,14 @@ def is_number(host: str) -> bool:
     """Return whether browsers read a host as a number: its last label is decimal or hex."""
     last = host.rstrip(".").rpartition(".")[2]
     return ":" in host or last.isdigit() or last.startswith("0x")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is a loopback address or a ``localhost`` name (RFC 6761)."""
+    name = host.removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

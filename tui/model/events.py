@@ -23,12 +23,34 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
-from tui.model.context import ContextRead
 from tui.model.frozen import dataclass
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A file such as ``GEMINI.md``.
+
+    Attributes:
+        place: Where it lies, as shown.
+        text: What it says, as the model gets it.
+        problem: Why it is not used, or an empty string.
+    """
+
+    place: str
+    text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRead:
+    """The files of context were read, and are not what they were."""
+
+    files: tuple[ContextFile, ...]
+
 
 OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""

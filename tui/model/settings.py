@@ -8,7 +8,6 @@ from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
 
-from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sections.price_settings import PriceSettings
 from tui.model.sections.settings_types import (
     ContextName,
@@ -33,6 +32,24 @@ from tui.model.settings_rules import (
     DEFAULT_TOOL_SHARE,
     MAX_WAIT,
 )
+
+MAX_KEEP_DAYS: Final = 36_500
+"""Largest value of `sessions.keepDays`."""
+
+
+class SessionSettings(Section):
+    """``gemdeck.sessions``: which conversations are kept."""
+
+    save: Flag = Field(True, description="Save conversations, so that they can be resumed.")
+    keep_days: Number = Field(
+        30,
+        ge=0,
+        le=MAX_KEEP_DAYS,
+        allow_inf_nan=False,
+        description="Days after its last change at which a saved conversation is deleted; 0 keeps "
+        "all.",
+    )
+
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
 """The default model."""

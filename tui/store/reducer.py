@@ -20,7 +20,7 @@ from tui.model.chat import (
     TurnState,
 )
 from tui.model.consent import ToolRuleChanged
-from tui.model.context import ContextRead
+from tui.model.events import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionEvent

@@ -21,8 +21,7 @@ from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.consent import GrantView, ToolStanding
-    from tui.model.context import ContextFile
-    from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
+    from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
     from tui.model.sections.price_settings import PriceSettings
     from tui.model.sessions import SessionPreviewed, SessionView

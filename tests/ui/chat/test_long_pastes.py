@@ -7,8 +7,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tests.ui.harness import ChatApp, until
-from tui.ui.widgets.chat.composer import PASTE_TAIL
-from tui.ui.widgets.chat.folds import COUNT, FOLD_AT, SHOWN
+from tui.ui.widgets.chat.composer import COUNT, FOLD_AT, PASTE_TAIL, SHOWN
 
 MILLION = 1_000_000
 

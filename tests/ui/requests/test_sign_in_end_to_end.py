@@ -21,7 +21,7 @@ from tests.ui.harness import until
 from tests.unit.engine.auth.support import guarded
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.startup import prepare_process
+from tui.engine.logs.log_file import prepare_process
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 from tui.store.commands import Commands

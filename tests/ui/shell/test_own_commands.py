@@ -19,7 +19,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.context import ContextFile, ContextRead
+from tui.model.events import ContextFile, ContextRead
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import DISCOVERY, ServerStatus

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.engine.consent.grant_store import FILE_NAME, GrantBook
 from tui.engine.consent.grants import Grant, GrantNote
 from tui.engine.files.paths import state_dir

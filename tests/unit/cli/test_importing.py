@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.cli.conftest import Run
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 
 def cursor(servers: dict[str, Any]) -> None:

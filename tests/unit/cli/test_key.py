@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from tests.unit.cli.conftest import Run
 from tui.cli import key as key_command
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.engine.auth.key_store import KeyStore
 from tui.engine.files.paths import state_dir
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.cli.conftest import Run
 from tests.unit.engine.sessions.written import turn, write
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.engine.files.paths import state_dir
 from tui.engine.sessions.library import SessionLibrary
 from tui.model.sessions import SessionView

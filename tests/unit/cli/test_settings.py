@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
+from tui.engine.settings.edits import sample_settings
 from tui.engine.settings.sources.document import parse_document
-from tui.engine.settings.starter import sample_settings
 
 
 @pytest.fixture

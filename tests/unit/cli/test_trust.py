@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 
 
 @pytest.fixture

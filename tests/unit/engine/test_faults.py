@@ -15,11 +15,11 @@ from tui.engine.consent.tool_review import ToolReview
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import log_dir
+from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.connection import Connection
 from tui.engine.mcp.supervisor import Supervisor
 from tui.engine.mcp.transports.flow_control import FlowControl
-from tui.engine.startup import prepare_process
 from tui.model.chat import TurnOutcome
 from tui.model.events import Event, Notice, NoticeRaised, TurnFinished
 from tui.model.servers import ServerId, ServerStatus, ServerView

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.workspace.folders import folders_like
+from tui.engine.workspace.workspace import folders_like
 
 
 @pytest.fixture

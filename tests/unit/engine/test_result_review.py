@@ -9,7 +9,7 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Script, Turncoat, deck, tool
 from tests.support.waiting import eventually
 from tests.unit.engine.test_own_tools import answers
-from tui.engine.chat.result_review import WITHHELD
+from tui.engine.chat.calls import WITHHELD
 from tui.engine.consent.consent import MAX_SAME_CALLS
 from tui.model.chat import ToolCallStatus, TurnOutcome
 from tui.model.consent import Choice

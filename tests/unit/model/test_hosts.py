@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.model.hosts import is_loopback
+from tui.model.addresses import is_loopback
 
 
 @pytest.mark.parametrize(

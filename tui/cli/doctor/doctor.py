@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tui.cli.command import CommandOutput, finish, no_such, server_names
+from tui.cli.command import CommandOutput, finish, no_such
 from tui.cli.doctor.findings import DoctorSection, mapped
 from tui.cli.doctor.handshakes import StepRecorder, server_section
 from tui.cli.doctor.surroundings import (
@@ -15,8 +15,9 @@ from tui.cli.doctor.surroundings import (
     program_section,
     settings_section,
 )
-from tui.cli.exit_codes import ExitCode
+from tui.cli.output import ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starting_options
+from tui.cli.settings import server_names
 from tui.engine import late
 from tui.engine.threads import in_daemon_thread
 

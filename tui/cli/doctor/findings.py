@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tui.cli.tables import GAP
+from tui.cli.output import GAP
 
 
 class FindingLevel(StrEnum):

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import click
 
-from tui.cli.command import finish, json_option, server_names
+from tui.cli.command import finish, json_option
 from tui.cli.servers import server_commands, server_edits, sign_in
 from tui.cli.servers.server_edits import server_entry
 from tui.cli.servers.server_session import StartOptions, starting_options
+from tui.cli.settings import server_names
 
 _EPILOG: Final = """\b
 Exit codes: 0 done, 1 not ready or failed, 2 wrong usage, 3 no such server, tool,

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.command import CommandError, CommandOutput, no_such
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say, write_out
+from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.servers.server_session import ServerSession, StartOptions, log_text, serving
-from tui.cli.tables import fields, table
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError

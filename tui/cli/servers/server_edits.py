@@ -8,8 +8,7 @@ import click
 from pydantic import ValidationError
 
 from tui.cli.command import CommandError, CommandOutput, no_such, shown
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say
+from tui.cli.output import ExitCode, say
 from tui.cli.servers.server_commands import show
 from tui.cli.servers.server_session import StartOptions
 from tui.engine.commands.own_edits import OwnEdits

@@ -6,8 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from tui.cli.command import CommandError, CommandOutput
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say
+from tui.cli.output import ExitCode, say
 from tui.cli.servers.server_session import StartOptions, serving
 from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.browser import open_in_browser

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from tui.engine.auth.kept_service import OWN_SERVICE, KeptService, Service
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
+from tui.model.addresses import is_loopback
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
-from tui.model.hosts import is_loopback
 
 DEFAULT_LOCATION: Final = "global"
 """The default Vertex location, as in the Google SDK."""

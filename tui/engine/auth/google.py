@@ -17,7 +17,7 @@ from tui.engine.auth.oauth.token_store import TokenStore, read_kept
 from tui.engine.auth.server_credentials import Signature
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.threads import import_alone, in_daemon_thread
-from tui.model.hosts import is_loopback
+from tui.model.addresses import is_loopback
 from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.text import sanitize_line
 

@@ -13,13 +13,13 @@ from typing import Final
 from tui.engine.bus import Publish
 from tui.engine.chat.call_arguments import read_edit, told_changes
 from tui.engine.chat.history import FunctionResponse
-from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.consent.consent import Denial, Inquiry, TurnRecord, decided
 from tui.engine.consent.gate import Gate
-from tui.engine.desk import WithdrawnError
+from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
+    MediaPart,
     OfferedTool,
     OwnTool,
     Permit,
@@ -29,11 +29,55 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.tool_names import without_model_prefix
 from tui.engine.mcp.manager import ServerManager
-from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
+from tui.model.chat import ConversationId, EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.input.arguments import canonical_json
+from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
-from tui.text import clip, sanitize, sanitize_line
+from tui.text import clip, for_model, sanitize, sanitize_line
+
+WITHHELD = "The user read the result and withheld it. Go on without it."
+"""What the model gets in place of a result that the user withholds."""
+
+_UNSEEN = "The result is withheld: this server's are shown to the user first, and nobody is there."
+
+
+@dataclass(frozen=True, slots=True)
+class ResultReviewer:
+    """Shows results to the user, who passes, trims or withholds them."""
+
+    desk: Desk
+
+    async def review(
+        self, call: EntryId, tool: OfferedTool, result: ToolResult, conversation: ConversationId
+    ) -> ToolResult:
+        """Return what the model gets of a result. Canceling the task withdraws the question."""
+        text = "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
+        media = tuple(part for part in result.parts if isinstance(part, MediaPart))
+        shown = sanitize(text)
+        request = ResultReview(
+            self.desk.new_id(),
+            call,
+            tool.server,
+            tool.view.name,
+            shown,
+            tuple(f"{part.mime_type}, {len(part.data) * 3 // 4:,} bytes" for part in media),
+            conversation=conversation,
+        )
+        try:
+            reply = await self.desk.ask(request)
+        except WithdrawnError:
+            return ToolResult((TextPart(_UNSEEN),), _UNSEEN, is_error=True)
+        if not reply.allows:
+            display = f"[Withheld from the model.]\n{result.display}"
+            return ToolResult((TextPart(WITHHELD),), display, is_error=True)
+        if reply.text in {None, shown}:
+            return result
+        kept = for_model(reply.text or "")[0]
+        note = TextPart("[The user changed this result.]")
+        display = sanitize(f"{note.text}\n{kept}")
+        return ToolResult((note, TextPart(kept), *media), display, result.is_error)
+
 
 _log: Final = logging.getLogger(__name__)
 

@@ -7,21 +7,18 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
-from tui.engine.chat.calls import CallRunner, StepCall
+from tui.engine.chat.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
-from tui.engine.chat.instructions.system_instruction import Instructions, bounded, compose
+from tui.engine.chat.instructions import Instructions, bounded, compose
 from tui.engine.chat.message import Message, MessageContent, MessageError
+from tui.engine.chat.own_tools import resource_tools, tool_search
 from tui.engine.chat.refused_media import drop_refused
-from tui.engine.chat.result_review import ResultReviewer
-from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
-from tui.engine.chat.tools.resource_tools import resource_tools
-from tui.engine.chat.tools.tool_search import tool_search
 from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.gate import Gate
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
@@ -37,9 +34,9 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.context import ContextFile
 from tui.model.events import (
     ChatNoticeAdded,
+    ContextFile,
     InstructionsSent,
     MessageExpanded,
     TurnFinished,
@@ -48,6 +45,42 @@ from tui.model.events import (
 )
 from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
+
+
+@dataclass
+class RetryWait:
+    """Waits until the service may be asked again, unless the user decides before.
+
+    Attributes:
+        attempts: How often one request goes out again.
+        patience: Longest wait, in seconds; a request that would have to wait longer fails.
+    """
+
+    attempts: int = 1
+    patience: float = 10.0
+    _decision: "asyncio.Future[bool] | None" = field(default=None, init=False)
+
+    @classmethod
+    def watched(cls) -> Self:
+        """Return the wait of a user who sees it, and can end it."""
+        return cls(attempts=3, patience=120.0)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait, and return whether to ask again."""
+        self._decision = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._decision
+        except TimeoutError:
+            return True
+        finally:
+            self._decision = None
+
+    def end(self, *, again: bool) -> None:
+        """End the wait, if there is one: ask again now, or never."""
+        if self._decision is not None and not self._decision.done():
+            self._decision.set_result(again)
+
 
 MAX_MALFORMED_CALLS: Final = 1
 """How often a step is repeated because its tool call was malformed.

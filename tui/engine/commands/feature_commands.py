@@ -15,8 +15,7 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.tasks import TaskSet
-from tui.engine.workspace.folders import folders_like
-from tui.engine.workspace.workspace import Workspace, existing_folder
+from tui.engine.workspace.workspace import Workspace, existing_folder, folders_like
 from tui.model.chat import Severity
 from tui.model.events import (
     ArgumentCompleted,

@@ -4,15 +4,20 @@ A record is one line of ASCII JSON without secrets, so that `cat` shows no escap
 external text can pass for a record.
 """
 
+import contextlib
 import json
 import logging
+import os
 import sys
+import time
 from datetime import UTC, datetime
 from typing import Final
 
+from tui.engine.files.atomic import remove_stale
 from tui.engine.files.line_file import LineFile
-from tui.engine.files.paths import LOG_NAME, log_dir
+from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.logs.redaction import Redactor
+from tui.engine.logs.secret_names import environment_secrets
 
 MAX_LOG_BYTES: Final = 5_000_000
 """Size at which a log file is rotated."""
@@ -107,3 +112,21 @@ def _message(record: logging.LogRecord) -> str:
         return record.getMessage()
     except Exception:  # noqa: BLE001 - what was logged may be hostile or wrongly spelled
         return str(record.msg)
+
+
+def prepare_process(*, verbose: bool = False) -> Redactor:
+    """Send logs to their file, disable core dumps, and remove stale temporary files.
+
+    Args:
+        verbose: Whether to log more than warnings.
+
+    Returns:
+        The log's redactor, to which further secrets must be registered.
+    """
+    forbid_core_dumps()
+    redactor = Redactor()
+    redactor.register(*environment_secrets(os.environ))
+    log_to_file(redactor, verbose=verbose)
+    with contextlib.suppress(OSError):
+        remove_stale(state_dir(), time.time())
+    return redactor

@@ -4,8 +4,10 @@ This module does not import the MCP SDK; a thread does, before the first server 
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui.engine.bus import Publish
@@ -25,9 +27,10 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.server_views import server_view
 from tui.engine.mcp.supervisor import Connect, Supervisor
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.mcp.transports.stdio.environment import environment_names
+from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
+from tui.engine.settings.sources.locations import shown_path
 from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
@@ -38,11 +41,13 @@ from tui.model.events import (
     ServersConfigured,
     ServerStatusChanged,
 )
-from tui.model.servers import ServerId, ServerStatus
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.text import sanitize_line
 
 if TYPE_CHECKING:
     from tui.engine.mcp.session.connection import Connection
     from tui.engine.mcp.session.features import Features
+
 
 LAUNCH_PATIENCE: Final = 1.0
 """Seconds that the import of the MCP SDK waits for the processes of all servers."""
@@ -394,3 +399,70 @@ class ServerManager:
         if predecessors:
             await asyncio.wait(predecessors)
         await supervisor.run()
+
+
+class FirstStarts:
+    """Waits for the servers that a turn would otherwise miss, each of them once.
+
+    Args:
+        servers: The servers.
+
+    Attributes:
+        patience: Seconds that one message waits.
+    """
+
+    def __init__(self, servers: ServerManager) -> None:
+        self.patience = 0.0
+        self._servers = servers
+        self._given_up = set[ServerId]()
+
+    async def wait(self) -> tuple[ServerId, ...]:
+        """Wait at most `patience`; return the servers to go without, if not named before."""
+        named = frozenset(self._given_up)
+        await self._servers.wait_while(self._is_waiting, self.patience)
+        missing = tuple(one for one in self._servers.waiting_for() if one not in named)
+        self._given_up.update(missing)
+        return missing
+
+    def skip(self) -> None:
+        """Go without the servers that are still starting."""
+        self._given_up.update(self._servers.waiting_for())
+        self._servers.wake()
+
+    def _is_waiting(self) -> bool:
+        return not self._given_up.issuperset(self._servers.waiting_for())
+
+
+def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
+    """Return the current state of a server for the UI, with its catalog."""
+    definition = supervisor.definition
+    passed, withheld = environment_names(definition, os.environ)
+    return ServerView(
+        id=definition.id,
+        origin=definition.origin,
+        transport=definition.transport,
+        target=shown_target(definition),
+        description=definition.description,
+        status=supervisor.status,
+        failure=supervisor.failure,
+        retry_at=supervisor.retry_at,
+        info=supervisor.info,
+        catalog=catalog,
+        since=supervisor.since,
+        restarted=supervisor.restarted,
+        environment=passed,
+        variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
+        withheld=withheld,
+        starts_outside=definition.starts_outside,
+        cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),
+        timeout=definition.timeout,
+        trusted=definition.trust,
+        source=_place(definition),
+        extension=definition.extension,
+    )
+
+
+def _place(definition: ServerDefinition) -> str:
+    """Return the file and line of a server's entry."""
+    line = f", line {definition.line}" if definition.line else ""
+    return f"{definition.source}{line}" if definition.source else ""

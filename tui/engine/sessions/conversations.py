@@ -10,8 +10,7 @@ from typing import Final
 from tui.engine.bus import EventBus
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.conversation import Conversation
-from tui.engine.chat.retry import RetryWait
-from tui.engine.chat.turn import TurnContext
+from tui.engine.chat.turn import RetryWait, TurnContext
 from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.sessions.recorder import CLOSE_PATIENCE, Recorder
 from tui.engine.tasks import TaskSet

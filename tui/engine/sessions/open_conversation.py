@@ -7,7 +7,7 @@ from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import Asked, ModelBackend
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.message import Message, MessageError, give_back
-from tui.engine.chat.retry import RetryWait
+from tui.engine.chat.turn import RetryWait
 from tui.engine.sessions.recorder import Recorder
 from tui.model.chat import ConversationId, ModelView, Usage
 from tui.model.events import ConversationEvent, Event

@@ -31,7 +31,6 @@ from tui.engine.sessions.replay import MAX_TITLE
 from tui.engine.tasks import TaskSet
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
-from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sessions import (
     ConversationNamed,
     ConversationRestored,
@@ -40,6 +39,7 @@ from tui.model.sessions import (
     SessionPreviewed,
     SessionsListed,
 )
+from tui.model.settings import SessionSettings
 from tui.text import sanitize_line
 
 CLOSED: Final = "The conversation was closed meanwhile."

@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chat.calls import ResultReviewer
 from tui.engine.chat.history import History
-from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.chat.turn import TurnContext
 from tui.engine.consent.gate import Gate
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.sessions.open_conversation import OpenConversation
 from tui.model.chat import EntryId
-from tui.model.context import ContextFile
+from tui.model.events import ContextFile
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 

@@ -1,4 +1,4 @@
-"""Add servers to a settings file and remove them; comments, order and other keys stay.
+"""Begin a settings file, add servers to it and remove them; comments, order and other keys stay.
 
 The text is changed where it must be and nowhere else. Every edit is read again before it is
 written: what it does not say the same of is not written.
@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.files.atomic import locked, read_regular, write_private
+import tui
+from tui.engine.files.atomic import UnfitFileError, locked, read_regular, write_private
 from tui.engine.settings.sources.document import (
     MAX_FILE,
     BadDocumentError,
@@ -20,6 +21,7 @@ from tui.engine.settings.sources.document import (
     bare_json,
     parse_document,
 )
+from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 
 SERVERS: Final = "mcpServers"
 _INDENT: Final = "  "
@@ -168,3 +170,55 @@ def _without_member(text: str, document: SettingsDocument, *keys: str) -> str:
     line = before.rstrip(" \t")
     is_last_of_line = behind.lstrip(" \t")[:1] in {"\r", "\n", "}"}
     return (line.removesuffix("\n").removesuffix("\r") if is_last_of_line else before) + behind
+
+
+SAMPLE: Final = "settings.sample.json"
+
+STARTER: Final = """\
+{
+  // Your MCP servers by name. gemdeck reads this file again when you save it.
+  "mcpServers": {
+    // "files": {
+    //   "command": "npx",
+    //   "args": ["-y", "@modelcontextprotocol/server-filesystem", "${HOME}/notes"],
+    // },
+  },
+}
+"""
+
+_MARK: Final = '"mcpServers"'
+_MAX_READ: Final = 1_000_000
+"""Bytes of the largest file in which the line is looked for."""
+
+
+def begin_settings(home: Path) -> tuple[Path, int]:
+    """Write the user's settings file if there is none.
+
+    Returns:
+        The file, and the line at which an entry belongs.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    path = home / FOLDER_NAME / FILE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(STARTER)
+    except FileExistsError:
+        pass
+    except OSError:  # on a full disk, half a file would stay in the way
+        path.unlink(missing_ok=True)
+        raise
+    try:
+        lines = read_regular(path, _MAX_READ).decode("utf-8", "replace").splitlines()
+    except UnfitFileError:  # the editor will say what it is
+        lines = []
+    return path, next((n for n, line in enumerate(lines, 2) if _MARK in line), 1)
+
+
+def sample_settings() -> str:
+    """Return the sample of all keys, which is beside the package or in it."""
+    package = Path(tui.__file__).parent
+    inside = package / SAMPLE
+    return (inside if inside.exists() else package.parent / SAMPLE).read_text("utf-8")

@@ -21,7 +21,7 @@ from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
 from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile
 from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
-from tui.model.context import ContextFile
+from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerId, ServerStatus

@@ -17,8 +17,7 @@ from tui.engine.chat.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageContent
-from tui.engine.chat.retry import RetryWait
-from tui.engine.chat.turn import TurnContext
+from tui.engine.chat.turn import RetryWait, TurnContext
 from tui.engine.consent.consent import Edit, Inquiry, TurnRecord, UnusableEditError
 from tui.engine.consent.gate import Gate
 from tui.engine.consent.grant_store import GrantBook

@@ -8,7 +8,7 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Fail, Finish, Say
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import Chat, chatting
-from tui.engine.chat.retry import RetryWait
+from tui.engine.chat.turn import RetryWait
 from tui.model.chat import Severity, TurnOutcome, TurnPhase
 from tui.model.events import TurnFinished, TurnPhaseChanged
 

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.session import ClientSession
 from mcp.server.mcpserver import MCPServer
 
-from tui.engine.mcp import client_half
+from tui.engine import late
 from tui.engine.mcp.session import sdk_patches
 
 SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -66,9 +66,9 @@ def test_the_sdk_itself_still_uses_it(method: str, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", client_half._SERVING)
+@pytest.mark.parametrize("name", late._SERVING)
 def test_the_serving_half_is_still_where_it_is_left_out(name: str) -> None:
-    assert find_spec(name), f"mcp no longer has {name}, for which client_half has a placeholder."
+    assert find_spec(name), f"mcp no longer has {name}, for which late has a placeholder."
 
 
 def test_nothing_else_private_is_touched() -> None:

@@ -18,8 +18,8 @@ from tui.model.chat import ChatNotice, UserMessage
 from tui.model.consent import Choice
 from tui.model.events import MessageReturned, NoticeRaised
 from tui.model.requests import ConfirmationRequest
-from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sessions import SessionId, SessionView
+from tui.model.settings import SessionSettings
 from tui.store.selectors import entries
 
 

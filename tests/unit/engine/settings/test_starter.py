@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.settings.starter import begin_settings, sample_settings
+from tui.engine.settings.edits import begin_settings, sample_settings
 
 
 def test_a_file_is_begun_that_can_be_read_with_the_line_of_its_first_entry(home: Path) -> None:

@@ -10,8 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.model.addresses import is_number
-from tui.model.hosts import is_loopback
+from tui.model.addresses import is_loopback, is_number
 from tui.text import sanitize_line
 
 MAX_ENDPOINT: Final = 2_048

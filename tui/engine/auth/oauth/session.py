@@ -16,7 +16,7 @@ from tui.engine.auth.server_credentials import Signature
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.hosts import is_loopback
+from tui.model.addresses import is_loopback
 from tui.model.sections.sign_in_settings import GrantType
 from tui.model.servers import Transport
 

@@ -20,7 +20,7 @@ from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import digest, effective_entry
 from tui.engine.settings.sources.expansion import references_in
-from tui.model.context import ContextFile
+from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize_line

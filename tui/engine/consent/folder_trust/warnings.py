@@ -15,7 +15,7 @@ from tui.engine.consent.folder_trust.command_text import spelled
 from tui.engine.logs.secret_names import is_secret_name
 from tui.engine.settings.servers.known_programs import CONTAINERS, SHELLS, is_loader_variable
 from tui.engine.settings.servers.programs import is_within
-from tui.model.hosts import is_loopback
+from tui.model.addresses import is_loopback
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(

@@ -5,17 +5,18 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic_core import to_json
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.catalog.parameters import summarise_parameters
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
 from tui.engine.mcp.schema.values import GeminiSchema
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import (
+    Parameter,
     PromptArgument,
     PromptView,
     ResourceTemplateView,
@@ -385,3 +386,45 @@ def _pretty(value: object) -> str:
     if len(text) <= MAX_SCHEMA_TEXT and text.isascii() and _DELETE not in text:
         return text.decode()  # JSON escapes every other control character
     return sanitize(text.decode(), MAX_SCHEMA_TEXT)
+
+
+MAX_PARAMETERS: Final = 100
+"""Parameters of a tool that are shown."""
+
+_REMEMBERED: Final = 2_048
+"""Parameters that are remembered: the tools of one server share many."""
+
+_COMPOUND: Final = frozenset({"anyOf", "enum", "items"})
+
+
+def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:
+    """Return the parameters of a converted schema, required ones first."""
+    required = set(schema.get("required", ()))
+    parameters = [
+        _parameter(name, _type_words(child), name in required, child.get("description", ""))
+        for name, child in list(schema.get("properties", {}).items())[:MAX_PARAMETERS]
+    ]
+    return tuple(sorted(parameters, key=lambda parameter: not parameter.required))
+
+
+@lru_cache(_REMEMBERED)
+def _parameter(name: str, kind: str, required: bool, description: str) -> Parameter:
+    return Parameter(sanitize_line(name, MAX_NAME), kind, required, sanitize_line(description))
+
+
+def _type_words(schema: GeminiSchema) -> str:
+    """Name a type in one or two words."""
+    if "type" in schema and schema.keys().isdisjoint(_COMPOUND):  # most are so simple
+        return f"{schema['type']} | null" if "nullable" in schema else str(schema["type"])
+    suffix = " | null" if schema.get("nullable") else ""
+    match schema:
+        case {"anyOf": list(branches)}:
+            words = " | ".join(dict.fromkeys(_type_words(branch) for branch in branches))
+        case {"enum": list(values)}:
+            words = " | ".join(str(value) for value in values)
+        case {"type": "array", "items": dict(items)}:
+            inner = _type_words(items)
+            words = f"({inner})[]" if " " in inner else f"{inner}[]"
+        case _:
+            words = str(schema.get("type", "any"))
+    return sanitize_line(words + suffix, 80)

@@ -12,7 +12,7 @@ from tui.engine.settings.sources.context_imports import Imports
 from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import Source, salvage
-from tui.model.context import ContextFile
+from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings
 from tui.text import clip_middle, for_model, sanitize_line

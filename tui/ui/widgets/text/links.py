@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from tui.model.addresses import is_loopback
 from tui.model.frozen import dataclass
-from tui.model.hosts import is_loopback
 from tui.text import clip
 
 MAX_URL: Final = 2_000

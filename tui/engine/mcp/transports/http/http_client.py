@@ -25,7 +25,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     cut_error,
     redirect_error,
 )
-from tui.model.hosts import is_loopback
+from tui.model.addresses import is_loopback
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes, compressed and decompressed."""

@@ -20,8 +20,8 @@ from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.engine.mcp.transports.jsonrpc_lines import Streams, open_streams
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.addresses import is_loopback
 from tui.model.chat import Severity
-from tui.model.hosts import is_loopback
 from tui.model.servers import Transport
 
 DISCONNECT_TIMEOUT: Final = 1.0

@@ -1,9 +1,14 @@
 """The system instruction: the user's, files of context, and what servers say of themselves."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
-from tui.model.context import ContextFile
+from tui.engine.bus import Publish
+from tui.engine.settings.sources.context_places import read_context
+from tui.engine.tasks import TaskSet
+from tui.model.events import ContextFile, ContextRead
 from tui.model.servers import ServerId
 from tui.text import counted
 
@@ -62,3 +67,42 @@ def _cut(text: str, limit: int) -> str:
     if left_out <= 0:
         return text
     return f"{text[:limit]}\n… [{counted(left_out, 'more character')} left out]"
+
+
+class ContextFiles:
+    """What the user, extensions and a trusted project tell the model.
+
+    Args:
+        publish: Takes `ContextRead` when they are not what they were.
+        home: The user's home.
+        tasks: Runs what is not waited for.
+    """
+
+    def __init__(self, publish: Publish, home: Path, tasks: TaskSet) -> None:
+        self._tasks = tasks
+        self._publish = publish
+        self._home = home
+        self._own: Sequence[Path] = ()
+        self._project: Sequence[ContextFile] = ()
+        self._told: tuple[ContextFile, ...] = ()
+
+    def configure(self, own: Sequence[Path], project: Sequence[ContextFile]) -> None:
+        """Set the places of the user's and extensions' files, and what the project says."""
+        self._own, self._project = own, project
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read them for the screen; each turn does so for itself."""
+        self._tasks.start(self._refresh())
+
+    async def _refresh(self) -> None:
+        await self.read()
+
+    async def read(self) -> Sequence[ContextFile]:
+        """Read the user's and extensions' files, and add the project's as they were trusted."""
+        own = await asyncio.to_thread(read_context, self._own, self._home)
+        files = (*own, *self._project)
+        if files != self._told:
+            self._told = files
+            self._publish(ContextRead(files))
+        return files

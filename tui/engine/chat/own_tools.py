@@ -1,24 +1,113 @@
-"""The tools with which the model lists resources, and reads one with the user's consent."""
+"""gemdeck's own tools: the model finds other tools with them, and reads resources."""
 
-from collections.abc import Iterator
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from tui.engine.chat.tools.own_tools import make_own_tool, text_result
+from tui.engine.mcp.catalog.holding import MAX_QUERY, search
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
+    OfferedTool,
     OwnTool,
+    TextPart,
     ToolCallError,
     ToolResult,
 )
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import find_resource
 from tui.model.servers import ServerId
-from tui.text import clip, sanitize_line
+from tui.text import clip, counted, for_model, sanitize, sanitize_line
+
+GEMDECK: Final = ServerId("gemdeck")
+"""What stands for a server where a tool is gemdeck's own."""
+
+
+def make_own_tool(
+    name: str,
+    description: str,
+    properties: dict[str, Any],
+    run: Callable[[JsonObject], Awaitable[ToolResult]],
+    *required: str,
+    is_free: bool,
+) -> OwnTool:
+    """Make a tool whose arguments are these properties; see `OwnTool`."""
+    schema = {
+        "type": "object",
+        "properties": properties,
+        **({"required": [*required]} if required else {}),
+    }
+    definition = json.dumps([name, description, schema], sort_keys=True)
+    return OwnTool(
+        id=ToolId(name),
+        server=GEMDECK,
+        name=name,
+        view=ToolView(ToolId(name), name, description=description),
+        declaration={"name": name, "description": description, "parametersJsonSchema": schema},
+        schema=schema,
+        definition_hash=hashlib.sha256(definition.encode()).hexdigest(),
+        run=run,
+        is_free=is_free,
+    )
+
+
+def text_result(text: str) -> ToolResult:
+    """Return a text for the model, and the same for the screen."""
+    return ToolResult((TextPart(for_model(text)[0]),), sanitize(text))
+
+
+MAX_NAMED: Final = 50
+"""Servers that the description names."""
+
+MAX_TOOL_DESCRIPTION: Final = 300
+"""Characters of a description that a search shows."""
+
+
+def tool_search(servers: ServerManager) -> OwnTool | None:
+    """Return the search, if the servers have more tools than the model holds."""
+    offered = servers.offered_tools()
+    more = len(offered) - len(servers.held_tools())
+    if not more:
+        return None
+    description = (
+        f"Find and load tools: {counted(more, 'tool')} of {_named(offered)} are not loaded yet. "
+        "Search before you say that something cannot be done. What is found can be called from "
+        "the next step on."
+    )
+    query = {
+        "type": "string",
+        "maxLength": MAX_QUERY,
+        "description": "Words for what the tool does, or its name.",
+    }
+
+    async def run(arguments: JsonObject) -> ToolResult:
+        tools = servers.offered_tools()
+        found = await asyncio.to_thread(search, str(arguments.get("query", "")), tools)
+        servers.load_tools(found)
+        if not found:
+            return text_result("No tool fits. Try other words.")
+        return text_result("\n".join(["These tools are loaded now:", *map(_line, found)]))
+
+    return make_own_tool("search_tools", description, {"query": query}, run, "query", is_free=True)
+
+
+def _named(tools: Sequence[OfferedTool]) -> str:
+    """Name the servers of tools."""
+    names: list[ServerId] = list(dict.fromkeys(tool.server for tool in tools))
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more servers" if more > 0 else "")
+
+
+def _line(tool: OfferedTool) -> str:
+    words = clip(" ".join(tool.view.description.split()), MAX_TOOL_DESCRIPTION)
+    return f"- {tool.id} (of the server {tool.server}): {words}"
+
 
 MAX_LISTED: Final = 100
 """Resources that one call lists."""
@@ -84,14 +173,14 @@ async def _list(servers: ServerManager, arguments: JsonObject) -> ToolResult:
 def _lines(server: ServerId, catalog: Catalog) -> Iterator[str]:
     for one in catalog.resources:
         if not one.problem:
-            yield _line(server, one.uri, one.title or one.name, one.description)
+            yield _resource_line(server, one.uri, one.title or one.name, one.description)
     for template in catalog.templates:
         if not template.problem:
             name, words = template.title or template.name, template.description
-            yield _line(server, f"{template.uri_template} (template)", name, words)
+            yield _resource_line(server, f"{template.uri_template} (template)", name, words)
 
 
-def _line(*parts: str) -> str:
+def _resource_line(*parts: str) -> str:
     return "- " + " | ".join(clip(sanitize_line(part), MAX_DESCRIPTION) for part in parts if part)
 
 

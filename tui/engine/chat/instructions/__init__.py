@@ -1,1 +1,0 @@
-"""What the model is told beside the conversation: instructions, and files of context."""

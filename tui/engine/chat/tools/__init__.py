@@ -1,1 +1,0 @@
-"""gemdeck's own tools: the model finds other tools with them, and reads resources."""
