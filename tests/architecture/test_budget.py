@@ -15,7 +15,7 @@ BUDGET: Final = {
     "ui": 12_480,
     "engine/mcp": 7_470,
     "engine/settings": 3_680,
-    "engine/consent": 3_150,
+    "engine/consent": 3_110,
     "cli": 2_730,
     "engine/chat": 2_450,
     "model": 2_290,
