@@ -15,7 +15,7 @@ BUDGET: Final = {
     "ui": 12_480,
     "engine/mcp": 7_420,
     "engine/settings": 3_670,
-    "engine/consent": 3_140,
+    "engine/consent": 3_110,
     "cli": 2_720,
     "engine/chat": 2_430,
     "model": 2_290,

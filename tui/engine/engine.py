@@ -23,11 +23,7 @@ from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
-from tui.engine.consent.folder_trust.trust_questions import (
-    FolderQuestion,
-    Question,
-    TrustQuestions,
-)
+from tui.engine.consent.folder_trust.trust_questions import TrustCase, TrustQuestions
 from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
@@ -293,17 +289,17 @@ class Engine:
             sources = self._reading.settings.only(self._options.only_servers)
             self._apply(plan(sources, self._reading.trust, answers))
 
-    def _take_answer(self, question: Question, answer: TrustAnswer) -> None:
+    def _take_answer(self, question: TrustCase, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
         self._plan_again(self._answers.answered(question, answer))
         if kept is not None:
             self._tasks.start(self._read_after(kept, question))
 
-    async def _read_after(self, kept: "Future[None]", question: Question | None = None) -> None:
+    async def _read_after(self, kept: "Future[None]", question: TrustCase | None = None) -> None:
         """Read the settings again once the writing of an answer ended, well or not."""
         with contextlib.suppress(Exception):  # the user was told
             await asyncio.shield(asyncio.wrap_future(kept))
-        if isinstance(question, FolderQuestion):
+        if question is not None:
             self._written |= {question.content}
         if self._reader is not None:
             self._reader.read_again()

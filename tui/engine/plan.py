@@ -10,16 +10,11 @@ from types import MappingProxyType
 from typing import Final
 
 from tui.engine.consent.folder_trust import new_servers
-from tui.engine.consent.folder_trust.folder_gate import Trust
+from tui.engine.consent.folder_trust.folder_gate import NO_ID, Trust
 from tui.engine.consent.folder_trust.new_servers import KnownServer, known_server
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
 from tui.engine.consent.folder_trust.starts import outside
-from tui.engine.consent.folder_trust.trust_questions import (
-    FolderQuestion,
-    NewServersQuestion,
-    Question,
-    StartQuestion,
-)
+from tui.engine.consent.folder_trust.trust_questions import TrustCase
 from tui.engine.demo.model import demo_server
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
@@ -31,7 +26,7 @@ from tui.model.events import ContextFile, Notice
 from tui.model.frozen import dataclass
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
-from tui.model.trust import FolderTrust, TrustAnswer
+from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
@@ -76,7 +71,7 @@ class Answers:
     starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=lambda: _NONE)
     declined: frozenset[str] = frozenset()
     withdrawals: int = 0
-    review: FolderQuestion | None = None
+    review: TrustCase | None = None
     reviews_starts: bool = False
     reviews_all: bool = False
     allow: frozenset[tuple[str, str]] = frozenset()
@@ -105,23 +100,24 @@ class Answers:
             inheritance=inheritance_of(sources.gemdeck),
         )
 
-    def answered(self, question: Question, answer: TrustAnswer) -> "Answers":
+    def answered(self, question: TrustCase, answer: TrustAnswer) -> "Answers":
         """Take the user's answer to a question. What it says about a folder is kept elsewhere."""
-        match question:
-            case FolderQuestion(content=content, start=start):
-                now = replace(self, declined=self.declined | {content}, review=None)
-                if answer is TrustAnswer.NEVER:
-                    now = now.withdrawn(content, question.folder)
-                return now.answered(start, question.of_starts(answer)) if start else now
-            case NewServersQuestion(servers):
-                known = frozenset(map(known_server, servers))
-                if answer.trusts:
-                    return replace(self, accepted=(self.accepted or frozenset()) | known)
-                return replace(self, put_off=self.put_off | known)
-            case StartQuestion(starts=starts):
-                said = {**self.starts, **dict.fromkeys((one.key for one in starts), answer)}
-                reviews = self.reviews_starts and not question.folder.is_opened
-                return replace(self, starts=said, reviews_starts=reviews)
+        if question.subject is TrustSubject.SETTINGS:
+            known = frozenset(map(known_server, question.servers))
+            if answer.trusts:
+                return replace(self, accepted=(self.accepted or frozenset()) | known)
+            return replace(self, put_off=self.put_off | known)
+        now = self
+        if question.subject is TrustSubject.FOLDER:
+            now = replace(self, declined=self.declined | {question.content}, review=None)
+            if answer is TrustAnswer.NEVER:
+                now = now.withdrawn(question.content, question.folder)
+            answer = question.of_starts(answer)
+        if not question.starts:
+            return now
+        said = {**now.starts, **dict.fromkeys((one.key for one in question.starts), answer)}
+        reviews = self.reviews_starts and not question.place.is_opened
+        return replace(now, starts=said, reviews_starts=reviews)
 
     def withdrawn(self, content: str, folder: FolderKey = ()) -> "Answers":
         """Take back trust in the opened folder.
@@ -142,7 +138,7 @@ class Answers:
     def kept(self, contents: frozenset[str]) -> "Answers":
         return replace(self, declined=self.declined - contents)
 
-    def reviewing(self, question: FolderQuestion | None) -> "Answers":
+    def reviewing(self, question: TrustCase | None) -> "Answers":
         """Let everything be asked about again, the opened folder with this question."""
         content = {question.content} if question is not None else set[str]()
         return replace(
@@ -179,7 +175,7 @@ class Plan:
 
     definitions: tuple[ServerDefinition, ...]
     rules: GemdeckSettings
-    questions: tuple[Question, ...]
+    questions: tuple[TrustCase, ...]
     notices: tuple[Notice, ...]
     trust: FolderTrust
     asks: str = ""
@@ -284,9 +280,7 @@ def _bundled(servers: Sequence[ServerDefinition]) -> ServerDefinition:
     return replace(one, id=ServerId(f"demo-{one.id}")) if is_taken else one
 
 
-def _start_questions(
-    sources: LoadedSettings, trust: Trust, answers: Answers
-) -> list[StartQuestion]:
+def _start_questions(sources: LoadedSettings, trust: Trust, answers: Answers) -> list[TrustCase]:
     """Ask about each folder whose code servers would run that wait for no other answer.
 
     A server waits for one folder after the other. On review those count that need not wait, too.
@@ -301,14 +295,18 @@ def _start_questions(
         for start in dict.fromkeys((*held, *reviewed)):
             asked.setdefault(start.folder, []).append((one, start))
     return [
-        StartQuestion(tuple(one for one, _ in pairs), tuple(start for _, start in pairs))
-        for pairs in asked.values()
+        TrustCase(
+            TrustRequest(NO_ID, TrustSubject.STARTED_HERE, folder.shown),
+            tuple(one for one, _ in pairs),
+            tuple(start for _, start in pairs),
+        )
+        for folder, pairs in asked.items()
     ]
 
 
 def _questions(
-    sources: LoadedSettings, trust: Trust, answers: Answers, starts: Sequence[StartQuestion]
-) -> Iterator[Question]:
+    sources: LoadedSettings, trust: Trust, answers: Answers, starts: Sequence[TrustCase]
+) -> Iterator[TrustCase]:
     verdict, folder = sources.project, answers.review
     if folder is None or (
         verdict.trust is not FolderTrust.NEVER and verdict.hash != folder.content
@@ -316,24 +314,28 @@ def _questions(
         folder = None if verdict.hash in answers.declined else folder_question(verdict)
     own = [start for start in starts if _is_due(start, answers)]
     if folder is not None:
-        start = next((one for one in own if one.folder.key == folder.folder), None)
-        yield replace(folder, start=start)
+        start = next((one for one in own if one.place.key == folder.folder), folder)
+        yield replace(folder, servers=start.servers, starts=start.starts)
         own = [one for one in own if one is not start]
     accepted = answers.accepted or frozenset()
     new = tuple(one for one in sources.servers if new_servers.is_new(one, accepted))
     if not answers.put_off.issuperset(map(known_server, new)):
-        yield NewServersQuestion(
+        places = ", ".join(dict.fromkeys(one.source for one in new))
+        trusting = sorted(one.id for one in new if one.trust)
+        rules = tuple(f"The tools of {name} would run without asking." for name in trusting)
+        yield TrustCase(
+            TrustRequest(NO_ID, TrustSubject.SETTINGS, places, rules=rules),
             new,
-            tuple(new_servers.refusal_key(one, accepted, trust.salt) for one in new),
-            tuple(key for one in new for key in new_servers.entry_keys(one, trust.salt)),
-            frozenset(known.id for known in accepted),
+            refusal_keys=tuple(new_servers.refusal_key(one, accepted, trust.salt) for one in new),
+            entry_keys=tuple(k for one in new for k in new_servers.entry_keys(one, trust.salt)),
+            changed=frozenset(known.id for known in accepted),
         )
     yield from own
 
 
-def _is_due(question: StartQuestion, answers: Answers) -> bool:
+def _is_due(question: TrustCase, answers: Answers) -> bool:
     """Return whether to ask about a folder now."""
-    folder = question.folder
+    folder = question.place
     if folder.identity is None:
         return False
     if folder.is_opened and answers.reviews_starts:
@@ -342,14 +344,16 @@ def _is_due(question: StartQuestion, answers: Answers) -> bool:
     return not is_said and (answers.reviews_all or not folder.never)
 
 
-def folder_question(verdict: ProjectVerdict) -> FolderQuestion | None:
+def folder_question(verdict: ProjectVerdict) -> TrustCase | None:
     """Give the question that reading a folder raised, or None."""
     if verdict.question is None or verdict.offer is None:
         return None
-    return FolderQuestion(verdict.question, verdict.offer, verdict.folder, verdict.hash)
+    return TrustCase(
+        verdict.question, offer=verdict.offer, folder=verdict.folder, content=verdict.hash
+    )
 
 
-def _withheld_here(verdict: ProjectVerdict, starts: Sequence[StartQuestion]) -> Iterator[Notice]:
+def _withheld_here(verdict: ProjectVerdict, starts: Sequence[TrustCase]) -> Iterator[Notice]:
     """Say, if nobody can be asked, what has no effect and why."""
     question = verdict.question
     if verdict.trust is FolderTrust.NEVER:
@@ -363,9 +367,9 @@ def _withheld_here(verdict: ProjectVerdict, starts: Sequence[StartQuestion]) -> 
         advice = question.refusal or _trust_folder(str(verdict.folder[0]))
         yield Notice(Severity.WARNING, sanitize_line(words), advice)
     for start in starts:
-        place = start.folder.identity
-        is_open = place is not None and not start.folder.never
-        advice = _trust_folder(str(start.folder.key[0])) if is_open else ""
+        place = start.place.identity
+        is_open = place is not None and not start.place.never
+        advice = _trust_folder(str(start.place.key[0])) if is_open else ""
         for one, held in zip(start.servers, start.starts, strict=True):
             words = f"Not started: {one.id}. {_why_held(held)}"
             yield Notice(Severity.WARNING, sanitize_line(words), advice)

@@ -8,11 +8,6 @@ from tui.engine.consent.folder_trust.folder_gate import NO_ID, Trust
 from tui.engine.consent.folder_trust.identity import FolderIdentity
 from tui.engine.consent.folder_trust.new_servers import entry_keys
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
-from tui.engine.consent.folder_trust.trust_questions import (
-    FolderQuestion,
-    NewServersQuestion,
-    StartQuestion,
-)
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
@@ -75,7 +70,7 @@ def test_what_stands_in_the_settings_at_first_runs_and_a_later_one_is_asked_abou
     now = plan(later, Trust(), answers)
     assert withheld(now) == {"old": None, "new": WAITS, "theirs": WAITS}
     [question] = now.questions
-    assert isinstance(question, NewServersQuestion)
+    assert question.subject is TrustSubject.SETTINGS
     assert [one.id for one in question.servers] == ["new", "theirs"]
     put_off = plan(later, Trust(), answers.answered(question, TrustAnswer.NOT_NOW))
     assert put_off.questions == ()
@@ -129,7 +124,7 @@ def test_a_content_that_was_answered_about_is_asked_about_only_on_review() -> No
     found = sources(verdict=brought())
     answers = first(found)
     [question] = plan(found, Trust(), answers).questions
-    assert isinstance(question, FolderQuestion)
+    assert question.subject is TrustSubject.FOLDER
     said = answers.answered(question, TrustAnswer.NOT_NOW)
     assert plan(found, Trust(), said).questions == ()
     assert plan(found, Trust(), said.reviewing(question)).questions == (question,)
@@ -144,7 +139,7 @@ def test_a_start_in_a_folder_waits_for_its_yes() -> None:
     now = plan(found, trust, answers)
     assert withheld(now) == {"npx": WAITS, "own": None}
     [question] = now.questions
-    assert isinstance(question, StartQuestion)
+    assert question.subject is TrustSubject.STARTED_HERE
     assert plan(found, trust, answers.answered(question, NEVER)).questions == ()
     yes = answers.answered(question, YES)
     assert withheld(plan(found, trust, yes)) == {"npx": None, "own": None}
@@ -160,8 +155,8 @@ def test_a_folder_is_asked_about_once_for_what_it_brings_and_what_runs_from_it()
     trust, both = starting(), sources(server("npx"), verdict=brought())
     answers = first(both, trust)
     [question] = plan(both, trust, answers).questions
-    assert isinstance(question, FolderQuestion)
-    assert question.start == StartQuestion((server("npx"),), (start(),))
+    assert question.subject is TrustSubject.FOLDER
+    assert (question.servers, question.starts) == ((server("npx"),), (start(),))
     for answer, status in ((YES, None), (OUT, None), (NOT_NOW, WAITS), (NEVER, WAITS)):
         now = plan(both, trust, answers.answered(question, answer))
         assert withheld(now) == {"npx": status}, answer
@@ -194,7 +189,7 @@ def test_a_review_asks_also_about_what_may_start() -> None:
         assert plan(found, trust, answers).questions == ()
         review = answers.reviewing(None)
         [question] = plan(found, trust, review).questions
-        assert isinstance(question, StartQuestion)
+        assert question.subject is TrustSubject.STARTED_HERE
         reread = starting(start(said=said, before=start().seen))
         assert plan(found, reread, review).questions == (question,), "asked as it was"
         for answer in (NOT_NOW, NEVER):
@@ -212,8 +207,8 @@ def test_a_yes_to_one_folder_is_none_to_another_one() -> None:
         now = plan(found, trust, answers)
         assert withheld(now) == {"npx": WAITS}
         [question] = now.questions
-        assert isinstance(question, StartQuestion)
-        assert question.folder == folder
+        assert question.subject is TrustSubject.STARTED_HERE
+        assert question.place == folder
         answers = answers.answered(question, YES)
     assert withheld(plan(found, trust, answers)) == {"npx": None}
 

@@ -7,16 +7,17 @@ from types import MappingProxyType
 import pytest
 
 from tui.engine.consent.folder_trust.content import ServerContent
+from tui.engine.consent.folder_trust.folder_gate import NO_ID
 from tui.engine.consent.folder_trust.identity import identify
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolders
 from tui.engine.consent.folder_trust.starts import StartFinder, described
-from tui.engine.consent.folder_trust.trust_questions import StartQuestion, request_of
+from tui.engine.consent.folder_trust.trust_questions import TrustCase, request_of
 from tui.engine.consent.folder_trust.trust_store import TrustStore
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.engine.settings.servers.folder_files import FolderFile, file_state
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import TrustAnswer
+from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
 
 A, SALT = TrustAnswer, b"salt"
 
@@ -131,7 +132,8 @@ def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) ->
         changed = replace(shown, **edit)
         now = found(finds, changed)
         assert (now.said, now.has_changed) == (None, True), edit
-        request = request_of(StartQuestion((known(changed),), (now,)), folder, SALT)
+        bare = TrustRequest(NO_ID, TrustSubject.STARTED_HERE, "")
+        request = request_of(TrustCase(bare, (known(changed),), (now,)), folder, SALT)
         assert [one.change for one in request.started] == ["changed"]
         assert any(one.sign == "+" and one.text.startswith(line) for one in request.difference) or (
             [one.sign for one in request.difference if one.sign.strip()] == ["-"]

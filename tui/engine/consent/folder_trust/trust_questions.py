@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 from tui.engine.consent.audit import AuditLog
 from tui.engine.consent.folder_trust.content import FolderContent, ServerContent, difference
 from tui.engine.consent.folder_trust.disclosure import disclose
-from tui.engine.consent.folder_trust.folder_gate import NO_ID, OpenedFolder
+from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.identity import FolderIdentity
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
 from tui.engine.consent.folder_trust.starts import described
@@ -33,72 +33,48 @@ from tui.model.trust import (
 
 
 @dataclass(frozen=True, slots=True)
-class FolderQuestion:
-    """May the settings of the opened folder take effect?
+class TrustCase:
+    """All that a question about what may run is about, and what its answer is kept by.
 
     Attributes:
-        request: The question, without an id.
-        offer: What the folder brings.
-        folder: What tells the folder from another one at its place.
+        request: The question, without an id and details of the user's servers.
+        servers: The user's servers that it is about.
+        starts: What each of them would run, all of one folder; none of new servers.
+        offer: What the opened folder brings.
+        folder: What tells the opened folder from another one at its place.
         content: The hash of what it brings.
-        start: What the user's servers would run of it, if that is asked about.
+        refusal_keys: What a refusal of each new server is remembered by.
+        entry_keys: All by which an earlier refusal of them may be remembered.
+        changed: The new servers that were there before.
     """
 
     request: TrustRequest
-    offer: ProjectOffer
-    folder: tuple[object, ...]
-    content: str
-    start: "StartQuestion | None" = None
+    servers: tuple[ServerDefinition, ...] = ()
+    starts: tuple[Start, ...] = ()
+    offer: ProjectOffer = field(default_factory=ProjectOffer)
+    folder: tuple[object, ...] = ()
+    content: str = ""
+    refusal_keys: tuple[str, ...] = ()
+    entry_keys: tuple[str, ...] = ()
+    changed: frozenset[ServerId] = frozenset()
 
     @property
-    def key(self) -> Hashable:
-        return TrustSubject.FOLDER
-
-    def of_starts(self, answer: TrustAnswer) -> TrustAnswer:
-        """Return what an answer says of the user's servers: nothing where it is refused."""
-        return TrustAnswer.NOT_NOW if self.request.refusal and answer.trusts else answer
-
-
-@dataclass(frozen=True, slots=True)
-class NewServersQuestion:
-    """May these servers run, which appeared or changed in the user's own settings?
-
-    Attributes:
-        servers: Their definitions.
-        refusal_keys: What a refusal of each is remembered by.
-        entry_keys: All by which an earlier refusal of them may be remembered.
-        changed: Those that were there before.
-    """
-
-    servers: tuple[ServerDefinition, ...]
-    refusal_keys: tuple[str, ...]
-    entry_keys: tuple[str, ...]
-    changed: frozenset[ServerId]
+    def subject(self) -> TrustSubject:
+        return self.request.subject
 
     @property
-    def key(self) -> Hashable:
-        return TrustSubject.SETTINGS
-
-
-@dataclass(frozen=True, slots=True)
-class StartQuestion:
-    """May these servers of the user run the code of a folder?
-
-    Attributes:
-        servers: Their definitions.
-        starts: What each would run, all of one folder.
-    """
-
-    servers: tuple[ServerDefinition, ...]
-    starts: tuple[Start, ...]
-
-    @property
-    def folder(self) -> StartFolder:
+    def place(self) -> StartFolder:
+        """The folder of all starts."""
         return self.starts[0].folder
 
     @property
     def key(self) -> Hashable:
-        return TrustSubject.STARTED_HERE, self.folder.shown
+        is_start = self.subject is TrustSubject.STARTED_HERE
+        return self.subject, self.place.shown if is_start else ""
+
+    def of_starts(self, answer: TrustAnswer) -> TrustAnswer:
+        """Return what an answer says of the user's servers: nothing where it is refused."""
+        return TrustAnswer.NOT_NOW if self.request.refusal and answer.trusts else answer
 
 
 def content_of(servers: Sequence[ServerDefinition]) -> str:
@@ -107,45 +83,24 @@ def content_of(servers: Sequence[ServerDefinition]) -> str:
     return hashlib.sha256(known.encode()).hexdigest()
 
 
-Question = FolderQuestion | NewServersQuestion | StartQuestion
-
-
-def request_of(question: Question, opened: Path, salt: bytes) -> TrustRequest:
+def request_of(case: TrustCase, opened: Path, salt: bytes) -> TrustRequest:
     """Return the request for a question, without an id. Blocks on the file system.
 
     Args:
-        question: The question.
+        case: What it is about.
         opened: The opened folder.
         salt: The salt of this installation.
     """
-    match question:
-        case FolderQuestion(request=request, start=start):
-            return _with_starts(request, start, opened, salt) if start is not None else request
-        case NewServersQuestion(servers, changed=changed):
-            return TrustRequest(
-                NO_ID,
-                TrustSubject.SETTINGS,
-                ", ".join(dict.fromkeys(one.source for one in servers)),
-                tuple(
-                    disclose(one, opened, "changed" if one.id in changed else "new")
-                    for one in servers
-                ),
-                rules=tuple(
-                    f"The tools of {one.id} would run without asking."
-                    for one in sorted(servers, key=lambda one: one.id)
-                    if one.trust
-                ),
-            )
-        case StartQuestion(folder=folder):
-            request = TrustRequest(NO_ID, TrustSubject.STARTED_HERE, folder.shown)
-            return _with_starts(request, question, opened, salt)
+    if case.starts:
+        return _with_starts(case, opened, salt)
+    words = {one.id: "changed" if one.id in case.changed else "new" for one in case.servers}
+    shown = tuple(disclose(one, opened, words[one.id]) for one in case.servers)
+    return replace(case.request, servers=shown) if shown else case.request
 
 
-def _with_starts(
-    request: TrustRequest, question: StartQuestion, opened: Path, salt: bytes
-) -> TrustRequest:
+def _with_starts(question: TrustCase, opened: Path, salt: bytes) -> TrustRequest:
     """Add to a request for trust in a folder what the user's servers would run of it."""
-    folder = question.folder
+    folder, request = question.place, question.request
     place = folder.identity.path if folder.identity is not None else opened
     more = (folder.caution,) if folder.caution and not request.refusal else ()
     shown: list[Disclosure] = []
@@ -205,19 +160,19 @@ class TrustQuestions:
         audit: AuditLog,
         on_problem: Callable[[str], None],
         tasks: TaskSet,
-        take: Callable[[Question, TrustAnswer], None],
+        take: Callable[[TrustCase, TrustAnswer], None],
     ) -> None:
         self._desk = desk
         self._tasks = tasks
         self._take = take
-        self._asked: dict[Hashable, tuple[Question, asyncio.Task[None]]] = {}
+        self._asked: dict[Hashable, tuple[TrustCase, asyncio.Task[None]]] = {}
         self._opened = opened
         self._audit = audit
         self._writer = OrderedWorker(
             lambda error: on_problem(f"Your answer could not be saved ({type(error).__name__}).")
         )
 
-    def ask_all(self, questions: Sequence[Question]) -> None:
+    def ask_all(self, questions: Sequence[TrustCase]) -> None:
         """Ask these questions and no other; one that stands as it is goes on."""
         wanted = {question.key: question for question in questions}
         for key, (question, task) in tuple(self._asked.items()):
@@ -227,7 +182,7 @@ class TrustQuestions:
         for key in wanted.keys() - self._asked.keys():
             self._asked[key] = wanted[key], self._tasks.start(self._ask(wanted[key]))
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: TrustCase) -> None:
         try:
             opened = self._opened
             request = await asyncio.to_thread(
@@ -243,23 +198,23 @@ class TrustQuestions:
                 del self._asked[question.key]
         self._take(question, answer)
 
-    def keep(self, question: Question, answer: TrustAnswer) -> "Future[None] | None":
+    def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None] | None":
         """Record an answer and begin to write it.
 
         Returns:
             What tells that it is written, if the settings are to be read again then.
         """
-        match question:
-            case FolderQuestion():
+        match question.subject:
+            case TrustSubject.FOLDER:
                 return self._keep_folder(question, answer)
-            case NewServersQuestion(servers):
-                for source in dict.fromkeys(one.source for one in servers):
-                    known = tuple(one for one in servers if one.source == source)
+            case TrustSubject.SETTINGS:
+                for source in dict.fromkeys(one.source for one in question.servers):
+                    known = tuple(one for one in question.servers if one.source == source)
                     self.record(source, content_of(known), answer.value)
                 keys = question.entry_keys if answer.trusts else question.refusal_keys
                 word = "" if answer.trusts else answer.value
                 self._writer.submit(partial(self._opened.store.refuse, keys, word))
-            case StartQuestion():
+            case TrustSubject.STARTED_HERE:
                 self._keep_starts(question, answer)
         return None
 
@@ -274,12 +229,12 @@ class TrustQuestions:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._writer.close, CLOSE_PATIENCE)
 
-    def _keep_folder(self, question: FolderQuestion, answer: TrustAnswer) -> "Future[None] | None":
+    def _keep_folder(self, question: TrustCase, answer: TrustAnswer) -> "Future[None] | None":
         refusal = question.request.refusal if answer.trusts else ""
         decision = "refused" if refusal else answer.value
         self.record(str(self._opened.folder), question.content, decision, refusal or _YOU)
-        if question.start is not None:
-            self._keep_starts(question.start, question.of_starts(answer))
+        if question.starts:
+            self._keep_starts(question, question.of_starts(answer))
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self._opened.never)
         if refusal or not answer.trusts:
@@ -288,15 +243,15 @@ class TrustQuestions:
         trust = partial(self._opened.trust, question.offer, question.folder, children=children)
         return self._writer.submit(trust)
 
-    def _keep_starts(self, question: StartQuestion, answer: TrustAnswer) -> None:
-        folder = question.folder
+    def _keep_starts(self, question: TrustCase, answer: TrustAnswer) -> None:
+        folder = question.place
         self.record(folder.shown, content_of(question.servers), f"start here: {answer.value}")
         if answer is TrustAnswer.NOT_NOW or folder.identity is None:
             return
         self._writer.submit(partial(self._store_starts, question, answer, folder.identity))
 
     def _store_starts(
-        self, question: StartQuestion, answer: TrustAnswer, folder: FolderIdentity
+        self, question: TrustCase, answer: TrustAnswer, folder: FolderIdentity
     ) -> None:
         """Store an answer with what each server was seen to run. Blocks."""
         salt = self._opened.salt
