@@ -4,7 +4,7 @@ Calls that wait at the same time are one question with a list: one is in sight a
 is answered by itself, or all that were shown to their end at once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -289,38 +289,55 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     # Answers, and the steps towards one.
 
+    def steps(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            ALLOW_SEEN.name: self._allow_seen,
+            STOP.name: self._stop,
+            SCOPE.name: self._next_scope,
+            JSON.name: self._switch_json,
+            MORE.name: self._switch_more,
+            NEXT.name: partial(self._step_to, 1, around=True),
+            EDIT.name: self._open_editor,
+            WITH_REASON.name: self._open_reason,
+            UNDO.name: self._switch_edit,
+        }
+
     def choose(self, answer: Answer) -> None:
-        """Take an answer, or the step that comes before one."""
-        if answer is ALLOW_SEEN:
-            for call in self._seen:
-                self._decide(call, Choice.ONCE)
-            self._show_calls()
-        elif isinstance(answer.value, Choice):
-            scope = self._scope if answer.scoped else GrantScope.SESSION
-            self._decide(self._call, answer.value, scope=scope)
-            if answer is STOP:
-                self._commands.cancel_turn()
-        elif answer is SCOPE:
-            following = (SCOPES.index(self._scope) + 1) % len(SCOPES)
-            self._scope = SCOPES[following]
-            self._shows_more = True
-            self.show_answers()
-        elif answer is JSON:
-            self._shows_json = not self._shows_json
-            self._show_arguments()
-            self.show_answers()
-            self.call_after_refresh(self._look)
-        elif answer is MORE:
-            self._shows_more = not self._shows_more
-            self.show_answers()
-        elif answer is NEXT:
-            self._step_to(1, around=True)
-        elif answer is EDIT:
-            self._open_editor()
-        elif answer is WITH_REASON:
-            deny = partial(self._decide, self._call, Choice.DENY)
-            self._open_step(DenyReasonScreen(self._request), deny)
-        elif self._call.edit is None:
+        """Decide the call in sight."""
+        assert isinstance(answer.value, Choice)  # noqa: S101 - all others are steps
+        scope = self._scope if answer.scoped else GrantScope.SESSION
+        self._decide(self._call, answer.value, scope=scope)
+
+    def _allow_seen(self) -> None:
+        for call in self._seen:
+            self._decide(call, Choice.ONCE)
+        self._show_calls()
+
+    def _stop(self) -> None:
+        self._decide(self._call, Choice.DENY)
+        self._commands.cancel_turn()
+
+    def _next_scope(self) -> None:
+        self._scope = SCOPES[(SCOPES.index(self._scope) + 1) % len(SCOPES)]
+        self._shows_more = True
+        self.show_answers()
+
+    def _switch_json(self) -> None:
+        self._shows_json = not self._shows_json
+        self._show_arguments()
+        self.show_answers()
+        self.call_after_refresh(self._look)
+
+    def _switch_more(self) -> None:
+        self._shows_more = not self._shows_more
+        self.show_answers()
+
+    def _open_reason(self) -> None:
+        deny = partial(self._decide, self._call, Choice.DENY)
+        self._open_step(DenyReasonScreen(self._request), deny)
+
+    def _switch_edit(self) -> None:
+        if self._call.edit is None:
             self.say("These are the model's arguments; you changed nothing.")
         else:
             self._call.show_other()

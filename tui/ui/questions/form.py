@@ -23,7 +23,7 @@ from tui.model.requests import (
 from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
-from tui.ui.widgets.forms.form_fields import FieldRow, make_row
+from tui.ui.widgets.forms.form_fields import FieldRow, check_rows, make_row
 from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -189,11 +189,8 @@ class FormQuestion(ServerQuestion[FormRequest]):
         """
         if not action.allows:
             return Reply(action)
-        wrong = [row for row in self._rows if row.check()]
-        if wrong:
+        if not check_rows(self._rows):
             self.complain(INCOMPLETE)
-            wrong[0].control.focus()
-            wrong[0].scroll_visible(animate=False)
             return None
         self.call_later(self.ask_again)
         return Reply(action, content={row.field.key: row.value() for row in self._rows})
@@ -217,9 +214,3 @@ class FormQuestion(ServerQuestion[FormRequest]):
         if select.size.height > 1:
             self.reading.begin_anew()
             self._look()
-
-    @on(Input.Submitted)
-    def _next_field(self, event: Input.Submitted) -> None:
-        """Enter goes on to the next field; it never accepts the form."""
-        event.stop()
-        self.focus_next()

@@ -3,7 +3,7 @@
 Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar, cast
@@ -149,6 +149,10 @@ class Question(ModalScreen[None], Generic[R]):
 
     def first_focus(self) -> Widget | None:
         return self.rows.button(self.SAFE)
+
+    def steps(self) -> Mapping[str, Callable[[], object]]:
+        """Give what answers do, by their names, that are not for `choose`."""
+        return {}
 
     def choose(self, answer: Answer) -> None:
         """Take an answer that counts; by itself its value is sent."""
@@ -362,7 +366,7 @@ class Question(ModalScreen[None], Generic[R]):
             # the hint says what is unread by itself, and only while it is
             self.say("" if refusal == self.unread_words(short=short) else refusal)
         else:
-            self.choose(answer)
+            self.steps().get(answer.name, partial(self.choose, answer))()
 
     def _answer_of(self, event: events.Key) -> Answer | None:
         """Give the answer of a key, if any; Enter is that of the button with the focus."""

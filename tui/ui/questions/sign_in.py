@@ -1,6 +1,6 @@
 """Asks whether to sign in to a server, and takes the address where a browser elsewhere ended."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from textual import events, on
@@ -101,13 +101,12 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
             pasted.focus()
         self.ask_again()
 
-    def choose(self, answer: Answer) -> None:
-        """Copy the address, or send the answer."""
-        if answer is COPY:
-            self.app.copy_to_clipboard(self._request.url)
-            self.say("Copied the address.")
-        else:
-            super().choose(answer)
+    def steps(self) -> Mapping[str, Callable[[], object]]:
+        return {COPY.name: self._copy}
+
+    def _copy(self) -> None:
+        self.app.copy_to_clipboard(self._request.url)
+        self.say("Copied the address.")
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give what was pasted along, if anything was; an answer can be given again."""

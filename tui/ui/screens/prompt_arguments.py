@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from tui.model.catalog import PromptArgument
 from tui.model.events import ArgumentCompleted
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -23,15 +24,12 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
-from tui.ui.widgets.forms.form_fields import TypedLine
+from tui.ui.widgets.forms.form_fields import TypedField, check_rows
 from tui.ui.widgets.key_bar import HintLine, key_hints
-from tui.ui.widgets.text.plain import PlainText, block, one_line
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_ARGUMENTS: Final = 50
 """Arguments shown in the form."""
-
-MAX_VALUE: Final = 10_000
-"""Characters of one argument."""
 
 MAX_SUGGESTIONS: Final = 20
 """Completions shown at once."""
@@ -40,48 +38,43 @@ MAX_LABEL: Final = 100
 """Characters shown of a completion."""
 
 
-class ArgumentRow(Vertical):
+class ArgumentRow(TypedField):
     """One argument: its name, its description, an input and the completions below."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("up", "move(-1)", "Previous completion"),
+        ("down", "move(1)", "Next completion"),
+    ]
+
     def __init__(self, argument: PromptArgument) -> None:
-        super().__init__(classes="field")
-        self.argument = argument
-        self.line = TypedLine(max_length=MAX_VALUE, select_on_focus=False, compact=True)
-        self.line.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        name, about, required = argument.name, argument.description, argument.required
+        super().__init__(FormField(name, FieldKind.TEXT, name, about, required))
         self.offered = OptionList(markup=False, compact=True, classes="offered")
         self.offered.can_focus = False
         self._values: tuple[str, ...] = ()
 
+    @property
+    def notes(self) -> str:
+        return "required" if self.field.required else "optional"
+
     def compose(self) -> ComposeResult:
-        notes = "required" if self.argument.required else "optional"
-        label = Content.assemble(
-            (one_line(self.argument.name), "bold"), (f"  {notes}", "$text-muted")
-        )
-        yield PlainText(label, classes="field-label")
-        if self.argument.description:
-            yield PlainText(Content(block(self.argument.description)), classes="field-description")
-        yield self.line
-        yield self.offered
-        yield PlainText(classes="field-problem")
+        *parts, problem = super().compose()
+        yield from (*parts, self.offered, problem)
 
     def on_mount(self) -> None:
         self.offer(())
-        self.show_problem("")
-
-    @property
-    def value(self) -> str:
-        return self.line.value
 
     def offer(self, values: Sequence[str]) -> None:
         """Show completions, none of them highlighted."""
-        self._values = tuple(value for value in values if value != self.value)[:MAX_SUGGESTIONS]
+        others = (value for value in values if value != self.control.value)
+        self._values = tuple(others)[:MAX_SUGGESTIONS]
         self.offered.set_options(
             Option(Content(clip(one_line(value), MAX_LABEL))) for value in self._values
         )
         self.offered.display = bool(self._values)
         self.offered.highlighted = None
 
-    def move(self, by: int) -> None:
+    def action_move(self, by: int) -> None:
         """Highlight the next or previous completion."""
         if self._values:
             index = self.offered.highlighted
@@ -100,15 +93,21 @@ class ArgumentRow(Vertical):
         index = self.offered.highlighted if index is None else index
         if index is None or not self._values:
             return False
-        self.line.value = self._values[index]
-        self.line.cursor_position = len(self.line.value)
+        self.control.value = self._values[index]
+        self.control.cursor_position = len(self.control.value)
         self.offer(())
         return True
 
-    def show_problem(self, reason: str) -> None:
-        line = self.query_one(".field-problem", PlainText)
-        line.update(Content(reason))
-        line.display = bool(reason)
+    def go_on(self) -> None:
+        """Accept the highlighted completion, else go to the next input or the button."""
+        if not self.accept():
+            self.offer(())
+            super().go_on()
+
+    @on(OptionList.OptionSelected)
+    def _on_clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.accept(event.option_index)
 
 
 class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
@@ -127,11 +126,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
 
     AUTO_FOCUS = "Input, Button"
     CSS_PATH = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings(only=("arguments.send", "arguments.close")),
-        ("up", "move(-1)", "Previous completion"),
-        ("down", "move(1)", "Next completion"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=("arguments.send", "arguments.close")
+    )
 
     def __init__(
         self,
@@ -167,8 +164,10 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
                 yield PlainText(self._about)
                 yield from self._rows
             with Container(classes="request-buttons"):
-                yield Button(Content(self._verb.title()), id="send", compact=True)
-                yield Button(Content("Cancel"), id="cancel", compact=True)
+                yield Button(
+                    Content(self._verb.title()), id="send", compact=True, action="screen.send"
+                )
+                yield Button(Content("Cancel"), id="cancel", compact=True, action="screen.close")
             keys = ("^S", self._verb), ("Esc", "cancel"), ("↵", "next field")
             hints = key_hints(*keys, ("↑↓", "choose a completion"))
             yield HintLine(hints, classes="request-hint")
@@ -186,86 +185,46 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
     def fill(self, values: Mapping[str, str]) -> None:
         """Fill in what is known already."""
         for row in self._rows:
-            row.line.value = values.get(row.argument.name, "")
+            row.control.value = values.get(row.field.key, "")
 
     def action_send(self) -> None:
         """Return the arguments, unless a required one is missing."""
-        missing = []
-        for row in self._rows:
-            is_missing = row.argument.required and not row.value
-            row.show_problem("This is required." if is_missing else "")
-            if is_missing:
-                missing.append(row)
-        if missing:
-            missing[0].line.focus()
-        else:
+        if check_rows(self._rows):
             self.dismiss(dict(self._filled_in(self._rows)))
 
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_move(self, by: int) -> None:
-        row = self._row_of(self.focused)
-        if row is not None:
-            row.move(by)
-
-    @on(Button.Pressed)
-    def _press(self, event: Button.Pressed) -> None:
-        event.stop()
-        if event.button.id == "send":
-            self.action_send()
-        else:
-            self.action_close()
-
-    @on(Input.Submitted)
-    def _on_submitted(self, event: Input.Submitted) -> None:
-        """Accept the highlighted completion, else go to the next input or the button."""
-        event.stop()
-        row = self._row_of(event.input)
-        if row is not None and not row.accept():
-            row.offer(())
-            self.focus_next()
-
-    @on(OptionList.OptionSelected)
-    def _on_clicked(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        row = self._row_of(event.option_list)
-        if row is not None:
-            row.accept(event.option_index)
-
     @on(Input.Changed)
     def _on_typed(self, event: Input.Changed) -> None:
         """Request completions after a pause in typing."""
         event.stop()
-        row = self._row_of(event.input)
+        row = next(row for row in self._rows if row.control is event.input)
         if self._timer is not None:
             self._timer.stop()
-        if row is not None and self._completes and row.line.has_focus:
+        if self._completes and row.control.has_focus:
             self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._request(row))
 
     def _request(self, row: ArgumentRow) -> None:
-        if not row.line.has_focus:
+        if not row.control.has_focus:
             return
         self._serial += 1
         token = f"{id(self)}-{self._serial}"
         self._requested = token, row
         others = self._filled_in(other for other in self._rows if other is not row)
         self._commands.complete_argument(
-            token, self._server, self._target, row.argument.name, row.value, dict(others)
+            token, self._server, self._target, row.field.key, row.control.value, dict(others)
         )
 
     def _on_completed(self, completed: ArgumentCompleted | None) -> None:
         if completed is None or self._requested is None or completed.token != self._requested[0]:
             return
         row = self._requested[1]
-        if row.line.has_focus:
+        if row.control.has_focus:
             row.offer(completed.values)
 
     def _filled_in(self, rows: Iterable[ArgumentRow]) -> Iterable[tuple[str, str]]:
-        return ((row.argument.name, row.value) for row in rows if row.value)
-
-    def _row_of(self, widget: object) -> ArgumentRow | None:
-        return next((row for row in self._rows if widget in (row.line, row.offered)), None)
+        return ((row.field.key, row.control.value) for row in rows if row.control.value)
 
     def _fit(self) -> None:
         self.query_one(".request-body").styles.max_height = max(3, self.app.size.height - 9)

@@ -107,7 +107,7 @@ class EditArgumentsScreen(QuestionStep):
             yield PlainText(classes="step-status")
             with Horizontal(classes="step-buttons"):
                 for name in ("done", "switch", "leave"):
-                    yield Button(id=name, compact=True)
+                    yield Button(id=name, compact=True, action=f"screen.{name}")
 
     def on_mount(self) -> None:
         """Begin at once, or after a pause where the editor came by itself."""
@@ -143,23 +143,15 @@ class EditArgumentsScreen(QuestionStep):
         """Show the same arguments the other way; what is unfinished stays where it is."""
         if self._held:
             return
-        if self._shows_form:
-            if self.form.check() is not None:
-                self._say(INCOMPLETE, wrong=True)
-                return
-            self._write_form_as_json()
-            self.switcher.current = "edit-json"
-        elif self._shows_text:
-            self._write_text_as_json()
-            self.switcher.current = "edit-json"
+        if self._shows_form or self._shows_text:
+            view = "edit-json" if self._write_as_json() else ""
         else:
             view = await self._fill_other()
-            if not view:
-                return
+        if view:
             self.switcher.current = view
-        self._show_state()
-        self._show_buttons()
-        self._focus_first()
+            self._show_state()
+            self._show_buttons()
+            self._focus_first()
 
     def action_leave(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""
@@ -168,23 +160,6 @@ class EditArgumentsScreen(QuestionStep):
         else:
             self._second.expect(DROP)
             self._say(DROP)
-
-    @on(Button.Pressed)
-    async def _press(self, event: Button.Pressed) -> None:
-        event.stop()
-        match event.button.id:
-            case "done":
-                self.action_done()
-            case "switch":
-                await self.action_switch()
-            case _:
-                self.action_leave()
-
-    @on(Input.Submitted)
-    def _next_field(self, event: Input.Submitted) -> None:
-        """Enter goes on to the next field."""
-        event.stop()
-        self.focus_next()
 
     @on(Input.Changed)
     @on(JsonArea.SelectionChanged)
@@ -212,15 +187,8 @@ class EditArgumentsScreen(QuestionStep):
 
     def _finished(self) -> str | None:
         """Give the arguments as canonical JSON, or point at what is wrong and give None."""
-        if self._shows_form:
-            row = self.form.check()
-            if row is not None:
-                self._say(INCOMPLETE, wrong=True)
-                row.control.focus()
-                return None
-            self._write_form_as_json()
-        elif self._shows_text:
-            self._write_text_as_json()
+        if not self._write_as_json():
+            return None
         try:
             return canonical_json(self._read())
         except ValueError as error:
@@ -238,18 +206,31 @@ class EditArgumentsScreen(QuestionStep):
             raise ValueError(TOO_LONG)
         return read_arguments(text)
 
-    def _write_form_as_json(self) -> None:
-        """Put what the form holds into the JSON; unchanged, the JSON stays as it was written."""
-        values = self.form.values()
+    def _shown(self) -> dict[str, Any]:
+        """Give the arguments with what the form or the text holds.
+
+        Raises:
+            ValueError: If a field has the wrong type.
+        """
+        if self._shows_form:
+            return self.form.values()
+        changed = {self._text_name: self.text.text} if self._shows_text else {}
+        return {**self._values, **changed}
+
+    def _write_as_json(self) -> bool:
+        """Put what is shown into the JSON, which stays as it was written where nothing changed.
+
+        Returns:
+            Whether it could be; if not, the form shows why.
+        """
+        if self._shows_form and not self.form.check():
+            self._say(INCOMPLETE, wrong=True)
+            return False
+        values = self._shown()
         if values != self._values:
             self._values = values
             self.area.load_text(canonical_json(values))
-
-    def _write_text_as_json(self) -> None:
-        """Put the edited text into the JSON; unchanged, the JSON stays as it was written."""
-        if self.text.text != self._values[self._text_name]:
-            self._values = {**self._values, self._text_name: self.text.text}
-            self.area.load_text(canonical_json(self._values))
+        return True
 
     async def _fill_other(self) -> str:
         """Put the JSON into the form or its long text into the editor; return which, if any."""
@@ -272,15 +253,10 @@ class EditArgumentsScreen(QuestionStep):
     def _is_changed(self) -> bool:
         if self._held:
             return False
-        if self._shows_form:
-            try:
-                if self.form.values() != self._values:
-                    return True
-            except ValueError:
-                return True
-        if self._shows_text and self.text.text != self._values[self._text_name]:
+        try:
+            return self._shown() != self._values or self.area.text != self._begun_with
+        except ValueError:
             return True
-        return self.area.text != self._begun_with
 
     def _show_state(self) -> None:
         """Say how the arguments stand."""

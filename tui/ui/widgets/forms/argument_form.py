@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.text import sanitize
-from tui.ui.widgets.forms.form_fields import MAX_TYPED, FieldRow, make_row
+from tui.ui.widgets.forms.form_fields import MAX_TYPED, FieldRow, check_rows, make_row
 from tui.ui.widgets.text.plain import one_line
 
 
@@ -51,10 +51,8 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         self._rows = self._make_rows()
         await self.recompose()
 
-    def check(self) -> FieldRow | None:
-        """Validate all rows, each of which shows its problem; return the first invalid one."""
-        wrong = [row for row in self._rows if row.check()]
-        return wrong[0] if wrong else None
+    def check(self) -> bool:
+        return check_rows(self._rows)
 
     def values(self) -> dict[str, Any]:
         """Return the arguments as edited.

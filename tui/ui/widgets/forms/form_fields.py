@@ -2,14 +2,14 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Literal
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -147,11 +147,15 @@ class FieldRow(Vertical):
         """Whether the control may show less of the default than is sent."""
         return False
 
+    @property
+    def notes(self) -> str:
+        """What is said beside the label."""
+        kind = self.field.format or self.field.kind.value
+        return f"{kind} · required" if self.field.required else kind
+
     def compose(self) -> ComposeResult:
         field = self.field
-        kind = field.format or field.kind.value
-        notes = " · ".join((kind, "required")) if field.required else kind
-        label = Content.assemble((_label(field.title), "bold"), (f"  {notes}", "$text-muted"))
+        label = Content.assemble((_label(field.title), "bold"), (f"  {self.notes}", "$text-muted"))
         yield PlainText(label, classes="field-label")
         if field.description:
             yield PlainText(
@@ -181,11 +185,23 @@ class FieldRow(Vertical):
         line.display = bool(reason)
         self.set_class(bool(reason), "-wrong")
 
+    def go_on(self) -> None:
+        """Go to what follows."""
+        self.screen.focus_next()
+
+    @on(Input.Submitted)
+    def _on_submitted(self, event: Input.Submitted) -> None:
+        """Enter goes on; it never sends a form."""
+        event.stop()
+        self.go_on()
+
 
 class TypedField(FieldRow):
     """A text, an address, a date or a number in a one-line input."""
 
-    def make_control(self) -> Input:
+    control: TypedLine
+
+    def make_control(self) -> TypedLine:
         field = self.field
         control = TypedLine(
             self._initial_text(),
@@ -201,16 +217,16 @@ class TypedField(FieldRow):
 
     def value(self) -> FormValue:
         """Return the text or number; an unedited default is returned unchanged."""
-        control = self.query_one(Input)
-        if control.value == self._initial_text():
+        text = self.control.value
+        if text == self._initial_text():
             return self.field.default
         match self.field.kind:
             case FieldKind.INTEGER:
-                return _whole(control.value)
+                return _whole(text)
             case FieldKind.NUMBER:
-                return _number(control.value)
+                return _number(text)
             case _:
-                return control.value or None
+                return text or None
 
     @property
     def hides_default(self) -> bool:
@@ -290,6 +306,15 @@ def make_row(field: FormField) -> FieldRow:
             return ChoicesField(field)
         case _:
             return TypedField(field)
+
+
+def check_rows(rows: Sequence[FieldRow]) -> bool:
+    """Show what is wrong at each field, and go to the first of these; return whether all fit."""
+    wrong = [row for row in rows if row.check()]
+    if wrong:
+        wrong[0].control.focus()
+        wrong[0].scroll_visible(animate=False)
+    return not wrong
 
 
 def problem_of(field: FormField, value: FormValue) -> str:
