@@ -29,6 +29,9 @@ HEAVY: Final = (
 )
 """What most tests import besides the project itself; none is needed."""
 
+OUTER: Final = ("PYTHONPATH", "PYTEST_")
+"""Variables of the run that asks, which mean nothing in a copy: where it is, which worker it is."""
+
 TOLD: Final = "told/told.json"
 
 OUTPUT: Final = "../told/output"
@@ -66,8 +69,8 @@ class Copy:
         self.python = str(folder / "venv/bin/python3")
         (folder / "tmp").mkdir()
         places = {"MUTANTS_FOLDER": str(folder / "told"), "TMPDIR": str(folder / "tmp")}
-        self.environment = {**os.environ, **places}
-        self.environment.pop("PYTHONPATH", None)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(OUTER)}
+        self.environment = {**kept, **places}
         self._written = 0
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ _NAMED: Final = re.compile(
     ://
     | (?<![\w-]) (?P<host>
         localhost (?![\w-]|\.\w)
-        | [\w-]++ (?:\.[\w-]++)++ )
+        | [\w-]++ (?:\.[\w-]++)+ )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
