@@ -36,10 +36,33 @@ from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
 from tui.text import clip, for_model, sanitize, sanitize_line
 
-WITHHELD = "The user read the result and withheld it. Go on without it."
+_log: Final = logging.getLogger(__name__)
+
+WITHHELD: Final = "The user read the result and withheld it. Go on without it."
 """What the model gets in place of a result that the user withholds."""
 
-_UNSEEN = "The result is withheld: this server's are shown to the user first, and nobody is there."
+_UNSEEN: Final = (
+    "The result is withheld: this server's are shown to the user first, and nobody is there."
+)
+
+
+MAX_SUGGESTIONS: Final = 3
+"""Most names suggested for an unknown tool."""
+
+MAX_FAULTS: Final = 10
+"""Most argument errors reported to the model at once."""
+
+MAX_NAME: Final = 128
+"""Longest name of an unknown tool shown, in characters."""
+
+MAX_ASKED: Final = 32
+"""Most calls of a step waiting for consent; further ones are asked about later."""
+
+CANCELLED: Final = "The user stopped this call."
+"""The response to a call that was stopped."""
+
+_END_MARKS: Final = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")
+"""Ends of sentences, including Chinese and Japanese, after which no period is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +100,6 @@ class ResultReviewer:
         note = TextPart("[The user changed this result.]")
         display = sanitize(f"{note.text}\n{kept}")
         return ToolResult((note, TextPart(kept), *media), display, result.is_error)
-
-
-_log: Final = logging.getLogger(__name__)
-
-MAX_SUGGESTIONS: Final = 3
-"""Most names suggested for an unknown tool."""
-
-MAX_FAULTS: Final = 10
-"""Most argument errors reported to the model at once."""
-
-MAX_NAME: Final = 128
-"""Longest name of an unknown tool shown, in characters."""
-
-MAX_ASKED: Final = 32
-"""Most calls of a step waiting for consent; further ones are asked about later."""
-
-CANCELLED: Final = "The user stopped this call."
-"""The response to a call that was stopped."""
-
-_END_MARKS: Final = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")
-"""Ends of sentences, including Chinese and Japanese, after which no period is added."""
 
 
 @dataclass(frozen=True, slots=True)
