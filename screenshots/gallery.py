@@ -34,7 +34,7 @@ from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.answering.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
+from tui.model.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
     EntryId,
@@ -50,8 +50,8 @@ from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
 from tui.ui.questions import arming
-from tui.ui.screens.link import LinkScreen
-from tui.ui.screens.server_imports import ImportScreen
+from tui.ui.dialogs.link import LinkScreen
+from tui.ui.dialogs.server_imports import ImportScreen
 from tui.ui.themes import UiPreferences
 
 Step = Callable[[Pilot[Any], Store], Awaitable[None]]

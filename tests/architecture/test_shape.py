@@ -148,7 +148,7 @@ def test_a_folder_can_be_taken_in_at_a_glance() -> None:
 
 def test_only_the_gate_makes_permits() -> None:
     makers = [path for path in SOURCES if "Permit(" in path.read_text("utf-8")]
-    assert makers == [ROOT / "tui/engine/consent/gate.py"], "a call would run that nobody allowed"
+    assert makers == [ROOT / "tui/engine/approval/gate.py"], "a call would run that nobody allowed"
 
 
 def test_a_repeated_name_and_a_crowded_folder_are_found() -> None:

@@ -18,11 +18,11 @@ from tests.support.measures import Measure
 from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.processes import reapers, zygotes
 from tests.unit.engine.mcp.support import call, running, server_processes
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import RawOffer, read_offer
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.listing import list_offer
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 

@@ -16,14 +16,14 @@ from tests.support.measures import Measure
 from tests.ui.harness import running
 from tests.ui.shell import decks
 from tests.unit.engine.sessions.written import complain, turn, write
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.records import Record, header, summary
+from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sessions.library import SessionLibrary
-from tui.engine.sessions.records import Record, header, summary
-from tui.engine.sessions.session_file import SessionFile
 from tui.model.chat import ModelText, UserMessage
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.store.store import Store
-from tui.ui.screens.sessions import _entry
+from tui.ui.dialogs.sessions import _entry
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.filter_list import matching
 

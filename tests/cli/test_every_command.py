@@ -16,8 +16,8 @@ from tests.unit.cli.conftest import Run, run
 from tests.unit.engine.sessions.written import turn, write
 from tui.cli.main import main
 from tui.cli.output import ExitCode
+from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.library import SessionLibrary
 
 __all__ = ["run"]  # the fixture
 

@@ -23,8 +23,8 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.sessions.written import turn
 from tests.unit.engine.sessions.written import write as write_session
 from tui.cli.output import ExitCode
+from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.library import SessionLibrary
 
 RUNS = 50
 """Runs at once in one folder."""

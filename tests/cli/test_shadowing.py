@@ -13,7 +13,7 @@ from tests.cli.running import run, write_settings
 from tests.servers.web import free_port
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.auth.support import guarded
+from tests.unit.engine.sign_in.support import guarded
 
 OPENER = "open" if sys.platform == "darwin" else "xdg-open"
 

@@ -24,8 +24,7 @@ from typing import Any, Final
 import httpx2
 
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
-from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.engine.auth.sign_ins import SignIns
+from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests, import_connection
 from tui.engine.mcp.backoff import RetryPolicy
@@ -34,7 +33,8 @@ from tui.engine.mcp.context import ClientContext, Generation, Generator, Prompt
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.features import Features
-from tui.engine.settings.servers.definitions import ServerDefinition, SignInSettings
+from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.catalog import Catalog
 from tui.model.events import (
     CatalogChanged,

@@ -14,8 +14,8 @@ from tests.providers.fake_completions import KEY, FakeCompletions, Step, call, e
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui.engine import Engine, EngineOptions, ModelError
-from tui.model.answering.models import ModelOptions
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, ToolCallStatus
+from tui.model.models import ModelOptions
 from tui.store.selectors import entries
 from tui.store.store import Store
 

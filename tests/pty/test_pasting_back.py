@@ -14,7 +14,7 @@ from tests.servers.web import free_port
 from tests.support import warm
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.terminal import Terminal
-from tests.unit.engine.auth.support import guarded
+from tests.unit.engine.sign_in.support import guarded
 
 COPIED: Final = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)")
 """What a program puts into the clipboard of the terminal."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.servers.web import process
 from tests.support.node import node_server
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 Arguments = Mapping[str, Any]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.security.opened import Place
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.stdio.environment import check_code
 from tui.engine.settings.loader import LoadedSettings, load_settings
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.trust.folder_gate import OpenedFolder
 from tui.model.trust import FolderTrust, TrustRequest
 
 

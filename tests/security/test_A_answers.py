@@ -11,8 +11,8 @@ from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
 from tests.support import warm
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.trust.folder_gate import OpenedFolder
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.consent.folder_trust.command_text import spelled
-from tui.engine.consent.folder_trust.warnings import (
+from tui.engine.definitions.definition import shown_target
+from tui.engine.trust.command_text import spelled
+from tui.engine.trust.warnings import (
     address_cautions,
     command_cautions,
     variable_cautions,
 )
-from tui.engine.settings.servers.definitions import shown_target
 from tui.model.trust import Disclosure
 from tui.text import sanitize
 

@@ -289,7 +289,7 @@ def hook(event, args):
         seen.append([event, os.fsdecode(args[0])])
 import asyncio, importlib
 from tui.engine.engine import Engine, EngineOptions
-import tui.engine.settings.loader, tui.engine.chat.backends.gemini
+import tui.engine.settings.loader, tui.engine.chats.backends.gemini
 folder = Path(sys.argv[1])
 async def main():
     options = EngineOptions(folder, follow_settings=False, server_patience=0)

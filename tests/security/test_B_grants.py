@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.chat.support import make_policy, make_tool, rule
-from tui.engine.consent.grants import (
+from tests.unit.engine.chats.support import make_policy, make_tool, rule
+from tui.engine.approval.grants import (
     Grant,
     GrantNote,
     GrantSet,
@@ -17,9 +17,9 @@ from tui.engine.consent.grants import (
     read_all,
     write_all,
 )
-from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns
+from tui.engine.approval.tool_patterns import AllowingPatterns, DenyingPatterns
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import ToolId
 from tui.model.consent import Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport

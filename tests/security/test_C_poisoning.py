@@ -8,12 +8,12 @@ import pytest
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, deck, tool
-from tests.unit.engine.chat.support import chatting, fetched, make_inquiry, make_policy, make_tool
+from tests.unit.engine.chats.support import chatting, fetched, make_inquiry, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.chat.message import MessageContent
-from tui.engine.consent.call_question import call_notes
-from tui.engine.consent.consent import Denial, Inquiry, TurnRecord
-from tui.engine.consent.gate import Gate
+from tui.engine.approval.call_question import call_notes
+from tui.engine.approval.consent import Denial, Inquiry, TurnRecord
+from tui.engine.approval.gate import Gate
+from tui.engine.chats.message import MessageContent
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import Permit, TextPart
 from tui.model.consent import Choice

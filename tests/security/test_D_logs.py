@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.consent.audit import AuditLog
+from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.log_file import JsonFormatter
 from tui.engine.logs.redaction import Redactor
 

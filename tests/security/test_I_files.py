@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.security.writers import ROOT
-from tui.engine.auth.key_store import CredentialError, FilePlace
-from tui.engine.consent.audit import AuditLog
 from tui.engine.files.atomic import write_private
 from tui.engine.files.preferences import append_message, save_theme
+from tui.engine.keys.key_store import CredentialError, FilePlace
+from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.enablement import Enablement
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallDecided

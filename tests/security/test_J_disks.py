@@ -15,13 +15,13 @@ from click.testing import CliRunner
 
 from tests.security.unprivileged import as_somebody
 from tui.cli.main import main
-from tui.engine.auth.key_store import FilePlace
-from tui.engine.consent.audit import AuditLog
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import state_dir
 from tui.engine.files.preferences import load_theme, save_theme
 from tui.engine.files.state_file import StateFile
 from tui.engine.files.unwritten import write_now
+from tui.engine.keys.key_store import FilePlace
+from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.enablement import Enablement
 from tui.model.events import Event, NoticeRaised
 
@@ -135,7 +135,7 @@ def test_J04_a_limit_on_the_size_of_files_is_met_the_same_way(tmp_path: Path) ->
 READ_ONLY_FOLDER: Final = """
 import json, sys
 from pathlib import Path
-from tui.engine.auth.key_store import CredentialError, FilePlace
+from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.files.state_file import StateFile

@@ -16,11 +16,11 @@ import pytest
 from tests.security.writers import ROOT, count
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import script
-from tui.engine.auth.key_store import FilePlace
-from tui.engine.consent.audit import AuditLog
 from tui.engine.files.atomic import STALE_AFTER, locked, remove_stale, set_aside, write_private
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
 from tui.engine.files.state_file import STATE_VERSION, StateFile
+from tui.engine.keys.key_store import FilePlace
+from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.session.era import EraCache
 from tui.model.servers import ProtocolEra

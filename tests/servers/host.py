@@ -8,10 +8,10 @@ import asyncio
 import sys
 from pathlib import Path
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 RAW = Path(__file__).with_name("raw.py")

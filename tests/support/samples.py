@@ -3,15 +3,6 @@
 from typing import Final, get_args
 
 from tui.model import events as e
-from tui.model.answering.models import (
-    ContextMeasured,
-    ContextPart,
-    ModelOffer,
-    ModelOptions,
-    ModelOptionsChanged,
-    ModelsListed,
-    PricesSet,
-)
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.chat import (
     BackendKind,
@@ -31,6 +22,15 @@ from tui.model.chat import (
 )
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.events import ContextFile, ContextRead
+from tui.model.models import (
+    ContextMeasured,
+    ContextPart,
+    ModelOffer,
+    ModelOptions,
+    ModelOptionsChanged,
+    ModelsListed,
+    PricesSet,
+)
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import (

@@ -26,8 +26,8 @@ from tui.cli.results import (
     turn_entries,
     whole_result,
 )
-from tui.engine.consent.gate import NOBODY_TO_ASK
-from tui.engine.consent.tool_patterns import Meaning, meanings
+from tui.engine.approval.gate import NOBODY_TO_ASK
+from tui.engine.approval.tool_patterns import Meaning, meanings
 from tui.engine.demo.model import demo_server
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process

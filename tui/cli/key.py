@@ -12,7 +12,9 @@ from tui.cli.output import ExitCode, say
 from tui.cli.piped_input import read_piped_input
 from tui.cli.settings import load
 from tui.engine import late
-from tui.engine.auth.credentials import (
+from tui.engine.chats.backends.backend import ModelError
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.keys.credentials import (
     ModelAccess,
     address_access,
     find_access,
@@ -20,11 +22,9 @@ from tui.engine.auth.credentials import (
     typed_base_url,
     with_file,
 )
-from tui.engine.auth.keeping import forget_access, keep_access
-from tui.engine.auth.kept_service import Service, ServiceStore
-from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
-from tui.engine.chat.backends.backend import ModelError
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.keys.key_saving import forget_access, keep_access
+from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.saved_service import Service, ServiceStore
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import BackendKind

@@ -15,9 +15,9 @@ from click.core import ParameterSource
 
 from tui import __version__
 from tui.cli.output import ExitCode, output_problem, say
+from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
-from tui.engine.settings.servers.programs import shield_path
 from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
 

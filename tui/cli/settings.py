@@ -10,14 +10,14 @@ import click
 
 from tui.cli.command import CommandOutput, finish, json_option
 from tui.cli.output import ExitCode, say, table
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.definitions.definition import shown_target
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import begin_settings
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, Setting, merged, problem_object
-from tui.engine.settings.servers.definitions import shown_target
 from tui.engine.settings.settings_schema import settings_schema
+from tui.engine.trust.folder_gate import OpenedFolder
 from tui.text import sanitize_line
 
 

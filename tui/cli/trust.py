@@ -9,11 +9,11 @@ import click
 
 from tui.cli.command import CommandError, CommandOutput, finish, json_option
 from tui.cli.output import ExitCode, fields, say
-from tui.engine.consent.folder_trust.disclosure import disclose
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.project import ProjectVerdict
+from tui.engine.trust.disclosure import disclose
+from tui.engine.trust.folder_gate import OpenedFolder
 from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
 
 ID_LENGTH: Final = 12

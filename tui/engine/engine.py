@@ -10,23 +10,27 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
-from tui.engine.auth.kept_service import ServiceStore
+from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.bus import EventBus, EventStream, Publish
-from tui.engine.chat.backends.backend import Provider
-from tui.engine.chat.calls import ResultReviewer
-from tui.engine.chat.generation import backend_generator
-from tui.engine.chat.instructions import ContextFiles
+from tui.engine.chats.backends.backend import Provider
+from tui.engine.chats.calls import ResultReviewer
+from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.generation import backend_generator
+from tui.engine.chats.instructions import ContextFiles
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.recorder import Recorder
+from tui.engine.chats.sessions.session_commands import SessionCommands
+from tui.engine.chats.turn_contexts import TurnContexts
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
 from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
-from tui.engine.consent.folder_trust.trust_questions import TrustCase, TrustQuestions
-from tui.engine.consent.tool_access import ToolAccess
+from tui.engine.definitions.definition import ServerDefinition, secrets_of
 from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.keys.saved_service import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
@@ -41,18 +45,14 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
-from tui.engine.sessions.conversations import Conversations
-from tui.engine.sessions.library import SessionLibrary
-from tui.engine.sessions.recorder import Recorder
-from tui.engine.sessions.session_commands import SessionCommands
-from tui.engine.sessions.turn_contexts import TurnContexts
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.answering.models import PricesSet
+from tui.engine.trust.folder_gate import OpenedFolder
+from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised
+from tui.model.models import PricesSet
 from tui.model.requests import BellSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer

@@ -8,10 +8,10 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
-from tui.engine.auth.credentials import ModelAccess
-from tui.engine.auth.sign_ins import MakeSend
-from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chats.backends.backend import ModelBackend
+from tui.engine.keys.credentials import ModelAccess
 from tui.engine.mcp.supervisor import Connect
+from tui.engine.sign_in.sign_ins import MakeSend
 from tui.engine.threads import import_alone
 from tui.model.settings import GemdeckSettings
 
@@ -83,8 +83,8 @@ def open_backend(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend
     Raises:
         ModelError: If it cannot be used.
     """
-    import_alone("tui.engine.chat.backends.gemini")
-    from tui.engine.chat.backends.gemini import create_gemini_backend  # noqa: PLC0415
+    import_alone("tui.engine.chats.backends.gemini")
+    from tui.engine.chats.backends.gemini import create_gemini_backend  # noqa: PLC0415
 
     return create_gemini_backend(
         access,

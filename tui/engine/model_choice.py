@@ -11,8 +11,13 @@ from typing import Final, TypeVar
 from pydantic import SecretStr
 
 from tui.engine import late
-from tui.engine.auth import key_store
-from tui.engine.auth.credentials import (
+from tui.engine.bus import Publish
+from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
+from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.demo.model import DemoBackend
+from tui.engine.keys import key_store
+from tui.engine.keys.credentials import (
     ModelAccess,
     address_access,
     find_access,
@@ -22,16 +27,11 @@ from tui.engine.auth.credentials import (
     vertex_access,
     with_file,
 )
-from tui.engine.auth.keeping import forget_access, keep_access
-from tui.engine.auth.kept_service import Service, ServiceStore
-from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
-from tui.engine.bus import Publish
-from tui.engine.chat.backends.backend import ModelBackend, ModelError, Provider
-from tui.engine.demo.model import DemoBackend
+from tui.engine.keys.key_saving import forget_access, keep_access
+from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.saved_service import Service, ServiceStore
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
-from tui.engine.sessions.conversations import Conversations
-from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker, in_daemon_thread
 from tui.model.chat import BackendKind, ModelView, Severity

@@ -9,18 +9,18 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
-from tui.engine.consent.folder_trust import new_servers
-from tui.engine.consent.folder_trust.folder_gate import NO_ID, Trust
-from tui.engine.consent.folder_trust.new_servers import KnownServer, known_server
-from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
-from tui.engine.consent.folder_trust.starts import outside
-from tui.engine.consent.folder_trust.trust_questions import TrustCase
+from tui.engine.definitions.definition import REVIEW_ADVICE, ServerDefinition
+from tui.engine.definitions.inheritance import Inheritance
 from tui.engine.demo.model import demo_server
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.settings.sections import inheritance_of
-from tui.engine.settings.servers.definitions import REVIEW_ADVICE, ServerDefinition
-from tui.engine.settings.servers.inheritance import Inheritance
+from tui.engine.trust import new_servers
+from tui.engine.trust.folder_gate import NO_ID, Trust
+from tui.engine.trust.new_servers import KnownServer, known_server
+from tui.engine.trust.start_folders import Start, StartFolder
+from tui.engine.trust.starts import outside
+from tui.engine.trust.trust_questions import TrustCase
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import dataclass

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.bus import Publish
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder, Trust
+from tui.engine.definitions.definition import SettingsProblem
+from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import policy_places
-from tui.engine.settings.servers.definitions import SettingsProblem
-from tui.engine.settings.sources.locations import extensions_folder, layer_files
+from tui.engine.settings.sources.locations import layer_files
 from tui.engine.settings.sources.watcher import WatchPlan, make_plan, settings_files, watch
+from tui.engine.trust.folder_gate import OpenedFolder, Trust
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import dataclass

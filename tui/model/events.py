@@ -4,7 +4,6 @@ from dataclasses import field
 from time import time as now
 from typing import Final
 
-from tui.model.answering.models import ModelEvents
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
     MAIN,
@@ -24,6 +23,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.frozen import dataclass
+from tui.model.models import ModelEvents
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.sessions import SessionEvents

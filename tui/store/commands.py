@@ -8,9 +8,9 @@ from tui.model.servers import ServerId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
-    from tui.model.answering.models import ModelOptions
     from tui.model.consent import GrantId, RequestId
     from tui.model.events import Event
+    from tui.model.models import ModelOptions
     from tui.model.requests import Answer
     from tui.model.sessions import SessionId
 

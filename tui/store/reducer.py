@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model import events as e
-from tui.model.answering.models import ModelEvent
 from tui.model.chat import (
     Entry,
     EntryId,
@@ -21,6 +20,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import ContextRead
+from tui.model.models import ModelEvent
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionEvent

@@ -6,14 +6,14 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Final
 
-from tui.model.answering.models import (
+from tui.model.chat import ConversationId, Entry, UserMessage
+from tui.model.models import (
     ContextMeasured,
     ModelEvents,
     ModelOptionsChanged,
     ModelsListed,
     PricesSet,
 )
-from tui.model.chat import ConversationId, Entry, UserMessage
 from tui.model.sessions import (
     ConversationClosed,
     ConversationNamed,

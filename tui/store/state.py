@@ -5,7 +5,6 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.model.answering.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.chat import (
     MAIN,
     BackendKind,
@@ -16,6 +15,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.frozen import dataclass
+from tui.model.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 

@@ -28,10 +28,10 @@ from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.keys.type_ahead import TypeAhead
+from tui.ui.main import MainScreen
 from tui.ui.notices import toast_words
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
-from tui.ui.screens.main import MainScreen
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.history import HistoryStorage
@@ -230,7 +230,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._preferences.save(theme)
 
     def action_change_theme(self) -> None:
-        from tui.ui.screens.choices import ThemeScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.choices import ThemeScreen  # noqa: PLC0415 - on first use
 
         self.push_screen(ThemeScreen())
 
@@ -293,14 +293,14 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.notify(words, title="Settings", severity="error", markup=False)
 
     def action_sample_settings(self) -> None:
-        from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.push_screen(ViewerScreen("settings.sample.json", self._settings.sample()))
 
     async def action_import_servers(self) -> None:
         """Offer the servers of other clients."""
         from tui.engine.settings.edits import EditError  # noqa: PLC0415 - with the engine
-        from tui.ui.screens.server_imports import ImportScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.server_imports import ImportScreen  # noqa: PLC0415 - on first use
 
         try:
             offers = await asyncio.to_thread(self._settings.find_imports)
@@ -354,7 +354,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.push_screen(DeckPalette(self))
 
     def action_help(self) -> None:
-        from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
 
         here = lines_here(self, self.screen.active_bindings, self.focused)
         self.push_screen(HelpScreen(here, self._own_keys))

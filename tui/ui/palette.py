@@ -11,10 +11,10 @@ from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui import keymap, themes
+from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.main import MainScreen
 from tui.ui.panes import FillPrompt, PaneName, ShowTool
 from tui.ui.panes.tabs import shown_tabs
-from tui.ui.screens.list_dialog import ListDialog
-from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE

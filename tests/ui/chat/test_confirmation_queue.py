@@ -12,8 +12,8 @@ from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import BellSet
 from tui.ui.bell import notification
+from tui.ui.dialogs.dialog import ViewerScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.screens.dialog import ViewerScreen
 
 
 async def test_ten_calls_are_one_question_that_counts_up_and_is_armed_anew_for_each() -> None:

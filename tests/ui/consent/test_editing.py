@@ -14,9 +14,9 @@ from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import canonical_json
+from tui.ui.dialogs.help import HelpScreen
 from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
 from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
-from tui.ui.screens.help import HelpScreen
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 
 DEV = '{"branch": "dev"}'

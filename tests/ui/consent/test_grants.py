@@ -10,9 +10,9 @@ from tui.model.consent import Effect, GrantId, GrantView
 from tui.model.events import FolderTrustChanged, GrantsChanged
 from tui.model.trust import FolderTrust
 from tui.store.store import Store
+from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.questions.arming import REPEAT_SECONDS
-from tui.ui.screens.details import DetailsScreen
-from tui.ui.screens.grants import GrantsScreen
 
 SAVED = GrantView(
     GrantId("g1"),

@@ -12,8 +12,8 @@ from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.requests import PendingRequest
 from tui.model.trust import TrustAnswer, TrustRequest
+from tui.ui.dialogs.dialog import Dialog
 from tui.ui.questions.question import Question
-from tui.ui.screens.dialog import Dialog
 
 NOTICE = "a server put this here"
 

@@ -16,9 +16,9 @@ from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, 
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.store import Store
+from tui.ui.dialogs.details import ToolDetailsScreen
+from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.details import ToolDetailsScreen
-from tui.ui.screens.grants import GrantsScreen
 from tui.ui.widgets.header import HeaderView, header_content
 
 ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")

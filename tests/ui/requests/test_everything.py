@@ -16,9 +16,9 @@ from tests.support.waiting import PATIENCE
 from tests.ui.harness import click, until
 from tests.unit.engine.mcp.support import find_tool
 from tui.engine.bus import EventBus
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.catalog.offered_tool import ToolResult
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Progress
 from tui.model.events import Event, ToolCallProgressed
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport

@@ -18,7 +18,7 @@ from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.waiting import PATIENCE
 from tests.ui.harness import until
-from tests.unit.engine.auth.support import guarded
+from tests.unit.engine.sign_in.support import guarded
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process

@@ -9,24 +9,24 @@ from textual.widgets import Input, OptionList
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
-from tui.model.answering.models import ModelOffer, ModelsListed
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
 from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
+from tui.model.models import ModelOffer, ModelsListed
 from tui.model.sessions import SessionId, SessionsListed, SessionView
 from tui.ui import keymap
+from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.dialog import ViewerScreen
+from tui.ui.dialogs.grants import GrantsScreen
+from tui.ui.dialogs.help import HelpScreen
+from tui.ui.dialogs.model_setup import ModelScreen
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette
 from tui.ui.panes import PaneName
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.screens.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
-from tui.ui.screens.dialog import ViewerScreen
-from tui.ui.screens.grants import GrantsScreen
-from tui.ui.screens.help import HelpScreen
-from tui.ui.screens.main import MainScreen
-from tui.ui.screens.model_setup import ModelScreen
-from tui.ui.screens.prompt_arguments import ArgumentsScreen
-from tui.ui.screens.resource import ResourceScreen
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.row_list import RowList

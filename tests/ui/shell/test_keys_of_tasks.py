@@ -13,8 +13,8 @@ from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, TurnOutcome
 from tui.model.consent import Choice, Decision
 from tui.model.servers import ServerId
+from tui.ui.main import MainScreen
 from tui.ui.questions.question import Question
-from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.chat.composer import Composer
 
 MOST: Final = 5

@@ -18,11 +18,11 @@ from tests.support.google_account import google_account
 from tests.support.waiting import PATIENCE
 from tests.ui.harness import until
 from tui.engine import late
-from tui.engine.auth.credentials import ModelAccess
-from tui.engine.auth.key_store import KeyStore
 from tui.engine.bus import EventBus
-from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.keys.credentials import ModelAccess
+from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind, ModelText
 from tui.model.settings import GemdeckSettings
 from tui.store.commands import Commands

@@ -4,7 +4,7 @@ from tests.ui.harness import running
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import report, said, typed
 from tests.ui.shell.test_sessions import calls
-from tui.model.answering.models import (
+from tui.model.models import (
     ContextMeasured,
     ContextPart,
     ModelOffer,
@@ -13,8 +13,8 @@ from tui.model.answering.models import (
     ModelsListed,
 )
 from tui.model.servers import ServerId
-from tui.ui.screens.choices import ModelsScreen
-from tui.ui.screens.details import DetailsScreen
+from tui.ui.dialogs.choices import ModelsScreen
+from tui.ui.dialogs.details import DetailsScreen
 
 OFFERS = (
     ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),

@@ -15,13 +15,13 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.servers import ServerInfo, ServerStatus
+from tui.ui.dialogs.list_dialog import ChoiceDialog
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.resources import ResourcesPane
-from tui.ui.screens.list_dialog import ChoiceDialog
-from tui.ui.screens.main import MainScreen
-from tui.ui.screens.prompt_arguments import ArgumentsScreen
-from tui.ui.screens.resource import ResourceScreen
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.text.describe import era
 

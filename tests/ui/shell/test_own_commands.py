@@ -7,7 +7,6 @@ import pytest
 from tests.ui.harness import Running, running
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.answering.models import PricesSet
 from tui.model.catalog import Catalog, PromptView
 from tui.model.chat import (
     EntryId,
@@ -21,14 +20,15 @@ from tui.model.chat import (
 )
 from tui.model.events import ContextFile, ContextRead
 from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.models import PricesSet
 from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.trust import FoldersOpened
 from tui.store.store import Store
 from tui.ui.commands.runner import CommandRunner
+from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.dialogs.help import HelpScreen
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.details import DetailsScreen
-from tui.ui.screens.help import HelpScreen
 from tui.ui.widgets.chat.command_completion import complete_command
 from tui.ui.widgets.chat.completion import complete
 from tui.ui.widgets.chat.composer import Composer

@@ -15,6 +15,8 @@ from tui.model.chat import BackendKind, TurnPhase, Usage
 from tui.model.events import RequestRaised, RequestSettled, ServerStatusChanged
 from tui.model.servers import ServerStatus
 from tui.model.trust import BranchRead, FolderTrust
+from tui.ui.dialogs.help import HelpScreen
+from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
@@ -24,8 +26,6 @@ from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.questions.form import FormQuestion
-from tui.ui.screens.help import HelpScreen
-from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.header import DeckHeader, HeaderView, header_content
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import LogView

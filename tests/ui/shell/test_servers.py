@@ -15,13 +15,13 @@ from tui.model.events import (
 )
 from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.store.store import Store
+from tui.ui.dialogs.details import ServerDetailsScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.details import ServerDetailsScreen
 from tui.ui.widgets.lists.filter_list import FilterLine
 
 SINGLE = (79, 24)

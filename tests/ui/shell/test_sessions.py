@@ -14,9 +14,9 @@ from tui.model.sessions import (
     SessionView,
 )
 from tui.store.store import Store
+from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.panes.chat import DRAFT_AFTER, EDITING, ChatPane
-from tui.ui.screens.list_dialog import ListDialog
-from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.widgets.chat.composer import Composer
 
 ONE = SessionView(

@@ -32,12 +32,12 @@ from tui.model.sessions import (
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.ui.dialogs.dialog import ViewerScreen
+from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.palette import palette_actions
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.tabs import Tab, tab_line, tabs_of
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.screens.dialog import ViewerScreen
-from tui.ui.screens.list_dialog import ListDialog
 from tui.ui.widgets.chat.search import SearchLine
 
 B = ConversationId("b")

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from tests.unit.cli.conftest import Run
 from tui.cli import key as key_command
 from tui.cli.output import ExitCode
-from tui.engine.auth.key_store import KeyStore
 from tui.engine.files.paths import state_dir
+from tui.engine.keys.key_store import KeyStore
 
 KEY = "a-key-of-no-worth"
 GATEWAY = "https://gateway.example"

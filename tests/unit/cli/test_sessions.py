@@ -8,8 +8,8 @@ import pytest
 from tests.unit.cli.conftest import Run
 from tests.unit.engine.sessions.written import turn, write
 from tui.cli.output import ExitCode
+from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.library import SessionLibrary
 from tui.model.sessions import SessionView
 
 

@@ -13,7 +13,7 @@ from tests.fakes.gemini_script import Say
 from tests.security.folders import Reader, reader
 from tests.security.opened import Opened, Place, opened, place
 from tests.support.waiting import PATIENCE, eventually
-from tui.engine.chat.instructions import MAX_OF_CONTEXT, compose
+from tui.engine.chats.instructions import MAX_OF_CONTEXT, compose
 from tui.engine.settings.sources.context_places import MAX_FILE, read_context
 from tui.model.events import ContextFile
 from tui.model.trust import FolderTrust, TrustAnswer

@@ -11,8 +11,10 @@ from keyring.backends import fail, null
 from keyring.errors import KeyringLocked
 from pydantic import SecretStr
 
-from tui.engine.auth import key_store
-from tui.engine.auth.credentials import (
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.files.atomic import write_private
+from tui.engine.keys import key_store
+from tui.engine.keys.credentials import (
     ModelAccess,
     checked_base_url,
     find_access,
@@ -21,8 +23,7 @@ from tui.engine.auth.credentials import (
     vertex_access,
     with_file,
 )
-from tui.engine.auth.kept_service import KeptService, Service, ServiceStore
-from tui.engine.auth.key_store import (
+from tui.engine.keys.key_store import (
     SERVICE,
     USER,
     CredentialError,
@@ -31,8 +32,7 @@ from tui.engine.auth.key_store import (
     KeyStore,
     checked_key,
 )
-from tui.engine.engine import Engine, EngineOptions
-from tui.engine.files.atomic import write_private
+from tui.engine.keys.saved_service import KeptService, Service, ServiceStore
 from tui.model.chat import BackendKind
 from tui.model.events import Event, ModelSelected, NoticeRaised
 
@@ -357,7 +357,7 @@ def test_without_a_keyring_that_keeps_anything_a_private_file_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("GEMDECK_HOME", raising=False)
-    monkeypatch.setattr("tui.engine.auth.key_store.state_dir", lambda: tmp_path)
+    monkeypatch.setattr("tui.engine.keys.key_store.state_dir", lambda: tmp_path)
     keyring.set_keyring(backend())
     store = KeyStore()
     assert str(tmp_path) in store.place

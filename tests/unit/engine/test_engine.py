@@ -18,11 +18,11 @@ from tests.support.google_account import google_account
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine import model_choice
-from tui.engine.auth import key_store
-from tui.engine.auth.key_store import KeyStore
 from tui.engine.demo import notes_server
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.keys import key_store
+from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind
 from tui.model.events import (
     Event,

@@ -7,8 +7,8 @@ import pytest
 
 from tests.fakes.gemini import FakeGemini
 from tests.support.waiting import PATIENCE
-from tui.engine.auth.key_store import KeyStore
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import Severity
 from tui.model.events import Event, NoticeRaised
 

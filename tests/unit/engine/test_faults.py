@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.waiting import eventually
-from tui.engine.chat.turn import Turn
-from tui.engine.consent.gate import Gate
-from tui.engine.consent.tool_review import ToolReview
+from tui.engine.approval.gate import Gate
+from tui.engine.approval.tool_review import ToolReview
+from tui.engine.chats.turn import Turn
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import log_dir

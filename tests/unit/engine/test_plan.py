@@ -3,15 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tui.engine.consent.folder_trust.content import ServerContent
-from tui.engine.consent.folder_trust.folder_gate import NO_ID, Trust
-from tui.engine.consent.folder_trust.identity import FolderIdentity
-from tui.engine.consent.folder_trust.new_servers import entry_keys
-from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.trust.content import ServerContent
+from tui.engine.trust.folder_gate import NO_ID, Trust
+from tui.engine.trust.identity import FolderIdentity
+from tui.engine.trust.new_servers import entry_keys
+from tui.engine.trust.start_folders import Start, StartFolder
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject

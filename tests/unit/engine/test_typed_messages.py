@@ -10,9 +10,9 @@ import pytest
 from tests.fakes.gemini_script import Action, Fail, Say, Stall
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.typed_deck import LIB, OFFER, deck
-from tui.engine.chat.conversation import MAX_QUEUED
+from tui.engine.chats.conversation import MAX_QUEUED
+from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.library import SessionLibrary
 from tui.model.chat import ModelText, TurnPhase
 from tui.model.events import ArgumentCompleted
 from tui.model.input.mentions import MAX_MENTIONED

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tui.model import events as e
-from tui.model.answering.models import PricesSet
 from tui.model.chat import EntryId, TurnEnd, TurnId, TurnOutcome, Usage, UserMessage
+from tui.model.models import PricesSet
 from tui.model.sections.price_settings import PriceSettings
 from tui.store.reducer import reduce
 from tui.store.selectors import entries

@@ -20,10 +20,10 @@ from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
 from tests.support import warm
 from tests.support.google_account import google_account
 from tests.unit.engine.mcp.support import eventually
-from tui.model.answering.models import ModelOptions
 from tui.model.chat import MAIN, BackendKind, ModelText, TurnPhase, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.events import ArgumentCompleted
+from tui.model.models import ModelOptions
 from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import (

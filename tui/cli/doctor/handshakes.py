@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from tui.cli.doctor.findings import DoctorSection, FindingLevel
 from tui.cli.servers.server_session import ServerSession
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition
 from tui.model.events import OWN_SOURCE
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerStatus, ServerView

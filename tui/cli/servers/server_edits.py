@@ -14,7 +14,7 @@ from tui.cli.servers.server_session import StartOptions
 from tui.engine.commands.own_edits import OwnEdits
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
-from tui.engine.settings.servers.raw_entries import MAX_NAME, server_id
+from tui.engine.settings.raw_entries import MAX_NAME, server_id
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.servers import ServerStatus

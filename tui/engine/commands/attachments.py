@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from tui.engine.chat.history import MAX_RESPONSE_MEDIA, media_problem
-from tui.engine.chat.message import MessageContent, MessageError
+from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
+from tui.engine.chats.message import MessageContent, MessageError
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tui.engine.chat.backends.backend import WireContent
+from tui.engine.chats.backends.backend import WireContent
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
-from tui.model.answering.models import ContextPart
+from tui.model.models import ContextPart
 from tui.model.servers import ServerId
 
 CHARACTERS_PER_TOKEN: Final = 4

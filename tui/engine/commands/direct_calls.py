@@ -1,9 +1,9 @@
 """Calls of tools outside the conversation, by the user or a program."""
 
+from tui.engine.approval.consent import TurnRecord
+from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.bus import Publish
-from tui.engine.chat.calls import CallRunner
-from tui.engine.consent.consent import TurnRecord
-from tui.engine.consent.tool_access import ToolAccess
+from tui.engine.chats.calls import CallRunner
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import ConversationId, EntryId

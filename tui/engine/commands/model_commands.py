@@ -8,20 +8,13 @@ from functools import partial
 from typing import Any, Final
 
 from tui.engine.bus import EventBus
-from tui.engine.chat.backends.backend import ModelError, ModelTraits
-from tui.engine.chat.conversation import Conversation
+from tui.engine.chats.backends.backend import ModelError, ModelTraits
+from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.chats.sessions.compressing import summarised
+from tui.engine.chats.sessions.session_commands import Send, SessionCommands
 from tui.engine.commands.context_parts import context_parts
-from tui.engine.sessions.compressing import summarised
-from tui.engine.sessions.open_conversation import OpenConversation
-from tui.engine.sessions.session_commands import Send, SessionCommands
 from tui.engine.tasks import TaskSet
-from tui.model.answering.models import (
-    ContextMeasured,
-    ContextPart,
-    ModelOptions,
-    ModelOptionsChanged,
-    ModelsListed,
-)
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
 from tui.model.events import (
     ChatNoticeAdded,
@@ -32,6 +25,13 @@ from tui.model.events import (
     NoticeRaised,
     TurnFinished,
     UsageReported,
+)
+from tui.model.models import (
+    ContextMeasured,
+    ContextPart,
+    ModelOptions,
+    ModelOptionsChanged,
+    ModelsListed,
 )
 from tui.model.sessions import ConversationRestored
 from tui.model.settings_rules import check_model_name

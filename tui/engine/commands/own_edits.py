@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
-from tui.engine.consent.folder_trust.new_servers import written_keys
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import EditError, add_server, remove_server
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
+from tui.engine.trust.folder_gate import OpenedFolder
+from tui.engine.trust.new_servers import written_keys
 from tui.model.servers import ServerId
 
 

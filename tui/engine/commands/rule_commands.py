@@ -1,7 +1,7 @@
 """The commands on the rules of tools."""
 
+from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.bus import Publish
-from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.mcp.manager import ServerManager
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import ToolExplained

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.engine.commands.own_edits import OwnEdits, servers_in
-from tui.engine.consent.folder_trust.command_text import spelled
-from tui.engine.consent.folder_trust.warnings import (
+from tui.engine.definitions.expansion import references_in
+from tui.engine.settings.importers.candidates import Candidate, ClientFile, find_files
+from tui.engine.settings.importers.clients import TITLES, Machine
+from tui.engine.trust.command_text import spelled
+from tui.engine.trust.warnings import (
     address_cautions,
     command_cautions,
     sign_in_cautions,
     variable_cautions,
 )
-from tui.engine.settings.importers.candidates import Candidate, ClientFile, find_files
-from tui.engine.settings.importers.clients import TITLES, Machine
-from tui.engine.settings.sources.expansion import references_in
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
 

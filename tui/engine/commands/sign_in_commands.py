@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tui.engine import late
-from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.engine.auth.sign_ins import SignIns
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_ins import SignIns
 from tui.engine.tasks import TaskSet
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised

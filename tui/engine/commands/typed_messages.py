@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 
-from tui.engine.chat.message import Message, MessageContent, MessageError, give_back
+from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.message import Message, MessageContent, MessageError, give_back
 from tui.engine.commands.attachments import MAX_SHOWN, Ask, Attachments, Resource, Wanted
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.sessions.conversations import Conversations
 from tui.engine.workspace.workspace import Workspace
 from tui.model.catalog import PromptView
 from tui.model.chat import ConversationId

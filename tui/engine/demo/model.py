@@ -11,13 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.engine.chat.backends.backend import ModelChunk, ModelRequest, ModelTraits, WireContent
+from tui.engine.chats.backends.backend import ModelChunk, ModelRequest, ModelTraits, WireContent
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.paths import state_dir
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.fingerprint import server_fingerprint
-from tui.model.answering.models import ModelOffer
 from tui.model.chat import BackendKind, Usage
+from tui.model.models import ModelOffer
 from tui.model.servers import Origin, ServerId, Transport
 from tui.text import clip, clip_middle
 

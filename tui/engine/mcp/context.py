@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tui.engine.auth.sign_ins import SignIns
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
@@ -15,6 +14,7 @@ from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import ToolVisibility
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
+from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event
 from tui.model.servers import ServerId
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE

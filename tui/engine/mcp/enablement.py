@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.state_file import Content, StateFile
-from tui.engine.settings.servers.definitions import ServerDefinition
 
 MAX_ENTRIES: Final = 2_000
 """Most entries that are read; nobody disables as many by hand."""

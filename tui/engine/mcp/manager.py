@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui.engine.bus import Publish
+from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
@@ -29,7 +30,6 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.mcp.transports.stdio.environment import environment_names
-from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.launch import running_server
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 from tui.model.servers import SETTLED, Failure, ServerId, ServerInfo, ServerStatus, advance
 from tui.text import sanitize_line

@@ -1,1 +1,1 @@
-"""Settings: layers, expansion, validation and server definitions."""
+"""Settings: layers, entries of servers, edits and importers."""

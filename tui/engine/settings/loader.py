@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
+from tui.engine.settings.entries import ServerReader
 from tui.engine.settings.prohibitions import (
     named_policies,
     policy_places,
@@ -22,6 +24,7 @@ from tui.engine.settings.project import (
     read_project,
     used_variables,
 )
+from tui.engine.settings.raw_entries import Entry, reaches, server_entries, server_id
 from tui.engine.settings.sections import (
     McpRules,
     command_entry,
@@ -30,9 +33,6 @@ from tui.engine.settings.sections import (
     read_mcp,
     with_project,
 )
-from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import ServerReader
-from tui.engine.settings.servers.raw_entries import Entry, reaches, server_entries, server_id
 from tui.engine.settings.sources.context_places import (
     ContextPlaces,
     find_context,

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sections import MODEL_VARIABLE
-from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.context_places import context_names
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
 from tui.engine.settings.sources.source import Source, read_source

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.definitions.definition import SettingsProblem
+from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.atomic import UnfitFileError, read_regular
-from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.document import BadDocumentError, read_document
-from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.locations import (
     ENABLEMENT,
     FOLDER_NAME,

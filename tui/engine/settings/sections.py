@@ -5,6 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
+from tui.engine.definitions.expansion import Expansion
+from tui.engine.definitions.inheritance import Inheritance
+from tui.engine.settings.entries import disabled
 from tui.engine.settings.prohibitions import (
     EVERY,
     DenyRule,
@@ -14,11 +18,7 @@ from tui.engine.settings.prohibitions import (
     report_permissions,
 )
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
-from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import disabled
-from tui.engine.settings.servers.inheritance import Inheritance
-from tui.engine.settings.servers.raw_entries import Entry
-from tui.engine.settings.sources.expansion import Expansion
+from tui.engine.settings.raw_entries import Entry
 from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.frozen import dataclass
 from tui.model.settings import (

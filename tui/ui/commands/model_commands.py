@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import isfinite, nan
 
-from tui.model.answering.models import ModelOptions
+from tui.model.models import ModelOptions
 from tui.ui.commands.reports import describe_model_context, describe_options
 from tui.ui.commands.session_commands import SessionRunner
 from tui.ui.commands.usage import UsageError
@@ -14,7 +14,7 @@ class ModelRunner(SessionRunner):
 
     async def run_model(self, name: str) -> None:
         """Use a model, or choose one of the service's list."""
-        from tui.ui.screens.choices import ModelsScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
         if name:
             self._commands.use_model(name)

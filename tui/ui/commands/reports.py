@@ -7,10 +7,10 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.model.answering.models import ContextPart, ModelOptions
 from tui.model.catalog import ToolView
 from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessage
 from tui.model.events import ContextFile
+from tui.model.models import ContextPart, ModelOptions
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
 from tui.text import counted

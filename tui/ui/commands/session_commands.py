@@ -24,7 +24,7 @@ class SessionRunner(ServerCommands):
             raise UsageError(f"There is no tab {number}.", "/tab shows all.")
 
     def _choose_tab(self) -> None:
-        from tui.ui.screens.choices import pick  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.choices import pick  # noqa: PLC0415 - on first use
 
         tabs = tabs_of(self._bridge.state)
         offered = [(tab.whole, partial(self._deck.show_conversation, tab.key)) for tab in tabs]
@@ -36,7 +36,7 @@ class SessionRunner(ServerCommands):
 
     async def run_sessions(self, query: str) -> None:
         """List the sessions, narrowed to what is typed."""
-        from tui.ui.screens.sessions import SessionsScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.sessions import SessionsScreen  # noqa: PLC0415 - on first use
 
         def open_beside(session: SessionId) -> None:
             self._deck.switch(partial(self._commands.resume_beside, session))
@@ -57,7 +57,7 @@ class SessionRunner(ServerCommands):
 
     async def run_edit(self, _: str) -> None:
         """Choose an earlier message, and put it into the composer to send another in its place."""
-        from tui.ui.screens.choices import pick  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.choices import pick  # noqa: PLC0415 - on first use
 
         offered = [(message.typed, message) for message in self._messages()[::-1]]
         edit = self._deck.chat.begin_edit

@@ -10,7 +10,7 @@ from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 
 if TYPE_CHECKING:
-    from tui.ui.screens.main import MainScreen
+    from tui.ui.main import MainScreen
 
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class CommandGroup:
         self, title: str, select: Callable[[AppState], T], describe: Callable[[T], Content]
     ) -> None:
         """Show a part of the state in a dialog."""
-        from tui.ui.screens.details import ReportScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.details import ReportScreen  # noqa: PLC0415 - on first use
 
         self._deck.app.push_screen(ReportScreen(title, self._bridge, select, describe))
 

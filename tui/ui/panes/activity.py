@@ -162,7 +162,7 @@ class ActivityPane(SidePart):
     def action_level(self) -> None:
         server = self._leveled()
         if server is not None:
-            from tui.ui.screens.choices import log_levels  # noqa: PLC0415 - on first use
+            from tui.ui.dialogs.choices import log_levels  # noqa: PLC0415 - on first use
 
             self.app.push_screen(log_levels(self._bridge, self._commands, server))
 

@@ -334,13 +334,13 @@ class ChatPane(CompletingPane):
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
-        from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.link import LinkScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
 
     def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()
-        from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(event.title, event.text))
 

@@ -147,7 +147,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         except UriTemplateError as error:
             self._show_template_error(error)
             return
-        from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
 
         arguments = [
             PromptArgument(v.name, v.required, _LIST_NOTE if v.is_list else "")

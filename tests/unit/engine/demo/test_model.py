@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
+from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelRequest
 from tui.engine.demo import model
 from tui.engine.demo.model import HELP, DemoBackend
 from tui.engine.demo.notes_server import TOOLS

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.unit.engine.mcp.support import FOLDER, Watcher, eventually, running, script
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, ServerRequest
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator, Prompt
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.features import Features
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
 from tui.model.requests import PendingRequest, Reply, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, ServerStatus

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import LATER, eventually
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
@@ -14,7 +15,6 @@ from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.connection import Connection
 from tui.engine.mcp.supervisor import Connect, Supervisor
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Progress
 from tui.model.servers import Failure, Origin, ServerId, ServerInfo, Transport
 from tui.model.servers import ServerStatus as S

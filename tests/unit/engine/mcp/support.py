@@ -12,6 +12,7 @@ import psutil
 from tests import servers
 from tests.support import leaks, warm
 from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - found here, too
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolResult
@@ -20,7 +21,6 @@ from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import REAPER
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import (
     RawOffer,
     ServerOffer,
@@ -10,7 +11,6 @@ from tui.engine.mcp.catalog.offer import (
     is_included,
     read_offer,
 )
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Parameter, PromptArgument
 from tui.model.servers import Origin, ServerId, Transport
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.engine.mcp.staging import Pretended, definition
 from tests.unit.engine.mcp.support import Watcher, eventually, permit
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus as S
 
 ONE = definition()

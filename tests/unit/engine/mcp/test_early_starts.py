@@ -18,12 +18,12 @@ from tests.unit.engine.mcp.support import (
     script,
     server_processes,
 )
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus as S
 
 SERVERS = [script("raw", server=name) for name in ("one", "two", "three")]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.engine.mcp.support import running, script
-from tui.engine.settings.servers.entries import disabled
+from tui.engine.settings.entries import disabled
 from tui.model.servers import ServerId, ServerStatus
 
 S = ServerStatus

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.inheritance import Inheritance
 from tui.engine.demo.model import demo_server
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
@@ -20,8 +22,6 @@ from tui.engine.mcp.transports.stdio.environment import (
     resolve_program,
     server_environment,
 )
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.servers import Origin, ServerId, Transport
 
 

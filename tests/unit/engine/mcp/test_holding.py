@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.engine.chat.support import make_tool
+from tests.unit.engine.chats.support import make_tool
 from tui.engine.mcp.catalog.holding import MAX_FOUND, Budget, Holding, search
 from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.offered_tool import OfferedTool

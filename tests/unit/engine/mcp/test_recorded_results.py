@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.engine.mcp import recorded
 from tests.unit.engine.mcp.test_content import convert_raw
-from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.chats.history import FunctionResponse, History
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED, FunctionCall
 
 FILES: Final = sorted(Path(recorded.__file__).parent.glob("*.json"))

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 GIT, SVN = ServerId("git"), ServerId("svn")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.unit.engine.mcp.support import Watcher, call, eventually, running, script
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus as S
 
 TOKEN = "hunter22-token"

@@ -18,9 +18,9 @@ from tests.support import warm
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions import kills
 from tests.unit.engine.sessions.kills import POINTS
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.replay import SavedSession
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.library import SessionLibrary
-from tui.engine.sessions.replay import SavedSession
 from tui.model.chat import ModelText, UserMessage
 from tui.model.events import MessageReturned
 from tui.store.selectors import entries

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.sessions.written import complain, content, turn, write
+from tui.engine.chats.sessions.export import to_json, to_markdown
+from tui.engine.chats.sessions.library import SessionError, SessionLibrary, new_id
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sessions.export import to_json, to_markdown
-from tui.engine.sessions.library import SessionError, SessionLibrary, new_id
 
 
 @pytest.fixture

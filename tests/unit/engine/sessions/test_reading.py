@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.fakes.gemini_rules import check_request
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.sessions.written import call, content, response, text, turn, write
+from tui.engine.chats.sessions import replay
+from tui.engine.chats.sessions.library import SessionError, SessionLibrary
+from tui.engine.chats.sessions.records import Record, header
+from tui.engine.chats.sessions.repair import INTERRUPTED
+from tui.engine.chats.sessions.replay import SavedSession, read_session
+from tui.engine.chats.sessions.session_file import SessionFile, SessionLock
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sessions import replay
-from tui.engine.sessions.library import SessionError, SessionLibrary
-from tui.engine.sessions.records import Record, header
-from tui.engine.sessions.repair import INTERRUPTED
-from tui.engine.sessions.replay import SavedSession, read_session
-from tui.engine.sessions.session_file import SessionFile, SessionLock
 from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.sessions import SessionId, SessionView
 
@@ -385,7 +385,7 @@ def test_a_file_beyond_the_limit_says_so_once(
     library: SessionLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = library.path(tmp_path, write(library, tmp_path, []).id)
-    monkeypatch.setattr("tui.engine.sessions.session_file.MAX_SESSION", 100)
+    monkeypatch.setattr("tui.engine.chats.sessions.session_file.MAX_SESSION", 100)
     said: list[str] = []
     file = SessionFile(path, Redactor(), said.append)
     file.write(turn(1, "one?", "1"))

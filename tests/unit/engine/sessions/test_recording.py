@@ -15,13 +15,13 @@ from tests.fakes.gemini_script import Call, Say, Stall, Think
 from tests.security.test_J_disks import IS_ROOT, fill, mounted
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.chat.support import Chat, chatting, make_tool, text_result
+from tests.unit.engine.chats.support import Chat, chatting, make_tool, text_result
+from tui.engine.chats.sessions.export import to_json, to_markdown
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
-from tui.engine.sessions.export import to_json, to_markdown
-from tui.engine.sessions.library import SessionLibrary
-from tui.engine.sessions.recorder import Recorder
 from tui.model.chat import (
     ChatNotice,
     Entry,

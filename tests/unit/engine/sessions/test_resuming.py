@@ -12,8 +12,8 @@ from tests.security.decks import Deck, Script, Turncoat, deck, tool
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.written import content, text, turn, write
+from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.library import SessionLibrary
 from tui.model.chat import ChatNotice, UserMessage
 from tui.model.consent import Choice
 from tui.model.events import MessageReturned, NoticeRaised

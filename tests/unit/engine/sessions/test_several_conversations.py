@@ -21,10 +21,9 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_killed import ENGINE
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
-from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.sessions.conversations import MAX_OPEN
-from tui.engine.sessions.open_conversation import OpenConversation
-from tui.model.answering.models import ModelOptions
+from tui.engine.chats.backends.backend import ModelBackend
+from tui.engine.chats.conversations import MAX_OPEN
+from tui.engine.chats.open_conversation import OpenConversation
 from tui.model.chat import (
     MAIN,
     BackendKind,
@@ -36,6 +35,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import Choice, Decision
 from tui.model.events import RequestSettled, TextStreamed, ToolCallChanged
+from tui.model.models import ModelOptions
 from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
 from tui.model.sessions import ConversationClosed, ConversationNamed
 
@@ -402,7 +402,7 @@ async def test_a_context_that_fills_up_in_the_background_is_told_as_anothers(
 ) -> None:
     answers = by_words(one=[Say("1"), Sleep(0.05)])
     async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
-        monkeypatch.setattr("tui.engine.chat.backends.known_models.context_limit", lambda _: 8)
+        monkeypatch.setattr("tui.engine.chats.backends.known_models.context_limit", lambda _: 8)
         second = open_another(it)
         it.engine.model.use_model(FLASH)
         await eventually(lambda: it.store.state.model.choice == 1)
@@ -416,7 +416,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits = {FLASH: 0, PRO: 500}
-    monkeypatch.setattr("tui.engine.chat.backends.known_models.context_limit", limits.__getitem__)
+    monkeypatch.setattr("tui.engine.chats.backends.known_models.context_limit", limits.__getitem__)
     async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
         budget = it.engine._context.budget
         open_another(it)

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tui.engine.chats.sessions.library import SessionLibrary, new_id
+from tui.engine.chats.sessions.records import Record, header, summary
+from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sessions.library import SessionLibrary, new_id
-from tui.engine.sessions.records import Record, header, summary
-from tui.engine.sessions.session_file import SessionFile
 from tui.model.sessions import SessionId, SessionView
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
-from tui.engine.settings.servers.definitions import ServerDefinition
 
 
 class ClosedGate:

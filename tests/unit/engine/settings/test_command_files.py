@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.node import node_executable
-from tui.engine.settings.servers import folder_files
-from tui.engine.settings.servers.command_files import MAX_FILES, MAX_NAMES, named_files
-from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles, changed_files
+from tui.engine.definitions import folder_files
+from tui.engine.definitions.command_files import MAX_FILES, MAX_NAMES, named_files
+from tui.engine.definitions.folder_files import FolderFile, FolderFiles, changed_files
 
 NODE = node_executable()
 PACKAGE = "package.json"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.logs.secret_names import (
     MASK,
     is_secret_name,
@@ -12,7 +13,6 @@ from tui.engine.logs.secret_names import (
     masked_address,
     masked_words,
 )
-from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.model.servers import Origin, ServerId, Transport
 from tui.text import sanitize_line
 

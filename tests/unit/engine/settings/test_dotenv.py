@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.settings.sources.dotenv import MAX_FILE, MAX_VARIABLES, parse_dotenv, read_dotenv
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.sources.expansion import (
+from tui.engine.definitions.expansion import (
     MAX_EXPANDED,
     MAX_GROWTH,
     Expansion,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.folder_code import code_folders, runs_code_of
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.folder_code import code_folders, runs_code_of
 from tui.model.servers import Origin, ServerId, Transport
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.consent.tool_patterns import DenyingPatterns
+from tui.engine.approval.tool_patterns import DenyingPatterns
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus, Transport
 
 RUNS, OFF = "runs", ServerStatus.DISABLED.value

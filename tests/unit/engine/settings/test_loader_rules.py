@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tests.unit.engine.settings.statuses import GOOD, OFF, withheld
-from tui.engine.settings.servers.definitions import shown_target
+from tui.engine.definitions.definition import shown_target
 from tui.model.servers import Origin, ProtocolEra, ServerStatus
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line

@@ -17,10 +17,10 @@ from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.settings.conftest import Machine
 from tui.engine import reload
-from tui.engine.consent.folder_trust.folder_gate import Trust
 from tui.engine.reload import Reading, SettingsReader
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources import watcher
+from tui.engine.trust.folder_gate import Trust
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
@@ -259,7 +259,7 @@ def test_following_does_not_keep_the_process_alive(machine: Machine) -> None:
 import asyncio, sys
 from functools import partial
 from pathlib import Path
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.reload import SettingsReader, read_settings
 
 async def main():

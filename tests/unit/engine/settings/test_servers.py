@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.settings.servers.definitions import shown_target
+from tui.engine.definitions.definition import shown_target
 from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import ServerSettings

@@ -10,12 +10,12 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.client import ClientRequestContext
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.callbacks.elicitation import Elicitation
 from tui.engine.mcp.callbacks.sampling import Sampling
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.call_timeout import CallTimeout
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 
 _Result = TypeVar("_Result")

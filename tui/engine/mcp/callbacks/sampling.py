@@ -9,6 +9,7 @@ from typing import Final
 
 import mcp_types as types
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.callbacks.sampling_prompt import (
     SamplingPrompt,
     UnusablePromptError,
@@ -17,7 +18,6 @@ from tui.engine.mcp.callbacks.sampling_prompt import (
 )
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.requests import SamplingRequest, SamplingReview

@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from pydantic import ValidationError
 
+from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.callbacks.handler import RequestHandler
 from tui.engine.mcp.callbacks.sampling import REFUSED
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
@@ -36,7 +37,6 @@ from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
-from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.model.chat import Progress, Severity
 from tui.model.servers import ServerInfo
 from tui.text import sanitize, sanitize_line

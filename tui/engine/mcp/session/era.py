@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.errors import ServerError
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ProtocolEra
 
 MAX_ENTRIES: Final = 500

@@ -17,12 +17,12 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 from pydantic_core import to_json
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import Backoff, Clock
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 
 MAX_ITEMS: Final = 10_000

@@ -9,10 +9,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.settings.entry_validation import known_part, salvaged
 from tui.engine.settings.importers.clients import SERVER_KEYS, TITLES, Machine
 from tui.engine.settings.importers.translation import Translation
-from tui.engine.settings.servers.entry_validation import known_part, salvaged
-from tui.engine.settings.servers.raw_entries import server_id
+from tui.engine.settings.raw_entries import server_id
 from tui.engine.settings.sources.document import BadDocumentError, parse_document
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.settings.sources.source import MAX_SERVERS, validation_problems

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.definitions.expansion import references_in
 from tui.engine.settings.importers.clients import LITERAL
-from tui.engine.settings.sources.expansion import references_in
 from tui.text import sanitize_line
 
 _KEPT: Final = frozenset(

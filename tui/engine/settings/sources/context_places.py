@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.context_imports import Imports
 from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.definitions.expansion import KeyPath
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.model.bounded_json import MAX_DEPTH, JsonError, read_object
 from tui.text import sanitize_line
@@ -32,9 +33,6 @@ LOCATED_ITEMS: Final = 256
 
 MAX_DUPLICATES: Final = 20
 """Duplicate keys that are noted."""
-
-KeyPath = tuple[str | int, ...]
-"""Keys and list indexes from the top of a file."""
 
 _TOKEN: Final = re.compile(
     r"""

@@ -10,8 +10,8 @@ from typing import Final
 
 from dotenv import dotenv_values
 
+from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.files.atomic import UnfitFileError, read_regular
-from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.text import sanitize_line
 

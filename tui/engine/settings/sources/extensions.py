@@ -13,10 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.definitions.definition import SettingsProblem
+from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.dotenv import FILE_NAME, leads_out, read_variables
-from tui.engine.settings.sources.locations import extensions_folder, shown_path
+from tui.engine.settings.sources.locations import shown_path
 from tui.engine.settings.sources.source import Source, read_source
 from tui.model.servers import Origin
 from tui.text import sanitize_line

@@ -64,11 +64,6 @@ def system_folder(platform: str = sys.platform) -> Path:
     return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
 
 
-def extensions_folder(home: Path) -> Path:
-    """Return the folder in which gemini-cli keeps a user's extensions."""
-    return home / FOLDER_NAME / "extensions"
-
-
 def shown_path(path: Path, home: Path) -> str:
     r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
     for place in (home, Path(os.path.realpath(home))):

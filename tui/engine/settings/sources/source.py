@@ -8,15 +8,14 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.definitions.definition import SettingsProblem
+from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.settings.sources.document import (
     BadDocumentError,
-    KeyPath,
     SettingsDocument,
     dotted,
     read_document,
 )
-from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.sources.dotenv import FILE_NAME, dotenv_files, user_variables
 from tui.engine.settings.sources.extensions import (
     INSTALLATION,
@@ -15,7 +16,6 @@ from tui.engine.settings.sources.extensions import (
 from tui.engine.settings.sources.locations import (
     ENABLEMENT,
     FOLDER_NAME,
-    extensions_folder,
     layer_files,
 )
 from tui.engine.threads import import_alone

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.unit.engine.mcp.support import Watcher, eventually, running
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import ServerStatusChanged
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from tui.engine.auth.oauth.endpoints import RefusedAddressError, may_reach
-from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.engine.auth.oauth.token_endpoint import AuthResponse, Send
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, read_body
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.sign_in.endpoints import RefusedAddressError, may_reach
+from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.token_endpoint import AuthResponse, Send
 from tui.model.addresses import is_number
 from tui.model.servers import Origin
 from tui.text import sanitize_line

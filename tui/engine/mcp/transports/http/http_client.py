@@ -13,9 +13,6 @@ from typing import Final
 
 import httpx2
 
-from tui.engine.auth.oauth.challenges import read_challenge
-from tui.engine.auth.oauth.sign_in_record import AuthError
-from tui.engine.auth.server_credentials import ServerCredentials, Signature
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_errors import (
     CONNECT_TIMEOUT,
@@ -25,6 +22,9 @@ from tui.engine.mcp.transports.http.http_errors import (
     cut_error,
     redirect_error,
 )
+from tui.engine.sign_in.challenges import read_challenge
+from tui.engine.sign_in.server_credentials import ServerCredentials, Signature
+from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.addresses import is_loopback
 
 MAX_BODY: Final = 16 * 1024 * 1024

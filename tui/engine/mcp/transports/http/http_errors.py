@@ -12,8 +12,8 @@ from typing import Final
 import httpx2
 from mcp_types import JSONRPCError
 
-from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
+from tui.engine.sign_in.sign_in_record import AuthError
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for a server or proxy to accept a connection."""

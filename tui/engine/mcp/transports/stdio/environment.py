@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.programs import find_program, search_path
+from tui.engine.definitions.server_code import changed_code
 from tui.engine.mcp.errors import ServerError
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.programs import find_program, search_path
-from tui.engine.settings.servers.server_code import changed_code
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
 

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.programs import guarded_folders
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.environment import (
@@ -22,8 +24,6 @@ from tui.engine.mcp.transports.stdio.environment import (
     shown_program,
 )
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.servers import Origin, Transport
 
 _log: Final = logging.getLogger(__name__)

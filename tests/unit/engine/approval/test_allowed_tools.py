@@ -1,0 +1,160 @@
+"""Consent from the patterns of the command line, where nobody can be asked."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool, rule
+from tui.engine.approval.consent import Denial
+from tui.engine.approval.gate import Gate
+from tui.engine.approval.grant_store import GrantBook
+from tui.engine.approval.grants import Grant, GrantNote
+from tui.engine.approval.policy import Policy
+from tui.engine.approval.tool_patterns import meanings
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import Permit
+from tui.model.consent import Effect, GrantScope
+from tui.model.servers import Origin, ServerId, Transport
+
+Pair = tuple[str, str]
+
+
+def configured(*servers: str, trust: bool = False) -> list[ServerDefinition]:
+    return [
+        ServerDefinition(ServerId(one), Origin.USER, Transport.STDIO, trust=trust)
+        for one in dict.fromkeys(servers)
+    ]
+
+
+def headless(
+    patterns: Sequence[str], policy: Policy | None = None, servers: Sequence[str] = ("notes",)
+) -> Gate:
+    desk = Desk(lambda _: None, attended=False)
+    if policy is None:
+        policy = make_policy()
+        policy.configure((), (), configured(*servers))
+    return Gate(desk, lambda _: None, policy, patterns)
+
+
+async def allows(patterns: list[str], pair: Pair, *servers: str) -> bool:
+    """Tell whether a tool may run, beside these other servers, none of which is up."""
+    server, name = pair
+    gate = headless(patterns, servers=(server, *servers))
+    outcome = await gate.decide(make_inquiry(make_tool(name, server)))
+    assert isinstance(outcome, Permit) or outcome.note
+    return isinstance(outcome, Permit)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "allowed"),
+    [
+        (["git.status"], True),
+        (["git.*"], True),
+        (["git"], True),
+        (["other", "git.status"], True),
+        ([], False),
+        ([""], False),
+        (["*"], False),
+        (["*.status"], False),
+        (["git.st*"], False),
+        (["git.statu"], False),
+        (["git.status2"], False),
+        (["GIT.status"], False),
+        (["status"], False),
+        (["git."], False),
+        ([".*"], False),
+    ],
+)
+async def test_a_pattern_means_one_tool_or_one_server(
+    patterns: list[str], *, allowed: bool
+) -> None:
+    assert await allows(patterns, ("git", "status")) is allowed
+
+
+async def test_names_may_hold_dots() -> None:
+    assert await allows(["a.b.c"], ("a.b", "c"))
+    assert await allows(["a.b.c"], ("a", "b.c"))
+    assert await allows(["a.b"], ("a.b", "c"))
+
+
+async def test_a_word_with_two_meanings_allows_neither_also_while_one_server_is_down() -> None:
+    assert not await allows(["a.b.c"], ("a.b", "c"), "a")
+    assert not await allows(["a.b.c"], ("a", "b.c"), "a.b")
+    assert not await allows(["a.b"], ("a", "b"), "a.b")
+    assert not await allows(["a.b"], ("a.b", "c"), "a")
+    assert not await allows(["a.*"], ("a", "x"), "a.*")
+
+
+async def test_a_clear_word_still_counts_beside_an_unclear_one() -> None:
+    assert await allows(["a.b.c", "a.b.*"], ("a.b", "c"), "a")
+
+
+async def test_a_server_that_is_not_configured_cannot_be_named() -> None:
+    gate = headless(["git"], servers=())
+    assert isinstance(await gate.decide(make_inquiry(make_tool("x", "git"))), Denial)
+
+
+async def test_a_trusted_server_needs_no_pattern() -> None:
+    tool, policy = make_tool("go", trusted=True), make_policy()
+    policy.configure((), (), configured(tool.server, trust=True))
+    assert isinstance(await headless([], policy).decide(make_inquiry(tool)), Permit)
+
+
+async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
+    tool = make_tool("go", trusted=True)
+    for allows_all in (False, True):
+        policy = make_policy(allows_all=allows_all)
+        policy.configure((), [rule("notes", "g*")], configured("notes"))
+        outcome = await headless(["notes.go"], policy).decide(make_inquiry(tool))
+        assert isinstance(outcome, Denial)
+        assert "forbids" in outcome.note
+
+
+async def test_yolo_allows_what_no_rule_denies() -> None:
+    gate = headless([], make_policy(allows_all=True))
+    assert isinstance(await gate.decide(make_inquiry(make_tool("go"))), Permit)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("git.statu", [("git", "statu")]),
+        ("git", [("git", None)]),
+        ("git.*", [("git", None)]),
+        ("gti", []),
+        ("gti.status", []),
+        ("a.b", [("a.b", None), ("a", "b")]),
+        ("a.b.*", [("a.b", None)]),
+        ("a.b.c", [("a", "b.c"), ("a.b", "c")]),
+    ],
+)
+def test_a_word_means_what_the_names_of_servers_make_of_it(
+    word: str, meant: list[tuple[str, str | None]]
+) -> None:
+    assert list(meanings(word, [ServerId(one) for one in ("git", "a", "a.b")])) == meant
+
+
+NAME = st.text(st.sampled_from("ab."), min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(NAME, NAME), min_size=2, max_size=4, unique=True))
+async def test_naming_one_tool_never_allows_another(pairs: list[Pair]) -> None:
+    named, *others = pairs
+    pattern = ".".join(named)
+    for other in others:
+        if other[0] != pattern and f"{other[0]}.*" != pattern:
+            assert not await allows([pattern], other, *(server for server, _ in pairs))
+
+
+async def test_a_rule_that_asks_is_a_no_where_nobody_can_be_asked() -> None:
+    tool = make_tool("go", trusted=True)
+    book = GrantBook()
+    asking = Grant(Effect.ASK, tool.fingerprint, tool.name, "", GrantScope.SESSION, "", ())
+    book.add({asking: GrantNote("notes", "go")})
+    policy = make_policy(book)
+    policy.configure((), (), configured("notes"))
+    gate = headless(["notes.go"], policy)
+    assert isinstance(await gate.decide(make_inquiry(tool)), Denial)

@@ -1,0 +1,175 @@
+"""The audit log: what was decided, what ran, and nothing of what it was about."""
+
+import hashlib
+import json
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui.engine.logs import audit
+from tui.engine.logs.audit import AuditLog
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.model.catalog import ToolId, ToolView
+from tui.model.chat import EntryId, ToolCallStatus
+from tui.model.events import ToolCallChanged, ToolCallDecided
+from tui.model.servers import ServerId
+
+CALL = EntryId("c1")
+TOOL = OfferedTool(
+    id=ToolId("files__read"),
+    server=ServerId("files"),
+    name="read",
+    view=ToolView(ToolId("files__read"), "read"),
+    declaration={},
+    schema={},
+    definition_hash="cd" * 32,
+    fingerprint="ab" * 32,
+)
+
+
+def decided(decision: str, source: str) -> ToolCallDecided:
+    return ToolCallDecided(
+        CALL,
+        TOOL.server,
+        TOOL.fingerprint,
+        TOOL.name,
+        TOOL.definition_hash,
+        ARGUMENTS,
+        decision,
+        source,
+    )
+
+
+ARGUMENTS = '{"path": "/etc/passwd", "note": "ü"}'
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    data = path.read_bytes()
+    assert data.isascii()
+    assert not [byte for byte in data if (byte < 0x20 and byte != 0x0A) or byte == 0x7F]
+    return [json.loads(line) for line in data.splitlines()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / audit.FILE_NAME
+
+
+def test_a_decision_and_the_call_that_follows_are_recorded(path: Path) -> None:
+    times = iter([1_000.5, 999.0])
+    log = AuditLog(path, on_problem=pytest.fail, clock=lambda: next(times))
+    tool = TOOL
+    log.heed(decided("allow", "you: once"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.RUNNING))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
+    log.close(5)
+    first, second = records(path)
+    run = first["run"]
+    assert len(run) == 8
+    about = {
+        "run": run,
+        "call": "c1",
+        "server": tool.server,
+        "fingerprint": tool.fingerprint,
+        "tool": tool.name,
+        "definition": tool.definition_hash,
+        "arguments": {
+            "sha256": hashlib.sha256(ARGUMENTS.encode()).hexdigest(),
+            "bytes": len(ARGUMENTS.encode()),
+        },
+    }
+    assert first == about | {
+        "time": 1000.5,
+        "number": 1,
+        "event": "decision",
+        "decision": "allow",
+        "source": "you: once",
+    }
+    assert second == about | {
+        "time": 999.0,
+        "number": 2,
+        "event": "call",
+        "outcome": "ok",
+        "seconds": 0.123,
+    }
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert b"passwd" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("decision", ["deny", "withdrawn"])
+def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path, decision: str) -> None:
+    log = AuditLog(path, on_problem=pytest.fail)
+    log.heed(decided(decision, "you: deny"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
+    log.heed(decided("allow", "you: once"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.CANCELLED, None, "Stopped before it began."))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
+    log.close(5)
+    assert [r["event"] for r in records(path)] == ["decision", "decision"]
+
+
+def test_what_was_decided_about_a_folder_is_recorded(path: Path) -> None:
+    log = AuditLog(path, on_problem=pytest.fail)
+    log.record_trust("/home/u/shop", "ab" * 32, decision="trust", source="you")
+    log.close(5)
+    [record] = records(path)
+    del record["time"], record["run"]
+    assert record == {
+        "number": 1,
+        "event": "trust",
+        "place": "/home/u/shop",
+        "content": "ab" * 32,
+        "decision": "trust",
+        "source": "you",
+    }
+
+
+def test_names_can_neither_forge_a_record_nor_carry_a_secret(path: Path) -> None:
+    redactor = Redactor()
+    log = AuditLog(path, on_problem=pytest.fail, redactor=redactor)
+    redactor.register("hunter2hunter2")
+    hostile = 'x\n{"event": "decision"}\x1b[2J\x9b\x7f\u202e' + "y" * 1_000
+    log.record_trust(hostile, hostile, decision="hunter2hunter2", source=hostile)
+    log.close(5)
+    [record] = records(path)
+    assert record["decision"] == "***"
+    assert max(len(str(value)) for value in record.values()) <= audit.MAX_FIELD
+
+
+def test_nothing_is_recorded_without_a_place(tmp_path: Path) -> None:
+    log = AuditLog(None, on_problem=pytest.fail)
+    log.record_trust("f", "c", decision="trust", source="you")
+    log.close(5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_told_once_and_tried_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    done = threading.Semaphore(0)
+    log = AuditLog(path, on_problem=told.append)
+
+    def full(_descriptor: int, _data: bytes) -> int:
+        done.release()
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        for _ in range(3):
+            log.record_trust("f", "c", decision="trust", source="you")
+        for _ in range(3):
+            assert done.acquire(timeout=5)
+    log.record_trust("f", "c", decision="trust", source="you")
+    log.close(5)
+    assert told == [
+        f"{path} cannot be written: No space left on device. "
+        "What belongs there is kept in memory until it can be."
+    ]
+    assert [record["number"] for record in records(path)] == [1, 2, 3, 4]

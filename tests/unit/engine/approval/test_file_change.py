@@ -1,0 +1,129 @@
+"""The difference between an argument and the file of the folder that another one names."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import eventually
+from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
+from tui.engine.approval.file_change import MAX_FILE, file_change
+from tui.engine.approval.gate import Gate
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import Permit
+from tui.model.consent import Choice, Decision
+from tui.model.events import Event, RequestRaised
+from tui.model.requests import ConfirmationRequest, FileChange
+
+BEFORE = "import os\nprint(1)\nprint(2)\nend\n"
+AFTER = "import os\nprint(3)\nend\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "folder"
+    (place / "src").mkdir(parents=True)
+    (place / "src" / "a.py").write_text(BEFORE)
+    (tmp_path / "outside.py").write_text(BEFORE)
+    return place
+
+
+def compared(folder: Path, path: str, content: str = AFTER) -> FileChange | None:
+    return file_change(folder, {"path": path, "content": content})
+
+
+def test_all_lines_of_both_are_there(folder: Path) -> None:
+    change = compared(folder, "src/a.py")
+    assert change is not None
+    assert (change.path, change.content) == ("path", "content")
+    assert change.summary == "exists: 2 lines replaced by 1, from line 2"
+    assert change.lines == (
+        (" ", ""),
+        ("-", "print(1)"),
+        ("-", "print(2)"),
+        ("+", ""),
+        (" ", ""),
+    )
+    assert compared(folder, str(folder / "src" / "a.py")) == change
+
+
+@pytest.mark.parametrize(
+    ("content", "summary"),
+    [
+        (BEFORE, "exists: unchanged"),
+        (BEFORE + "more\n", "exists: 1 line added, from line 5"),
+        ("import os\nend\n", "exists: 2 lines removed, from line 2"),
+        ("", "exists: 4 lines replaced by 1, from line 1"),
+    ],
+)
+def test_the_summary_says_what_becomes_of_the_file(
+    folder: Path, content: str, summary: str
+) -> None:
+    change = compared(folder, "src/a.py", content)
+    assert change is not None
+    assert change.summary == summary
+    count = sum(sign != "-" for sign, _ in change.lines)
+    assert count == len(content.removesuffix("\n").split("\n"))
+
+
+def test_what_a_file_hides_is_shown(folder: Path) -> None:
+    (folder / "b.txt").write_text("a\u200bb\x1b[2J\n")
+    change = compared(folder, "b.txt")
+    assert change is not None
+    assert change.lines[0] == ("-", "a\\u200bb\\u001b[2J")
+
+
+def test_only_texts_of_the_folder_are_read(folder: Path) -> None:
+    (folder / "link.py").symlink_to(folder.parent / "outside.py")
+    (folder / "up").symlink_to(folder.parent)
+    (folder / "bytes").write_bytes(b"\xff\xfe\x00")
+    (folder / "large").write_text("x" * (MAX_FILE + 1))
+    os.mkfifo(folder / "pipe")
+    for path in (
+        *("../outside.py", str(folder.parent / "outside.py"), "link.py", "up/outside.py"),
+        *("bytes", "large", "pipe", "src", ".", "", "new.py", "a\0b", "x" * 5_000),
+    ):
+        assert compared(folder, path) is None, path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "src/a.py", "pattern": "a\nb"},
+        {"path": "src/a.py", "text": "one line is looked for"},
+        {"path": "src/a.py", "content": 5},
+        {"path": "src/a.py", "other": "src/a.py", "content": AFTER},
+        {"path": "src/a.py", "content": AFTER, "contents": AFTER},
+    ],
+)
+def test_what_holds_no_content_for_one_file_is_not_compared(
+    folder: Path, arguments: dict[str, object]
+) -> None:
+    assert file_change(folder, arguments) is None
+
+
+async def test_questions_have_the_difference_and_come_in_the_order_of_their_calls(
+    folder: Path,
+) -> None:
+    events: list[Event] = []
+    desk = Desk(events.append)
+    gate = Gate(desk, events.append, make_policy(), folder=folder)
+    tool = make_tool("write")
+    calls = [{"path": "src/a.py", "content": AFTER}, {"path": "src/a.py"}]
+    tasks = [
+        asyncio.create_task(gate.decide(make_inquiry(tool, arguments=arguments)))
+        for arguments in calls
+    ]
+
+    def asked() -> list[ConfirmationRequest]:
+        found = (event.request for event in events if isinstance(event, RequestRaised))
+        return [one for one in found if isinstance(one, ConfirmationRequest)]
+
+    await eventually(lambda: len(asked()) == len(calls))
+    first, second = asked()
+    assert first.change is not None
+    assert second.change is None
+    for request in (first, second):
+        desk.answer(request.id, Decision(Choice.ONCE))
+    assert [type(outcome) for outcome in await asyncio.gather(*tasks)] == [Permit, Permit]

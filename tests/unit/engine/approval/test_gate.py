@@ -1,0 +1,318 @@
+"""The gate: who is asked, what an answer covers, how every question ends."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.engine.approval.asked import CALL, Asked, settle
+from tests.unit.engine.chats.support import make_inquiry, make_tool, rule
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.approval.consent import Denial, Edit, TurnRecord
+from tui.engine.approval.policy import Verdict
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.desk import MAX_PENDING
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
+from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice, Decision, RequestId
+from tui.model.events import (
+    ServerStatusChanged,
+    ToolCallChanged,
+    ToolCallDecided,
+)
+from tui.model.requests import ConfirmationRequest
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+
+
+async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
+    asked = Asked()
+    assert isinstance(await asked.answer(make_tool("go"), Choice.ONCE), Permit)
+    request = asked.requests[0].request
+    assert isinstance(request, ConfirmationRequest)
+    assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
+    assert request.description == "Does go."
+    assert asked.settled == [request.id]
+    assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
+
+
+async def test_once_is_for_one_call_only() -> None:
+    asked = Asked()
+    await asked.answer(make_tool("go"), Choice.ONCE)
+    assert not await asked.passes(make_tool("go"))
+
+
+async def test_a_trusted_server_is_not_asked_about() -> None:
+    asked, tool = Asked(), make_tool("go", trusted=True)
+    known = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True)
+    asked.policy.configure((), (), [known])
+    assert await asked.passes(tool)
+    asked.policy.configure((), (), [replace(known, trust=False)])
+    assert not await asked.passes(tool)
+
+
+async def test_always_this_tool_is_bound_to_server_name_and_definition() -> None:
+    asked = Asked()
+    await asked.answer(make_tool("go"), Choice.ALWAYS_TOOL)
+    assert await asked.passes(make_tool("go"))
+    assert not await asked.passes(make_tool("go", definition_hash="another"))
+    assert not await asked.passes(make_tool("go", server="other"))
+    assert not await asked.passes(make_tool("other"))
+
+
+async def test_always_this_server_covers_what_was_offered_and_nothing_new() -> None:
+    asked = Asked()
+    foreign = make_tool("far", server="other")
+    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
+    assert await asked.passes(make_tool("go"))
+    assert await asked.passes(make_tool("stay"))
+    assert not await asked.passes(make_tool("new"))
+    assert not await asked.passes(make_tool("stay", definition_hash="another"))
+    assert not await asked.passes(foreign)
+
+
+async def test_a_grant_settles_the_other_questions_it_covers() -> None:
+    asked = Asked()
+    first, request = await asked.ask(make_tool("go"))
+    second, _ = await asked.ask(make_tool("go"))
+    third, other = await asked.ask(make_tool("other"))
+    assert request is not None
+    assert other is not None
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL))
+    assert (await first).source == "you: always this tool, this session"
+    assert "always this tool" in (await second).source
+    assert not third.done()
+    asked.desk.answer(other, Decision(Choice.DENY, "no"))
+    assert await third == Denial(source="you: deny", note="no")
+    assert len(asked.settled) == 3
+
+
+async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"))
+    assert request is not None
+    task.cancel()
+    await asyncio.wait({task})
+    assert asked.settled == [request]
+    asked.desk.answer(request, Decision(Choice.ALWAYS_SERVER))
+    assert asked.settled == [request]
+    assert not await asked.passes(make_tool("go"))
+
+
+async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
+    asked = Asked()
+    gone, _ = await asked.ask(make_tool("go"))
+    stays, _ = await asked.ask(make_tool("go", server="other"))
+    asked.gate.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
+    with pytest.raises(match="disconnected"):
+        await gone
+    assert not stays.done()
+    stays.cancel()
+    await asyncio.wait({stays})
+    assert len(asked.settled) == 2
+
+
+async def test_answers_to_nothing_are_ignored() -> None:
+    asked = Asked()
+    asked.desk.answer(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
+    assert asked.events == []
+
+
+async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
+    asked = Asked()
+    open_tasks = [(await asked.ask(make_tool("go")))[0] for _ in range(MAX_PENDING)]
+    task, request = await asked.ask(make_tool("go"))
+    assert request is None
+    with pytest.raises(match="Too many"):
+        await task
+    for open_task in open_tasks:
+        open_task.cancel()
+    await asyncio.wait(open_tasks)
+
+
+@pytest.mark.parametrize("choice", list(Choice))
+async def test_every_choice_settles_its_question(choice: Choice) -> None:
+    asked = Asked()
+    await asked.answer(make_tool("go"), choice)
+    assert len(asked.settled) == 1
+
+
+async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
+    asked = Asked()
+    turn = TurnRecord()
+    waiting = [await asked.ask(make_tool(name), turn=turn) for name in ("go", "other", "third")]
+    for _, request in waiting[:2]:
+        assert request is not None
+        asked.desk.answer(request, Decision(Choice.ONCE))
+    answers = [await task for task, _ in waiting[:2]]
+    assert [(type(answer), answer.source) for answer in answers] == [(Permit, "you: once")] * 2
+    unseen, _ = waiting[2]
+    assert not unseen.done()
+    again, question = await asked.ask(make_tool("go"), turn=turn)
+    assert question is not None
+    for task in (unseen, again):
+        task.cancel()
+    await asyncio.wait({unseen, again})
+
+
+async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
+    asked = Asked()
+    turn = TurnRecord()
+    await asked.answer(make_tool("granted"), Choice.ALWAYS_TOOL)
+    first, request = await asked.ask(make_tool("go"), turn=turn)
+    waits, _ = await asked.ask(make_tool("other"), turn=turn)
+    assert request is not None
+    asked.desk.answer(request, Decision(Choice.DENY_REST_OF_TURN, "Enough."))
+    denial = await first
+    assert isinstance(denial, Denial)
+    assert denial.note.startswith("Enough. The user denied all further calls")
+    assert isinstance(await waits, Denial)
+    granted, _ = await asked.ask(make_tool("granted"), turn=turn)
+    assert isinstance(await granted, Denial)
+    assert await asked.passes(make_tool("granted"))
+
+
+async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
+    asked = Asked()
+    asked.policy.configure((), [rule("*", "evil")], ())
+    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
+    assert await asked.passes(make_tool("go"))
+    denied, question = await asked.ask(make_tool("evil"))
+    assert question is None
+    assert isinstance(await denied, Denial)
+
+
+async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"))
+    assert request is not None
+    asked.policy.configure((), [rule("notes", "go")], ())
+    asked.desk.answer(request, Decision(Choice.ONCE))
+    assert isinstance(await task, Denial)
+
+
+async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    assert request is not None
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
+    permit = await task
+    assert isinstance(permit, Permit)
+    assert permit.arguments == {"text": "b"}
+    assert await asked.passes(make_tool("go"))
+
+
+async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
+    asked = Asked()
+    arguments = {"text": "a"}
+    task, request = await asked.ask(make_tool("go"), arguments=arguments)
+    assert request is not None
+    asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
+    permit = await task
+    assert isinstance(permit, Permit)
+    assert permit.arguments is arguments
+
+
+async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit() -> None:
+    asked = Asked()
+    reading, read = asyncio.Event(), asyncio.Event()
+
+    async def read_slowly(_text: str) -> Edit:
+        reading.set()
+        await read.wait()
+        return Edit({"text": "b"}, "b")
+
+    inquiry = replace(make_inquiry(make_tool("go")), read_edit=read_slowly)
+    task = asyncio.create_task(asked.gate.decide(inquiry))
+    await settle()
+    request = asked.questions[0].id
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
+    await reading.wait()
+    asked.desk.answer(request, Decision(Choice.DENY))
+    read.set()
+    assert await task == Denial(source="you: deny")
+    assert not await asked.passes(make_tool("go"))
+
+
+async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    assert request is not None
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"a": 1, "a": 2}'))
+    await eventually(lambda: len(asked.questions) == 2)
+    first, again = asked.questions
+    assert (first.id, first.arguments) == (again.id, again.arguments)
+    assert "duplicate key" in again.problem
+    assert asked.settled == []
+    assert not await asked.passes(make_tool("go"))
+    asked.desk.answer(request, Decision(Choice.DENY))
+    assert isinstance(await task, Denial)
+
+
+async def test_a_form_is_filled_in_with_the_arguments() -> None:
+    asked = Asked()
+    task, _ = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    [field] = asked.questions[0].fields
+    assert (field.key, field.default) == ("text", "a")
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
+    asked = Asked()
+    tool = make_tool("go", fingerprint="")
+    assert isinstance(await asked.answer(tool, Choice.ALWAYS_TOOL), Permit)
+    assert not asked.questions[0].may_last
+    assert not await asked.passes(tool)
+
+
+async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> None:
+    asked = Asked()
+    tool, arguments = make_tool("go"), {"text": "a"}
+    task, request = await asked.ask(tool, arguments=arguments)
+    assert request is not None
+    asked.desk.answer(request, Decision(Choice.ONCE))
+    permit = await task
+    assert isinstance(permit, Permit)
+    assert permit.tool is tool
+    assert permit.arguments is arguments
+    permit.use()
+    with pytest.raises(ToolCallError, match="Nobody has allowed"):
+        permit.use()
+
+
+async def test_a_call_is_judged_once_for_each_state_of_the_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked()
+    judged: list[str] = []
+    judge = asked.policy.judge
+
+    def count(tool: OfferedTool, arguments: JsonObject | None = None) -> Verdict:
+        judged.append(tool.name)
+        return judge(tool, arguments)
+
+    monkeypatch.setattr(asked.policy, "judge", count)
+    first, request = await asked.ask(make_tool("go"))
+    waits, other = await asked.ask(make_tool("other"))
+    assert request is not None
+    assert other is not None
+    asked.desk.answer(request, Decision(Choice.ONCE))
+    assert isinstance(await first, Permit)
+    assert judged == ["go", "other"]
+    asked.policy.configure((), [rule("notes", "other")], ())
+    asked.desk.answer(other, Decision(Choice.ONCE))
+    assert isinstance(await waits, Denial)
+    assert judged == ["go", "other", "other"]
+
+
+async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_denies_it() -> None:
+    asked = Asked()
+    composed = replace(make_inquiry(make_tool("go")), by_user=True)
+    answer = await asked.gate.decide(composed)
+    assert isinstance(answer, Permit)
+    assert answer.source == "you: composed this call"
+    assert not await asked.passes(make_tool("go"))
+    asked.policy.configure((), [rule("notes", "go")], ())
+    assert isinstance(await asked.gate.decide(composed), Denial)
+    told = [event for event in asked.events if isinstance(event, ToolCallDecided)]
+    assert [event.decision for event in told] == ["allow", "withdrawn", "deny"]

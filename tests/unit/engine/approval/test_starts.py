@@ -1,0 +1,184 @@
+"""What the user's servers would run of folders: what counts as the same, and what could leave."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.fingerprint import server_fingerprint
+from tui.engine.definitions.folder_files import FolderFile, file_state
+from tui.engine.trust.content import ServerContent
+from tui.engine.trust.folder_gate import NO_ID
+from tui.engine.trust.identity import identify
+from tui.engine.trust.start_folders import Start, StartFolders
+from tui.engine.trust.starts import StartFinder, described
+from tui.engine.trust.trust_questions import TrustCase, request_of
+from tui.engine.trust.trust_store import TrustStore
+from tui.model.servers import Origin, ServerId, Transport
+from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
+
+A, SALT = TrustAnswer, b"salt"
+
+
+def fail(problem: str) -> None:
+    pytest.fail(problem)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "home" / "clone"
+    (made / "pkg").mkdir(parents=True)
+    (made / "server.py").write_text("")
+    return made
+
+
+def finder(folder: Path, outside: Path | None = None, *, attended: bool = True) -> StartFinder:
+    home = folder.parent
+    records, trust = StartFolders(None, home, fail), TrustStore(None, home, fail)
+    outside = outside or home / "state" / "outside"
+    return StartFinder(folder, home, outside, records, trust, attended)
+
+
+def server(*words: str, name: str = "mine", **more: object) -> ServerDefinition:
+    command, *args = words
+    written = MappingProxyType({"command": command, "args": args})
+    made = ServerDefinition(
+        ServerId(name), Origin.USER, Transport.STDIO, command, tuple(args), written=written
+    )
+    return known(replace(made, **more))  # type: ignore[arg-type]
+
+
+def known(one: ServerDefinition) -> ServerDefinition:
+    return replace(one, fingerprint=server_fingerprint(one, SALT))
+
+
+def found(finder: StartFinder, one: ServerDefinition, *trusted: Path, back: bool = False) -> Start:
+    [start] = finder.find([known(one)], SALT, trusted, is_withdrawn=back)[one.id]
+    return start
+
+
+def file(folder: Path, content: str) -> FolderFile:
+    path = str(folder / "server.py")
+    state = file_state(path)
+    assert state is not None
+    return FolderFile(path, state, content)
+
+
+@pytest.mark.parametrize(
+    ("line", "leaves"),
+    [
+        ("npx -y server", True),
+        ("npx -y @scope/server@1.2.3", True),
+        ("npx --package=@scope/server -- server", True),
+        ("uvx --from git+https://host/x server", True),
+        ("uvx --index-url https://host/x server", True),
+        ("npx server /etc", True),
+        ("npx server .", False),
+        ("npx server ..", False),
+        ("npx server --root=.", False),
+        ("npx server -C.", False),
+        ("npx server ./data", False),
+        ("npx server lib/data", False),
+        ("npx server data:./x", False),
+        ("npx pkg", False),
+        ("npx server {folder}/data", False),
+        ("npx server --root={folder}", False),
+        ("npx server ~/clone/data", False),
+        ("python -m pkg", False),
+        ("python server.py", False),
+        ("./server", False),
+        ("sh -c 'cd . && npx server'", False),
+    ],
+)
+def test_A14_only_what_would_not_look_back_can_start_outside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, leaves: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    words = line.format(folder=folder).split(" ")
+    assert (found(finder(folder), server(*words)).outside is not None) is leaves
+
+
+def test_A14_neither_a_variable_nor_a_place_above_the_state_is_outside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for env, leaves in (({"X": "a"}, True), ({"X": "./a"}, False), ({"X": str(folder)}, False)):
+        assert (found(finder(folder), server("npx", "x", env=env)).outside is not None) is leaves
+    assert found(finder(folder, folder / "state"), server("npx", "x")).outside is None
+    monkeypatch.setenv("NODE_PATH", str(folder / "lib"))
+    assert found(finder(folder), server("npx", "x")).outside is None
+
+
+def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) -> None:
+    finds, other = finder(folder), server("npx", "x", name="other")
+    shown = server("python", "server.py", files=(file(folder, "1"),))
+    first = found(finds, shown)
+    assert first.said is None
+    assert first.before is None
+
+    def seen(one: ServerDefinition) -> ServerContent:
+        return described(known(one), folder, SALT)
+
+    assert first.folder.identity is not None
+    finds.records.keep(first.folder.identity, A.TRUST, [seen(shown), seen(other)])
+    assert found(finds, shown).said is A.TRUST
+    for edit, line in (
+        ({"files": (file(folder, "2"),)}, "file server.py has changed: content #"),
+        ({"args": ("server.py", "x")}, "server mine gets other values of your variables"),
+        ({"env": {"TOKEN": "other"}}, "server mine gets other values of your variables"),
+        ({"files": ()}, ""),
+    ):
+        changed = replace(shown, **edit)
+        now = found(finds, changed)
+        assert (now.said, now.has_changed) == (None, True), edit
+        bare = TrustRequest(NO_ID, TrustSubject.STARTED_HERE, "")
+        request = request_of(TrustCase(bare, (known(changed),), (now,)), folder, SALT)
+        assert [one.change for one in request.started] == ["changed"]
+        assert any(one.sign == "+" and one.text.startswith(line) for one in request.difference) or (
+            [one.sign for one in request.difference if one.sign.strip()] == ["-"]
+        )
+        assert found(finds, other).said is A.TRUST
+
+
+def test_A22_a_file_of_the_folder_changes_nothing_outside_it(folder: Path) -> None:
+    finds, shown = finder(folder), server("npx", "x", files=(file(folder, "1"),))
+    first = found(finds, shown)
+    assert first.folder.identity is not None
+    assert first.outside is not None
+    finds.records.keep(first.folder.identity, A.START_OUTSIDE, outside=[first.outside])
+    pulled = replace(shown, files=(file(folder, "2"),))
+    assert found(finds, pulled).said is A.START_OUTSIDE
+    assert found(finds, replace(pulled, args=("y",))).said is None
+
+
+def test_A08_a_named_folder_counts_with_what_it_had_first_and_not_against_never(
+    folder: Path,
+) -> None:
+    finds, one = finder(folder), server("npx", "x")
+    assert found(finds, one, folder).said is A.TRUST
+    assert found(finds, replace(one, args=("y",)), folder).said is None
+    assert found(finds, one, folder, back=True).said is None
+    identity = identify(folder)
+    assert identity is not None
+    finds.trust.never(identity)
+    start = found(finds, one, folder)
+    assert (start.said, start.folder.never) == (None, True)
+    finds.records.keep(identity, A.TRUST, [start.seen])  # the later word
+    assert found(finds, one).said is A.TRUST
+    finds.records.keep(identity, A.NEVER)
+    assert found(finds, one, folder).folder.never
+
+
+def test_A06_what_others_can_write_is_not_reached_from_above(folder: Path) -> None:
+    finds, one = replace(finder(folder), folder=folder / "pkg"), server("npx", "x")
+    above, below = identify(folder), folder / "pkg"
+    assert above is not None
+    finds.records.keep(above, A.TRUST_WITH_CHILDREN)
+    below.chmod(0o777)
+    assert found(finds, one).said is None
+    below.chmod(0o755)
+    unattended = replace(finds, attended=False)
+    assert found(unattended, one).said is None
+    assert found(finds, one).said is A.TRUST
+    assert found(unattended, one).said is A.TRUST

@@ -1,0 +1,311 @@
+"""Changed tools: what is known of them, when the user is asked, how long lists are judged."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.measures import Measure
+from tests.unit.engine.chats.support import make_policy
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.approval import pins as pins_module
+from tui.engine.approval import tool_review as module
+from tui.engine.approval.pins import Pin, PinStore, pin_key
+from tui.engine.approval.tool_review import CHANGED, UNREADABLE, ToolReview
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition_diff import UnreadableDefinitionError, difference
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
+from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
+from tui.model.servers import Origin, ServerId, Transport
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
+
+ACCEPT, KEEP_AWAY = ToolChangeAnswer.ACCEPT, ToolChangeAnswer.KEEP_AWAY
+FINGERPRINT = "ab" * 32
+
+
+def definition(name: str = "git", fingerprint: str = FINGERPRINT) -> ServerDefinition:
+    return ServerDefinition(ServerId(name), Origin.USER, Transport.STDIO, fingerprint=fingerprint)
+
+
+def tools(*described: tuple[str, object]) -> tuple[Tool, ...]:
+    raw: list[object] = [
+        {"name": name, "description": words, "inputSchema": {"type": "object"}}
+        for name, words in described
+    ]
+    return read_offer(RawOffer(tools=raw), definition()).tools
+
+
+def complain(text: str) -> None:
+    raise AssertionError(text)
+
+
+class Reviewed:
+    """A review and what it published."""
+
+    def __init__(self, store: PinStore, *, has_user: bool = True) -> None:
+        self.events: list[Event] = []
+        self.desk = Desk(self.events.append, attended=has_user)
+        self.review = ToolReview(self.desk, self.events.append, store, make_policy())
+
+    @property
+    def requests(self) -> list[ToolChangeRequest]:
+        found = (event.request for event in self.events if isinstance(event, RequestRaised))
+        return [request for request in found if isinstance(request, ToolChangeRequest)]
+
+    async def answer(self, answer: ToolChangeAnswer) -> None:
+        """Answer the last question, and wait until that was acted on."""
+        request = self.requests[-1].id
+        self.desk.answer(request, answer)
+        await eventually(lambda: RequestSettled(request) in self.events)
+
+    def examine(self, *described: tuple[str, object]) -> dict[str, str]:
+        return dict(self.review.examine(definition(), tools(*described)))
+
+
+def has_asked(reviewed: Reviewed, count: int) -> bool:
+    return len(reviewed.requests) == count
+
+
+@asynccontextmanager
+async def reviewing(folder: Path | None, *, has_user: bool = True) -> AsyncIterator[Reviewed]:
+    reviewed = Reviewed(PinStore(folder, complain), has_user=has_user)
+    await reviewed.review.prepare(definition())
+    try:
+        yield reviewed
+    finally:
+        await reviewed.review.aclose()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    return tmp_path / "pins"
+
+
+async def test_what_is_seen_first_is_known_in_later_runs(folder: Path) -> None:
+    async with reviewing(folder) as reviewed:
+        assert reviewed.examine(("a", "one"), ("b", "two")) == {}
+    async with reviewing(folder) as reviewed:
+        assert reviewed.examine(("a", "one"), ("c", "new")) == {}
+        assert reviewed.examine(("a", "other"), ("b", "two")) == {"a": CHANGED}
+        await eventually(lambda: reviewed.requests)
+    [change] = reviewed.requests[0].changes
+    assert [(line.sign, line.text) for line in change.difference] == [
+        (" ", "name: a"),
+        (" ", "description:"),
+        ("-", "  one"),
+        ("+", "  other"),
+        (" ", "input schema:"),
+        (" ", "  {"),
+        (" ", '    "type": "object"'),
+        (" ", "  }"),
+    ]
+
+
+async def test_many_new_tools_make_none_forgotten_that_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_PINNED", 2)
+    async with reviewing(folder) as reviewed:
+        assert reviewed.examine(("a", "one")) == {}
+        assert reviewed.examine(*((f"new{number}", "words") for number in range(5))) == {}
+        assert reviewed.examine(("a", "other"), ("new4", "other")) == {"a": CHANGED}
+
+
+async def test_an_accepted_change_is_known_and_the_old_one_is_the_change_then(folder: Path) -> None:
+    accepted: list[None] = []
+    async with reviewing(folder) as reviewed:
+        reviewed.review.on_accepted = lambda: accepted.append(None)
+        reviewed.examine(("a", "one"))
+        reviewed.examine(("a", "two"))
+        await eventually(lambda: reviewed.requests)
+        await reviewed.answer(ACCEPT)
+        assert accepted == [None]
+        assert reviewed.examine(("a", "two")) == {}
+    async with reviewing(folder) as reviewed:
+        assert reviewed.examine(("a", "one")) == {"a": CHANGED}
+
+
+async def test_a_second_sight_in_another_gemdeck_does_not_replace_the_first(folder: Path) -> None:
+    async with reviewing(folder) as first, reviewing(folder) as second:
+        first.examine(("a", "one"))
+        await first.review.aclose()
+        second.examine(("a", "poisoned"))
+    async with reviewing(folder) as later:
+        assert later.examine(("a", "poisoned")) == {"a": CHANGED}
+
+
+async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_CHANGES", 2)
+    async with reviewing(None) as reviewed:
+        before = [(f"t{number}", "one") for number in range(5)]
+        after = [(f"t{number}", "two") for number in range(5)]
+        reviewed.examine(*before)
+
+        def examine_again() -> None:
+            reviewed.examine(*after)
+
+        reviewed.review.on_accepted = examine_again
+        reviewed.examine(*after)
+        for count in range(1, 4):
+            await eventually(partial(has_asked, reviewed, count))
+            await reviewed.answer(KEEP_AWAY if count == 2 else ACCEPT)
+    asked = [[change.tool for change in request.changes] for request in reviewed.requests]
+    assert asked == [["t0", "t1"], ["t2", "t3"], ["t4"]]
+    assert set(reviewed.examine(*after)) == {"t2", "t3"}
+
+
+async def test_a_definition_too_long_to_be_read_stays_away_and_nobody_is_asked() -> None:
+    async with reviewing(None) as reviewed:
+        reviewed.examine(("a", "one"))
+        assert reviewed.examine(("a", "x" * 70_000)) == {"a": UNREADABLE}
+    assert reviewed.requests == []
+
+
+async def test_a_server_that_leaves_the_settings_takes_its_question_with_it() -> None:
+    async with reviewing(None) as reviewed:
+        reviewed.examine(("a", "one"))
+        reviewed.examine(("a", "two"))
+        await eventually(lambda: reviewed.requests)
+        reviewed.review.keep_only(set())
+    settled = [e.request for e in reviewed.events if isinstance(e, RequestSettled)]
+    assert settled == [reviewed.requests[0].id]
+
+
+async def test_another_server_of_the_same_name_is_not_compared_with_the_old_one() -> None:
+    async with reviewing(None) as reviewed:
+        reviewed.examine(("a", "one"))
+        other = definition(fingerprint="cd" * 32)
+        await reviewed.review.prepare(other)
+        assert dict(reviewed.review.examine(other, tools(("a", "two")))) == {}
+
+
+async def test_without_a_user_a_notice_says_what_is_withheld() -> None:
+    async with reviewing(None, has_user=False) as reviewed:
+        reviewed.examine(("a", "one"))
+        reviewed.examine(("a", "two"))
+        await eventually(lambda: [e for e in reviewed.events if isinstance(e, NoticeRaised)])
+    [raised] = [e for e in reviewed.events if isinstance(e, NoticeRaised)]
+    assert raised.notice.text == "The server git changed these tools, which are now withheld: a"
+    assert reviewed.requests == []
+
+
+@pytest.mark.slow
+async def test_ten_thousand_tools_hold_nothing_up(
+    folder: Path, measure: Measure, loop_watch: object
+) -> None:
+    del loop_watch
+    described = [(f"tool_{number}", "words " * 20) for number in range(1_000)]
+    offers = [await asyncio.to_thread(tools, *described) for _ in range(10)]
+    servers = [definition(f"s{number}", f"{number:064x}") for number in range(10)]
+    store = PinStore(folder, complain)
+    reviewed = Reviewed(store)
+    slowest = 0.0
+    for server in servers:
+        await reviewed.review.prepare(server)
+    for round_ in range(2):
+        for server, offer in zip(servers, offers, strict=True):
+            start = time.process_time()
+            assert reviewed.review.examine(server, offer) == {}, round_
+            slowest = max(slowest, time.process_time() - start)
+    await reviewed.review.aclose()
+    assert len(await asyncio.to_thread(store.load, f"{0:064x}")) == 1_000
+    measure(f"judging 1,000 tools of one of 10 servers: {slowest * 1000:.1f} ms at most")
+
+
+async def test_what_is_pinned_has_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pins_module, "MAX_PINNED", 2)
+    monkeypatch.setattr(pins_module, "MAX_KEPT", 4)
+    folder.parent.mkdir(exist_ok=True)
+    store = PinStore(folder, complain)
+    store.save(FINGERPRINT, {"x": Pin("1", "abc"), "y": Pin("2", "abc")}, replacing=False)
+    store.save(FINGERPRINT, {"y": Pin("9", "no"), "z": Pin("3", "ab")}, replacing=False)
+    assert store.load(FINGERPRINT) == {"x": Pin("1", "abc"), "y": Pin("2")}
+
+
+@pytest.mark.parametrize("fingerprint", ["", "../../etc/passwd", "a" * 31, "A" * 64, "a" * 200])
+def test_what_is_no_fingerprint_makes_no_file(folder: Path, fingerprint: str) -> None:
+    store = PinStore(folder, complain)
+    store.save(fingerprint, {"x": Pin("1")}, replacing=True)
+    assert store.load(fingerprint) == {}
+    assert not folder.exists()
+
+
+def test_names_that_are_no_unicode_have_keys() -> None:
+    assert pin_key("\ud800") != pin_key("\ud801") != pin_key("")
+
+
+def test_a_difference_hides_nothing() -> None:
+    before = json.dumps({"name": "a", "description": "one"})
+    evil = "one\u200b\u202e\x1b[2J" + "\U000e0041" * 20
+    shown = difference(before, json.dumps({"name": "a", "description": evil}))
+    [new] = [line.text for line in shown if line.sign == "+"]
+    assert new.count("\\udb40\\udc41") == 20
+    assert "\\u200b\\u202e\\u001b[2J" in new
+
+
+def test_a_difference_that_cannot_be_seen_is_said_to_be_one() -> None:
+    before = json.dumps({"name": "a", "description": "one\\u200b"})
+    after = json.dumps({"name": "a", "description": "one\u200b"})
+    shown = difference(before, after)
+    assert "look alike" in shown[0].text
+    assert [line.sign for line in shown[1:]] == ["+"] * 3
+
+
+def test_a_difference_from_what_is_no_longer_known_shows_all() -> None:
+    shown = difference("", json.dumps({"name": "a", "description": "one\ntwo"}))
+    assert [line.text for line in shown[1:]] == ["name: a", "description:", "  one", "  two"]
+
+
+def test_unchanged_lines_far_from_a_change_are_counted() -> None:
+    lines = [f"line {number}" for number in range(100)]
+    before = json.dumps({"description": "\n".join(lines)})
+    lines[50] = "changed"
+    shown = difference(before, json.dumps({"description": "\n".join(lines)}))
+    texts = [line.text for line in shown]
+    assert texts[0] == "… 48 unchanged lines …"
+    assert texts[-1] == "… 46 unchanged lines …"
+    assert len(texts) == 10
+
+
+def test_a_long_difference_is_found_in_time() -> None:
+    before = json.dumps({"description": "a\n" * 30_000})
+    start = time.process_time()
+    shown = difference(before, json.dumps({"description": "b\n" * 30_000}))
+    assert time.process_time() - start < 5
+    assert len([line for line in shown if line.sign == "+"]) == 30_000
+
+
+def test_a_definition_nested_too_deeply_is_not_shown() -> None:
+    deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
+    with pytest.raises(UnreadableDefinitionError):
+        difference("", deep)
+
+
+async def test_changes_that_cannot_be_compared_are_told_once_and_can_be_reviewed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_known: str, _now: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async with reviewing(folder) as reviewed:
+        reviewed.examine(("a", "one"))
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "difference", broken)
+            assert reviewed.examine(("a", "other")) == {"a": CHANGED}
+            await eventually(lambda: reviewed.events)
+        [told] = reviewed.events
+        assert isinstance(told, NoticeRaised)
+        assert "stay withheld (ZeroDivisionError)" in told.notice.text
+        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
+        reviewed.review.review(ServerId("git"))
+        await eventually(lambda: reviewed.requests)
+    assert len(reviewed.requests) == 1

@@ -1,0 +1,285 @@
+"""A conversation over real HTTP, with tools that run in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import anyio
+from pydantic import SecretStr
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.support.waiting import PATIENCE
+from tui.engine.approval.consent import Edit, Inquiry, TurnRecord, UnusableEditError
+from tui.engine.approval.gate import Gate
+from tui.engine.approval.grant_store import GrantBook
+from tui.engine.approval.policy import Policy
+from tui.engine.bus import EventBus
+from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.history import History
+from tui.engine.chats.message import Message, MessageContent
+from tui.engine.chats.turn import RetryWait, TurnContext
+from tui.engine.desk import Desk
+from tui.engine.keys.credentials import ModelAccess
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OfferedTool,
+    Permit,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
+from tui.engine.mcp.manager import ServerManager
+from tui.model.catalog import Catalog, ToolId, ToolView
+from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
+from tui.model.consent import Choice, Decision
+from tui.model.events import Event, RequestRaised, TurnFinished
+from tui.model.input.arguments import canonical_json, read_arguments
+from tui.model.servers import ServerId
+from tui.model.settings import ToolPattern
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
+from tui.store.selectors import entries
+from tui.store.store import Store
+
+MODEL = "gemini-3.8-flash"
+E = TypeVar("E")
+Run = Callable[[JsonObject], Awaitable[ToolResult]]
+
+
+async def open_backend(
+    url: str,
+    *,
+    key: str = KEY,
+    model: str = MODEL,
+    idle_timeout: float = 5.0,
+    thoughts: bool = True,
+) -> GeminiBackend:
+    access = ModelAccess(BackendKind.GEMINI, SecretStr(key), base_url=url)
+    return await asyncio.to_thread(
+        create_gemini_backend, access, model, "v1beta", idle_timeout, thoughts
+    )
+
+
+def make_tool(
+    name: str,
+    server: str = "notes",
+    *,
+    definition_hash: str = "",
+    trusted: bool = False,
+    fingerprint: str | None = None,
+) -> OfferedTool:
+    """A tool that takes ``{"text": string}``."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    return OfferedTool(
+        id=ToolId(name),
+        server=ServerId(server),
+        name=name,
+        view=ToolView(ToolId(name), name, description=f"Does {name}.", claims=("read-only",)),
+        declaration={"name": name, "description": "d", "parametersJsonSchema": schema},
+        schema={**schema, "additionalProperties": False},
+        definition_hash=definition_hash or f"hash-of-{name}",
+        trusted=trusted,
+        fingerprint=f"what {server} is" if fingerprint is None else fingerprint,
+    )
+
+
+def make_policy(book: GrantBook | None = None, *, allows_all: bool = False) -> Policy:
+    """Make a policy for ``/work`` that nobody hears."""
+    return Policy(book or GrantBook(), "/work", lambda _: None, allows_all=allows_all)
+
+
+def rule(server: str, tool: str) -> ToolPattern:
+    """Make a rule on tools as the settings have it."""
+    return ToolPattern(server=server, tool=tool)
+
+
+async def read_any_edit(text: str) -> Edit:
+    """Read edited arguments of a tool that takes whatever there is."""
+    try:
+        arguments = read_arguments(text)
+    except ValueError as error:
+        raise UnusableEditError(str(error)) from error
+    return Edit(arguments, canonical_json(arguments))
+
+
+def make_inquiry(
+    tool: OfferedTool,
+    *others: OfferedTool,
+    arguments: JsonObject | None = None,
+    turn: TurnRecord | None = None,
+    call: str = "e1",
+) -> Inquiry:
+    """A call of a tool that was offered with others."""
+    arguments = arguments or {}
+    return Inquiry(
+        call=EntryId(call),
+        tool=tool,
+        arguments=arguments,
+        shown=canonical_json(arguments),
+        offered=(tool, *others),
+        turn=turn or TurnRecord(),
+        read_edit=read_any_edit,
+    )
+
+
+def text_result(text: str, *, is_error: bool = False) -> ToolResult:
+    return ToolResult((TextPart(text),), display=text, is_error=is_error)
+
+
+@dataclass
+class InProcessTools(ServerManager):
+    """Stands for servers; `runs` says what a tool does, else it echoes its name."""
+
+    tools: list[OfferedTool] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    called: list[tuple[str, JsonObject]] = field(default_factory=list)
+    said: Sequence[tuple[ServerId, str]] = ()
+    catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
+
+    def offered_tools(self) -> Sequence[OfferedTool]:
+        return tuple(self.tools)
+
+    def held_tools(self) -> Sequence[OfferedTool]:
+        return self.offered_tools()
+
+    def instructions(self) -> Sequence[tuple[ServerId, str]]:
+        return self.said
+
+    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:  # noqa: ARG002 - none here
+        return None
+
+    async def call_tool(
+        self,
+        permit: Permit,
+        on_progress: Callable[[Progress], None],
+    ) -> ToolResult:
+        permit.use()
+        tool, arguments = permit.tool, permit.arguments
+        current = next((other for other in self.tools if other.name == tool.name), None)
+        if current is None or current.definition_hash != tool.definition_hash:
+            raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
+        self.called.append((tool.name, arguments))
+        on_progress(Progress(1.0, 2.0))
+        run = self.runs.get(tool.name)
+        return await run(arguments) if run else text_result(f"{tool.name} ran")
+
+
+@dataclass
+class Chat:
+    """A running conversation and everything it said."""
+
+    conversation: Conversation
+    tools: InProcessTools
+    bus: EventBus
+    store: Store = field(default_factory=Store)
+    events: list[Event] = field(default_factory=list)
+    desk: Desk | None = None
+
+    def __post_init__(self) -> None:
+        self._heard = asyncio.Event()
+        self.bus.subscribe(self.store.dispatch)
+        self.bus.subscribe(self._hear)
+
+    def _hear(self, event: Event) -> None:
+        self.events.append(event)
+        self._heard.set()
+
+    def send(self, text: str) -> None:
+        self.conversation.send(Message(text))
+
+    async def say(self, text: str) -> None:
+        self.send(text)
+        with anyio.fail_after(PATIENCE):
+            await self.conversation.wait_idle()
+
+    async def wait_for(self, kind: type[E], count: int = 1) -> E:
+        """Wait for the given event number of a kind."""
+        with anyio.fail_after(PATIENCE):
+            while len(found := self.all(kind)) < count:
+                self._heard.clear()
+                await self._heard.wait()
+        return found[count - 1]
+
+    def all(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def entries(self, kind: type[E]) -> list[E]:
+        return [entry for entry in entries(self.store.state) if isinstance(entry, kind)]
+
+    @property
+    def transcript(self) -> tuple[Entry, ...]:
+        return entries(self.store.state)
+
+    @property
+    def answer(self) -> str:
+        return "".join(entry.text for entry in self.entries(ModelText))
+
+    @property
+    def notices(self) -> list[ChatNotice]:
+        return self.entries(ChatNotice)
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return self.entries(ToolCall)
+
+    @property
+    def last_turn(self) -> TurnFinished:
+        return self.all(TurnFinished)[-1]
+
+    async def decide(
+        self, choice: Choice, note: str = "", *, count: int = 1, arguments: str | None = None
+    ) -> None:
+        """Answer the given question number, counted over the whole conversation."""
+        asked = await self.wait_for(RequestRaised, count)
+        assert self.desk is not None
+        self.desk.answer(asked.request.id, Decision(choice, note, arguments=arguments))
+
+
+def fetched(text: str, content: MessageContent) -> Message:
+    """Make a message that says something else than what was typed."""
+
+    async def fetch(_: object) -> MessageContent:
+        return content
+
+    return Message(text, fetch)
+
+
+@asynccontextmanager
+async def chatting(
+    fake: FakeGemini,
+    *tools: OfferedTool,
+    model: str = MODEL,
+    asks: bool = False,
+    gate: Gate | None = None,
+    idle_timeout: float = 5.0,
+    max_tool_calls: int = 20,
+    max_result_size: int = DEFAULT_RESULT_SIZE,
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None,
+    retry: RetryWait | None = None,
+) -> AsyncIterator[Chat]:
+    """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
+    bus = EventBus()
+    host = InProcessTools(list(tools))
+    desk = Desk(bus.publish, attended=asks)
+    gate = gate or Gate(desk, bus.publish, make_policy(allows_all=not asks))
+    bus.subscribe(gate.heed)
+    context = TurnContext(
+        await open_backend(fake.url, model=model, idle_timeout=idle_timeout),
+        host,
+        gate,
+        bus.publish,
+        max_tool_calls,
+        prepare=prepare,
+        history=History(max_result_size),
+        retry=retry or RetryWait(),
+    )
+    conversation = Conversation(context)
+    chat = Chat(conversation, host, bus, desk=desk)
+    runner = asyncio.create_task(conversation.run())
+    try:
+        yield chat
+    finally:
+        runner.cancel()
+        await asyncio.wait({runner})

@@ -1,0 +1,285 @@
+"""The conversation: cancelling, queueing, clearing, changing the model."""
+
+import asyncio
+
+import anyio
+import pytest
+
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall, Think
+from tests.support.waiting import PATIENCE, at_once
+from tests.unit.engine.chats.support import (
+    Chat,
+    chatting,
+    fetched,
+    make_tool,
+    open_backend,
+    text_result,
+)
+from tui.engine.chats.conversation import MAX_QUEUED
+from tui.engine.chats.history import MAX_RESPONSE_MEDIA
+from tui.engine.chats.message import MessageContent
+from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
+from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
+from tui.model.consent import Choice
+from tui.model.events import (
+    ChatNoticeAdded,
+    ConversationCleared,
+    MessageReturned,
+    NoticeRaised,
+    QueueChanged,
+    RequestRaised,
+    RequestSettled,
+    TextStreamed,
+    ToolCallChanged,
+    TurnFinished,
+    TurnStarted,
+)
+
+
+async def cancelled(chat: Chat) -> TurnFinished:
+    chat.conversation.cancel()
+    with anyio.fail_after(PATIENCE):
+        await chat.conversation.wait_idle()
+    assert chat.last_turn.outcome is TurnOutcome.CANCELLED
+    return chat.last_turn
+
+
+async def test_cancelling_a_stalled_stream_shows_on_the_wire_at_once() -> None:
+    steps: list[tuple[Action, ...]] = [(Say("so "), Stall()), (Say("fine"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        chat.send("x")
+        await chat.wait_for(TextStreamed)
+        chat.conversation.cancel()
+        await at_once(lambda: fake.gone)
+        finished = await cancelled(chat)
+        assert finished.unsent == ""
+        await chat.say("y")
+    assert fake.violations == []
+    said = [part["text"] for part in fake.requests[1].contents[1]["parts"]]
+    assert said == ["so ", "[The user stopped this turn.]"]
+
+
+@pytest.mark.parametrize("first", [(), (Think("hm"),)], ids=["nothing", "only thoughts"])
+async def test_a_message_cancelled_before_the_answer_goes_back(first: tuple[Action, ...]) -> None:
+    steps: list[tuple[Action, ...]] = [(*first, Stall()), (Say("fine"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        chat.send("x")
+        with anyio.fail_after(PATIENCE):
+            await fake.wait_for_requests(1)
+        assert (await cancelled(chat)).unsent == "x"
+        await chat.say("y")
+    assert fake.requests[1].contents == [{"role": "user", "parts": [{"text": "y"}]}]
+
+
+async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
+    stopped: list[str] = []
+
+    async def slow(_: JsonObject) -> ToolResult:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            stopped.append("slow")
+            raise
+        return text_result("never")
+
+    steps: list[tuple[Action, ...]] = [(Call([("fast", {}), ("slow", {})]),), (Say("fine"),)]
+    tools = (make_tool("fast"), make_tool("slow"))
+    async with FakeGemini(steps) as fake, chatting(fake, *tools) as chat:
+        chat.tools.runs["slow"] = slow
+        chat.send("x")
+        await chat.wait_for(ToolCallChanged, 3)  # both run, one has ended
+        await cancelled(chat)
+        assert stopped == ["slow"]
+        assert [c.status for c in chat.calls] == [ToolCallStatus.OK, ToolCallStatus.CANCELLED]
+        assert chat.calls[1].seconds is not None
+        await chat.say("y")
+    assert fake.violations == []
+    answers = [p["functionResponse"]["response"] for p in fake.requests[1].contents[2]["parts"]]
+    assert answers == [{"output": "fast ran"}, {"error": "The user stopped this call."}]
+    assert fake.requests[1].contents[3]["role"] == "model"
+
+
+async def test_cancelling_withdraws_the_question_and_the_calls_behind_it() -> None:
+    steps: list[tuple[Action, ...]] = [(Call([("go", {}), ("go", {})]),), (Say("fine"),)]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+        chat.send("x")
+        await chat.wait_for(RequestRaised)
+        await cancelled(chat)
+        assert len(chat.all(RequestSettled)) == 1
+        assert chat.store.state.pending == ()
+        assert [call.status for call in chat.calls] == [ToolCallStatus.CANCELLED] * 2
+        await chat.decide(Choice.ONCE)
+        await chat.say("y")
+    assert chat.tools.called == []
+    assert fake.violations == []
+
+
+async def test_messages_wait_for_the_running_turn_in_order() -> None:
+    steps: list[tuple[Action, ...]] = [(Say("1"), Sleep(0.05)), (Say("2"),), (Say("3"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        chat.send("a")
+        await chat.wait_for(TextStreamed)
+        chat.send("b")
+        await chat.say("c")
+    assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
+    assert chat.answer == "123"
+    assert [event.texts for event in chat.all(QueueChanged)] == [
+        ("a",),
+        (),
+        ("b",),
+        ("b", "c"),
+        ("c",),
+        (),
+    ]
+    assert len(chat.all(NoticeRaised)) == 2
+
+
+async def test_messages_that_wait_go_back_when_the_turn_is_cancelled() -> None:
+    async with FakeGemini([(Say("so "), Stall())]) as fake, chatting(fake) as chat:
+        chat.send("a")
+        await chat.wait_for(TextStreamed)
+        chat.send("b")
+        chat.send("c")
+        assert (await cancelled(chat)).unsent == "b\n\nc"
+    assert len(fake.requests) == 1
+
+
+async def test_a_message_that_waits_is_taken_back_or_dropped() -> None:
+    steps: list[tuple[Action, ...]] = [(Say("1"), Stall()), (Say("2"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        for text in ("a", "b", "c", "b", "d"):
+            chat.send(text)
+        await chat.wait_for(TextStreamed)
+        chat.conversation.unqueue("b", give_back=True)
+        chat.conversation.unqueue("d", give_back=False)
+        chat.conversation.unqueue("a", give_back=True)  # it runs already
+        assert chat.store.state.conversation.queued == ("b", "c")
+        assert [event.text for event in chat.all(MessageReturned)] == ["b"]
+        assert (await cancelled(chat)).unsent == "b\n\nc"
+
+
+async def test_the_queue_has_an_end_and_says_so() -> None:
+    async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
+        chat.send("first")
+        await chat.wait_for(TurnStarted)
+        for number in range(21):
+            chat.send(f"message {number}")
+        assert len(chat.store.state.conversation.queued) == MAX_QUEUED
+        notice = chat.all(NoticeRaised)[-1].notice
+        assert [event.text for event in chat.all(MessageReturned)] == ["message 20"]
+        finished = await cancelled(chat)
+        assert chat.store.state.conversation.queued == ()
+    assert notice.text == "Not sent, because 20 messages are already waiting."
+    assert "message 19" in finished.unsent
+    assert "message 20" not in finished.unsent
+
+
+async def test_clearing_forgets_everything() -> None:
+    async with FakeGemini([(Say("a"),), (Say("b"),)]) as fake, chatting(fake) as chat:
+        await chat.say("x")
+        chat.conversation.clear()
+        assert chat.transcript == ()
+        await chat.say("y")
+    assert len(fake.requests[1].contents) == 1
+
+
+async def test_clearing_cancels_the_running_turn_first() -> None:
+    steps: list[tuple[Action, ...]] = [(Say("so "), Stall()), (Say("b"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        chat.send("x")
+        await chat.wait_for(TextStreamed)
+        chat.send("queued")
+        chat.conversation.clear()
+        assert chat.store.state.conversation.queued == ()
+        await chat.wait_for(ConversationCleared)
+        with anyio.fail_after(PATIENCE):
+            await chat.conversation.wait_idle()
+        assert chat.transcript == ()
+        assert chat.store.state.conversation.unsent.texts == ()
+        await chat.say("y")
+    assert len(fake.requests[1].contents) == 1
+
+
+async def test_another_model_answers_from_the_next_turn_on_without_old_signatures() -> None:
+    steps: list[tuple[Action, ...]] = [(Call([("go", {})]),), (Say("a", signed=True),)]
+    async with (
+        FakeGemini(steps) as fake,
+        FakeGemini([(Say("b"),)]) as other,
+        chatting(fake, make_tool("go")) as chat,
+    ):
+        await chat.say("x")
+        chat.conversation.use_backend(await open_backend(other.url, model="gemini-3.5-flash"))
+        await chat.say("y")
+    assert other.requests[0].model == "gemini-3.5-flash"
+    assert "thoughtSignature" not in str(other.requests[0].contents)
+    assert other.violations == []
+    assert chat.answer == "ab"
+
+
+async def test_a_model_chosen_during_a_turn_waits_for_its_end() -> None:
+    steps: list[tuple[Action, ...]] = [(Say("a"), Sleep(0.05), Say("a"))]
+    async with (
+        FakeGemini(steps) as fake,
+        FakeGemini([(Say("b"),)]) as other,
+        chatting(fake) as chat,
+    ):
+        chat.send("x")
+        await chat.wait_for(TextStreamed)
+        chat.conversation.use_backend(await open_backend(other.url))
+        await chat.say("y")
+    assert chat.answer == "aab"
+    assert len(fake.requests) == len(other.requests) == 1
+
+
+async def test_ending_the_conversation_ends_its_turn_on_the_wire() -> None:
+    async with FakeGemini([(Say("so "), Stall())]) as fake:
+        async with chatting(fake) as chat:
+            chat.send("x")
+            await chat.wait_for(TextStreamed)
+        with anyio.fail_after(PATIENCE):
+            await fake.wait_for_gone()
+    assert chat.last_turn.outcome is TurnOutcome.CANCELLED
+
+
+async def test_cancelling_while_waiting_to_try_again_ends_the_wait() -> None:
+    async with FakeGemini([(Fail(503, "x", retry_delay="9s"),)]) as fake, chatting(fake) as chat:
+        chat.send("x")
+        await chat.wait_for(ChatNoticeAdded)
+        assert (await cancelled(chat)).unsent == "x"
+    assert len(fake.requests) == 1
+
+
+async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:
+    parts = (
+        TextPart("[a resource]\ud800"),
+        MediaPart("image/png", "iVBORw0KGgo="),
+        MediaPart("application/x-odd", "AAAA"),
+        MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)),
+    )
+    refused = (Fail(400, "INVALID_ARGUMENT", "no"),)
+    steps: list[tuple[Action, ...]] = [(Say("fine"),), refused, refused]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        for _ in range(2):
+            chat.conversation.send(fetched("/greet", MessageContent("/greet Ada", parts)))
+            with anyio.fail_after(PATIENCE):
+                await chat.conversation.wait_idle()
+    assert [started.message.text for started in chat.all(TurnStarted)] == ["/greet"] * 2
+    assert [entry.text for entry in chat.entries(UserMessage)] == ["/greet Ada"] * 2
+    assert fake.requests[0].contents[0]["parts"] == [
+        {"text": "[a resource]\ufffd"},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
+        {"text": "[The application/x-odd is left out: the model cannot read it.]"},
+        {"text": "[The image/png is left out: it is too large.]"},
+    ]
+    assert chat.last_turn.outcome is TurnOutcome.FAILED
+    assert chat.last_turn.unsent == "/greet"
+
+
+async def test_waiting_messages_go_back_as_what_can_be_sent_again() -> None:
+    async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
+        chat.send("x")
+        chat.conversation.send(fetched("/again", MessageContent("shown", (TextPart("sent"),))))
+        with anyio.fail_after(PATIENCE):
+            await fake.wait_for_requests(1)
+        assert (await cancelled(chat)).unsent == "x\n\n/again"

@@ -1,0 +1,411 @@
+"""The backend against a Gemini API on loopback."""
+
+import asyncio
+import gc
+import json
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
+
+import anyio
+import pytest
+from pydantic import SecretStr
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_rules import Json
+from tests.fakes.gemini_script import (
+    Action,
+    Block,
+    Call,
+    Fail,
+    Finish,
+    Page,
+    Raw,
+    Reset,
+    Say,
+    Stall,
+    Stop,
+    Think,
+)
+from tests.support.waiting import PATIENCE, at_once
+from tests.unit.engine.chats.support import open_backend
+from tui.engine.chats.backends import gemini_http
+from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
+from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.keys.credentials import ModelAccess
+from tui.model.chat import BackendKind
+
+DECLARATION: Json = {
+    "name": "add",
+    "description": "Adds.",
+    "parametersJsonSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
+}
+
+
+def request(*declarations: Json) -> ModelRequest:
+    return ModelRequest(
+        contents=[{"role": "user", "parts": [{"text": "hi"}]}],
+        declarations=declarations,
+        system_instruction="Be brief.",
+    )
+
+
+async def collect(backend: GeminiBackend, *declarations: Json) -> list[ModelChunk]:
+    try:
+        with anyio.fail_after(PATIENCE):
+            return [chunk async for chunk in backend.stream(request(*declarations))]
+    finally:
+        await backend.aclose()
+
+
+async def failure(*actions: Action, idle_timeout: float = 5.0) -> ModelError:
+    async with FakeGemini([actions]) as fake:
+        with pytest.raises(ModelError) as caught:
+            await collect(await open_backend(fake.url, idle_timeout=idle_timeout), DECLARATION)
+    assert KEY not in str(caught.value) + caught.value.advice
+    return caught.value
+
+
+async def test_a_request_carries_contents_tools_and_orders_as_given() -> None:
+    async with FakeGemini([(Say("hello"),)]) as fake:
+        await collect(await open_backend(fake.url), DECLARATION)
+    sent = fake.requests[0]
+    assert sent.path == "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
+    assert sent.body["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
+    assert sent.body["tools"] == [{"functionDeclarations": [DECLARATION]}]
+    assert sent.body["systemInstruction"]["parts"] == [{"text": "Be brief."}]
+    assert sent.body["generationConfig"] == {"thinkingConfig": {"include_thoughts": True}}
+    assert sent.headers["x-goog-api-key"] == KEY
+    assert "x-server-timeout" not in sent.headers
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking"),
+    [
+        ("gemini-3-pro-preview", {"thinking_level": "LOW"}),
+        ("gemini-2.5-flash", {"thinking_budget": 0}),
+        ("gemini-2.5-pro", {"thinking_budget": 128}),
+        ("gemini-2.0-flash", None),
+    ],
+)
+async def test_a_bounded_answer_is_thought_about_as_little_as_possible(
+    model: str, thinking: Json | None
+) -> None:
+    async with FakeGemini([(Say("hello"),)]) as fake:
+        backend = await open_backend(fake.url, model=model)
+        asked = replace(request(DECLARATION), max_output_tokens=64, must_call=True)
+        with anyio.fail_after(PATIENCE):
+            assert [chunk async for chunk in backend.stream(asked)]
+        await backend.aclose()
+    body = fake.requests[0].body
+    expected: Json = {"maxOutputTokens": 64}
+    if thinking is not None:
+        expected["thinkingConfig"] = thinking
+    assert body["generationConfig"] == expected
+    assert body["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
+
+
+async def test_without_tools_and_thoughts_neither_is_mentioned() -> None:
+    async with FakeGemini([(Say("hello"),)]) as fake:
+        await collect(await open_backend(fake.url, thoughts=False))
+    assert not fake.requests[0].body.keys() & {"tools", "toolConfig"}
+    assert fake.requests[0].body["generationConfig"] == {}
+
+
+async def test_chunks_keep_parts_in_wire_form_and_the_last_count() -> None:
+    step = (Think("hm"), Say("a"), Call([("add", {"a": 1.0}), ("add", {})]))
+    async with FakeGemini([step]) as fake:
+        chunks = await collect(await open_backend(fake.url), DECLARATION)
+    parts = [part for chunk in chunks for part in chunk.parts]
+    assert parts[0] == {"text": "hm", "thought": True}
+    assert parts[1] == {"text": "a"}
+    assert parts[2]["functionCall"] == {"id": "call0001", "name": "add", "args": {"a": 1.0}}
+    assert parts[2]["thoughtSignature"]
+    assert "thoughtSignature" not in parts[3]
+    assert chunks[-1].finish_reason == "STOP"
+    usage = chunks[-1].usage
+    assert usage is not None
+    assert (usage.prompt, usage.output, usage.context_limit) == (7, 3, 1_048_576)
+
+
+async def test_line_separators_inside_a_text_do_not_cut_it() -> None:
+    async with FakeGemini([(Say("a\u2028b\u0085c"),)]) as fake:
+        chunks = await collect(await open_backend(fake.url))
+    assert chunks[0].parts == ({"text": "a\u2028b\u0085c"},)
+
+
+async def test_a_finish_reason_the_sdk_does_not_know_is_no_fault() -> None:
+    async with FakeGemini([(Say("a"), Finish("SOMETHING_NEW"))]) as fake:
+        chunks = await collect(await open_backend(fake.url))
+    assert chunks[-1].finish_reason == "SOMETHING_NEW"
+
+
+async def test_a_refused_prompt_carries_its_reason() -> None:
+    async with FakeGemini([(Block("PROHIBITED_CONTENT"),)]) as fake:
+        chunks = await collect(await open_backend(fake.url))
+    assert chunks[-1].block_reason == "PROHIBITED_CONTENT"
+
+
+@pytest.mark.usefixtures("without_gc")
+@pytest.mark.parametrize("first", [(), (Say("so "),)], ids=["before data", "after data"])
+async def test_cancelling_a_stalled_stream_reaches_the_wire_within_100_ms(
+    first: tuple[Action, ...],
+) -> None:
+    async with FakeGemini([(*first, Stall())]) as fake:
+        backend = await open_backend(fake.url)
+        arrived = asyncio.Event()
+
+        async def read() -> None:
+            try:
+                async for _ in backend.stream(request()):
+                    arrived.set()
+            finally:
+                await backend.aclose()
+
+        reader = asyncio.create_task(read())
+        with anyio.fail_after(PATIENCE):
+            await fake.wait_for_stall()
+            if first:
+                await arrived.wait()
+        reader.cancel()
+        await at_once(lambda: fake.gone)
+        await asyncio.wait({reader})
+    assert reader.cancelled()
+
+
+async def test_a_burst_of_pieces_leaves_the_loop_its_turns() -> None:
+    event = {"candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}}]}
+    burst = Raw(f"data: {json.dumps(event)}\r\n\r\n" * 100)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with FakeGemini([(burst,)]) as fake:
+        backend = await open_backend(fake.url)
+        stream = backend.stream(request())
+        await anext(stream)
+        counting = asyncio.create_task(count())
+        chunks = [chunk async for chunk in stream]
+        counting.cancel()
+        await backend.aclose()
+    assert turns > len(chunks) > 90
+
+
+async def test_leaving_the_stream_early_closes_the_connection_too() -> None:
+    async with FakeGemini([(Say("a"), Stall())]) as fake:
+        backend = await open_backend(fake.url)
+        stream = backend.stream(request())
+        assert isinstance(stream, AsyncGenerator)
+        with anyio.fail_after(PATIENCE):
+            await anext(stream)
+            await stream.aclose()
+            await fake.wait_for_gone()
+        await backend.aclose()
+    assert len(fake.gone) == 1
+
+
+@pytest.fixture
+def without_gc() -> Iterator[None]:
+    """Keep a garbage collection from closing connections by chance."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_gc")
+async def test_an_answer_that_cannot_be_read_closes_the_connection() -> None:
+    async with FakeGemini([(Raw('data: {"candidates": 5}\r\n\r\n'), Stall())]) as fake:
+        backend = await open_backend(fake.url)
+        with pytest.raises(ModelError, match="not be read"):
+            await anext(backend.stream(request()))
+        with anyio.fail_after(PATIENCE):
+            await fake.wait_for_gone()
+        await backend.aclose()
+    assert len(fake.gone) == 1
+
+
+async def test_an_invalid_key_says_where_to_get_one() -> None:
+    async with FakeGemini() as fake:
+        with pytest.raises(ModelError, match="key was not accepted") as caught:
+            await collect(await open_backend(fake.url, key="wrong"))
+    assert "GEMINI_API_KEY" in caught.value.advice
+
+
+async def test_a_key_that_the_service_repeats_is_blotted_out() -> None:
+    error = await failure(Fail(400, f"API key {KEY} is odd"))
+    assert "[key]" in str(error)
+
+
+def test_no_key_at_all_is_said_before_anything_is_sent() -> None:
+    access = ModelAccess(BackendKind.GEMINI)
+    with pytest.raises(ModelError, match="no API key"):
+        create_gemini_backend(access, "gemini-3.8-flash", "v1beta", 5.0, thoughts=False)
+
+
+async def test_a_quota_error_carries_the_wait() -> None:
+    error = await failure(Fail(429, "Slow down.", retry_delay="34.4s"))
+    assert error.retryable
+    assert error.retry_after == 34.4
+    assert "34 s" in error.advice
+
+
+async def test_a_wait_that_only_the_text_names_is_found() -> None:
+    error = await failure(Fail(429, "Quota exceeded. Please retry in 430.5ms."))
+    assert error.retry_after == pytest.approx(0.4305)
+
+
+async def test_a_used_up_day_is_not_worth_a_retry() -> None:
+    error = await failure(
+        Fail(429, "x", retry_delay="10s", quota="GenerateRequestsPerDayPerProjectPerModel-FreeTier")
+    )
+    assert not error.retryable
+    assert "today" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "retryable"),
+    [
+        (Fail(403, "denied"), "no access", False),
+        (Fail(404, "models/x is not found for API version v1"), "not found", False),
+        (Fail(500), "overloaded", True),
+        (Fail(503, "high demand"), "high demand", True),
+        (Fail(400, "The input token count (9) exceeds the maximum"), "too long", False),
+        (
+            Fail(400, "User location is not supported for the API use."),
+            "not available in your location",
+            False,
+        ),
+        (Fail(400, "has too many states for serving."), "schemas are too complex", False),
+        (Page(502), "web page", True),
+        (Page(200), "A web page came instead of an answer", True),
+        (Raw('data: {"usageMetadata": {"totalTokenCount": 1.5}}\r\n\r\n'), "not be read", True),
+        (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
+        (Reset(), "was lost", True),
+        (Raw("data: {nonsense}\r\n\r\n"), "not be read", True),
+    ],
+)
+async def test_each_failure_says_what_happened(
+    action: Action, words: str, *, retryable: bool
+) -> None:
+    error = await failure(action)
+    assert words in str(error)
+    assert error.retryable is retryable
+    assert "<" not in str(error)
+    assert "pydantic.dev" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Invalid JSON payload received. Unknown name "x" at \'tools[0].function_declarations[0]'
+        ".parameters_json_schema': Cannot find field.",
+        "FunctionDeclaration 'add' in the request exceeds the maximum allowed nesting depth.",
+        "Duplicate function declaration found: add",
+    ],
+)
+async def test_a_refused_declaration_names_its_tool(message: str) -> None:
+    assert (await failure(Fail(400, message))).refused_tool == "add"
+
+
+async def test_a_missing_signature_is_no_refused_tool() -> None:
+    text = "Function call is missing a thought_signature. function call `default_api:add`"
+    assert (await failure(Fail(400, text))).refused_tool == ""
+
+
+@pytest.mark.parametrize(
+    ("actions", "words"),
+    [
+        ((Say("half"), Reset()), "was lost"),
+        ((Say("half"), Fail(503, "later")), "later"),
+    ],
+)
+async def test_what_came_before_a_broken_stream_is_delivered(
+    actions: tuple[Action, ...], words: str
+) -> None:
+    async with FakeGemini([actions]) as fake:
+        backend = await open_backend(fake.url)
+        stream = backend.stream(request())
+        first = await anext(stream)
+        with pytest.raises(ModelError, match=words):
+            await anext(stream)
+        await backend.aclose()
+    assert first.parts == ({"text": "half"},)
+
+
+async def test_a_stream_may_end_without_anything() -> None:
+    async with FakeGemini([(Stop(),)]) as fake:
+        assert await collect(await open_backend(fake.url)) == []
+
+
+async def test_silence_ends_with_the_idle_timeout() -> None:
+    error = await failure(Say("a"), Stall(), idle_timeout=0.2)
+    assert "sent nothing" in str(error)
+    assert error.retryable
+
+
+async def test_nobody_listening_is_said_at_once() -> None:
+    with pytest.raises(ModelError, match="cannot be reached"):
+        await collect(await open_backend("http://127.0.0.1:1"))
+
+
+async def test_a_name_without_an_address_is_said() -> None:
+    with pytest.raises(ModelError, match=r"nowhere\.invalid cannot be reached"):
+        await collect(await open_backend("http://nowhere.invalid"))
+
+
+async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemini_http, "MAX_STEP_BYTES", 20_000)
+    error = await failure(*(Say("x" * 1_000) for _ in range(40)))
+    assert "longer than" in str(error)
+
+
+async def test_the_key_never_follows_a_redirect() -> None:
+    async with FakeGemini() as other, FakeGemini([(Page(307, location=other.url),)]) as fake:
+        with pytest.raises(ModelError, match="redirects"):
+            await collect(await open_backend(fake.url))
+    assert other.requests == []
+
+
+async def test_nothing_reaches_the_standard_error(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "a")
+    monkeypatch.setenv("GEMINI_API_KEY", "b")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("google_genai"), "handlers", [])
+    async with FakeGemini([(Call([("add", {})]), Finish("SOMETHING_NEW"))]) as fake:
+        await collect(await open_backend(fake.url), DECLARATION)
+    assert capfd.readouterr().err == ""
+    assert fake.requests[0].headers["x-goog-api-key"] == KEY
+
+
+async def test_the_environment_cannot_turn_a_gemini_key_to_vertex(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "elsewhere")
+    async with FakeGemini([(Say("hello"),)]) as fake:
+        await collect(await open_backend(fake.url))
+    assert fake.requests[0].path.startswith("/v1beta/models/")
+
+
+async def test_vertex_is_asked_at_its_own_path() -> None:
+    async with FakeGemini([(Say("hello"),)]) as fake:
+        access = ModelAccess(BackendKind.VERTEX, SecretStr(KEY), base_url=fake.url)
+        await collect(create_gemini_backend(access, "gemini-3.8-flash", "v1beta", 5.0, True))
+    assert fake.requests[0].path.startswith("/v1beta1/publishers/google/models/gemini-3.8-flash:")
+
+
+async def test_vertex_without_credentials_says_how_to_get_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The variable NO_GCE_CHECK is read once, by whichever test imports this first.
+    monkeypatch.setattr("google.auth.compute_engine._metadata._NO_GCE_CHECK", True)
+    access = ModelAccess(BackendKind.VERTEX, None, "project", "global", "http://127.0.0.1:1")
+    with pytest.raises(ModelError, match="credentials") as caught:
+        await collect(create_gemini_backend(access, "gemini-3.8-flash", "v1beta", 5.0, True))
+    assert "gcloud auth" in caught.value.advice

@@ -1,0 +1,147 @@
+"""Text asked of the model beside the conversation."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from tui.engine.bus import Publish
+from tui.engine.chats import generation as module
+from tui.engine.chats import step
+from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelRequest
+from tui.engine.chats.backends.known_models import traits
+from tui.engine.chats.generation import backend_generator
+from tui.engine.chats.history import UNSIGNED
+from tui.engine.demo.model import DEMO_MODEL, DemoBackend
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
+from tui.engine.mcp.context import Generation, GenerationError, Prompt
+from tui.model.chat import BackendKind, Usage
+from tui.model.events import Event, UsageReported
+from tui.model.models import ModelOffer
+
+ASK = Prompt((PromptMessage("user", (TextPart("x"),)),), (), "", 5)
+
+
+class Scripted:
+    """A backend that streams what a test wants."""
+
+    def __init__(self, *chunks: ModelChunk, model: str = "gemini-2.5-flash") -> None:
+        self.chunks: Sequence[ModelChunk] = chunks
+        self.model = model
+        self.traits = traits(model)
+        self.kind = BackendKind.GEMINI
+        self.asked: list[ModelRequest] = []
+        self.is_closed = False
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        self.asked.append(request)
+        try:
+            for chunk in self.chunks:
+                yield chunk
+            if not self.chunks:
+                await asyncio.sleep(60)
+        finally:
+            self.is_closed = True
+
+    async def models(self) -> Sequence[ModelOffer]:
+        return ()
+
+    async def check(self) -> None: ...
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+def text(words: str, reason: str = "") -> ModelChunk:
+    return ModelChunk(({"text": words},), finish_reason=reason)
+
+
+async def generate(
+    backend: ModelBackend, prompt: Prompt = ASK, publish: Publish = lambda _: None
+) -> Generation:
+    return await backend_generator(lambda: (backend, publish)).generate(prompt)
+
+
+async def test_text_is_gathered_and_thoughts_are_not() -> None:
+    backend = Scripted(
+        ModelChunk(({"text": "hm", "thought": True},)), text("Hel"), text("lo", "STOP")
+    )
+    assert await generate(backend) == Generation("Hello", (), "gemini-2.5-flash")
+    assert backend.is_closed
+
+
+async def test_calls_are_given_back() -> None:
+    call = {"functionCall": {"name": "look", "args": {"a": 1}, "id": "c"}}
+    backend = Scripted(ModelChunk((call,), finish_reason="STOP"))
+    generation = await generate(backend)
+    assert generation.calls == (FunctionCall("look", {"a": 1}, "c"),)
+
+
+async def test_an_answer_that_reaches_its_limit_is_marked() -> None:
+    assert (await generate(Scripted(text("Hel", "MAX_TOKENS")))).is_cut
+
+
+@pytest.mark.parametrize(
+    ("chunks", "problem"),
+    [
+        ([ModelChunk(finish_reason="MAX_TOKENS")], "used up all 5 tokens"),
+        ([text("", "STOP")], "empty answer"),
+        ([text("x")], "is incomplete"),
+        ([text("x", "SAFETY")], "was stopped"),
+        ([ModelChunk(block_reason="SAFETY")], "refused"),
+        ([ModelChunk(finish_reason="MALFORMED_FUNCTION_CALL")], "malformed"),
+    ],
+)
+async def test_what_is_no_whole_answer_is_an_error(chunks: list[ModelChunk], problem: str) -> None:
+    with pytest.raises(GenerationError, match=problem):
+        await generate(Scripted(*chunks))
+
+
+async def test_an_answer_without_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step, "MAX_STEP_CHARACTERS", 10)
+    backend = Scripted(*[text("long ")] * 5)
+    with pytest.raises(GenerationError, match="longer than 10"):
+        await generate(backend)
+    assert backend.is_closed
+
+
+async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GENERATION_TIMEOUT", 0.05)
+    backend = Scripted()
+    with pytest.raises(GenerationError, match="did not answer within"):
+        await generate(backend)
+    assert backend.is_closed
+
+
+async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
+    calls = [{"functionCall": {"name": "a"}}, {"functionCall": {"name": "b"}}]
+    prompt = Prompt((PromptMessage("model", (*calls,)),), (), "", 5)
+    backend = Scripted(text("x", "STOP"), model="gemini-3-pro")
+    await generate(backend, prompt)
+    [asked] = backend.asked
+    first, second = asked.contents[0]["parts"]
+    assert first["thoughtSignature"] == UNSIGNED
+    assert "thoughtSignature" not in second
+    assert "thoughtSignature" not in calls[0]
+
+
+async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> None:
+    usage = Usage(prompt=5, output=2, context=5, context_limit=1_000)
+    told: list[Event] = []
+    await generate(Scripted(ModelChunk(({"text": "x"},), "STOP", usage=usage)), ASK, told.append)
+    assert told == [UsageReported(Usage(prompt=5, output=2), "gemini-2.5-flash")]
+
+
+async def test_without_a_model_there_is_an_error() -> None:
+    generator = backend_generator(lambda: (None, lambda _: None))
+    assert generator.model() == ""
+    with pytest.raises(GenerationError, match="No model"):
+        await generator.generate(ASK)
+
+
+async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
+    generator = backend_generator(lambda: (DemoBackend(), lambda _: None))
+    generation = await generator.generate(ASK)
+    assert generation.model == generator.model() == DEMO_MODEL
+    assert generation.is_cut
+    assert len(generation.text) <= 20

@@ -1,0 +1,129 @@
+"""A service that compresses although it is asked not to, or errs at length, costs little."""
+
+import asyncio
+import gzip
+import json
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Final
+
+import anyio
+import psutil
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tests.support.stalls import LoopWatch
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.chats.support import open_backend
+from tests.unit.engine.chats.test_gemini_backend import collect
+from tui.engine.chats.backends.backend import ModelError
+from tui.engine.chats.backends.gemini import GeminiBackend
+
+MIB: Final = 1024 * 1024
+UNPACKED: Final = 96 * MIB
+"""More than an answer may have; packed it is a hundred kilobytes."""
+
+ALLOWED: Final = 24 * MIB
+"""What asking and the error may add to the memory; far less than the unpacked answer."""
+
+TEXT: Final = "x" * 999
+EVENT: Final = (
+    b'data: {"candidates": [{"content": {"parts": [{"text": "%s"}]}}]}\r\n\r\n' % TEXT.encode()
+)
+FILLER: Final = b" " * MIB
+
+Ask = Callable[[GeminiBackend], Awaitable[object]]
+
+ASKING: Final[dict[str, Ask]] = {
+    "a turn": collect,
+    "the models": lambda backend: backend.models(),
+    "a check": lambda backend: backend.check(),
+}
+
+
+@cache
+def packed(piece: bytes) -> bytes:
+    """Compress a piece again and again, until it has the size of a bomb."""
+    packer = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+    pieces = [packer.compress(piece) for _ in range(UNPACKED // len(piece))]
+    return b"".join([*pieces, packer.flush()])
+
+
+@asynccontextmanager
+async def serving(head: str, body: bytes, asked: list[str]) -> AsyncIterator[str]:
+    """Answer every request with the same bytes; give the address."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            asked.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
+            writer.write(f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            await writer.drain()
+            await reader.read()  # what it still says, until it goes
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def refused(ask: Ask, head: str, body: bytes, watch: LoopWatch) -> ModelError:
+    """Ask a service that answers so, and give the error; it costs neither time nor memory."""
+    asked: list[str] = []
+    async with serving(head, body, asked) as url:
+        backend = await open_backend(url)
+        try:
+            await checkpoint()
+            watch.clear()  # of what prepared the answer
+            before = psutil.Process().memory_info().rss
+            with anyio.fail_after(PATIENCE), pytest.raises(ModelError) as caught:
+                await ask(backend)
+            added = psutil.Process().memory_info().rss - before
+        finally:
+            await backend.aclose()
+    watch.assert_smooth()
+    assert added < ALLOWED, f"{added / MIB:.0f} MiB"
+    assert "accept-encoding: identity\r\n" in asked[0]
+    return caught.value
+
+
+@pytest.mark.parametrize("status", ["200 OK", "429 Too Many Requests", "503 Unavailable"])
+@pytest.mark.parametrize("asking", ASKING)
+async def test_a_packed_answer_is_not_unpacked(
+    asking: str, status: str, loop_watch: LoopWatch
+) -> None:
+    is_stream = asking == "a turn" and status.startswith("200")
+    kind = "text/event-stream" if is_stream else "application/json"
+    head = f"{status}\r\nContent-Type: {kind}\r\nContent-Encoding: gzip"
+    body = packed(EVENT if is_stream else FILLER)
+    error = await refused(ASKING[asking], head, body, loop_watch)
+    assert f"compressed answer (HTTP {status[:3]})" in str(error)
+    assert "gateway" in error.advice
+    assert not error.retryable
+
+
+@pytest.mark.parametrize("names", ["GZIP", "deflate", "identity, gzip", "br", "unheard-of"])
+async def test_whatever_the_encoding_is_called(names: str, loop_watch: LoopWatch) -> None:
+    head = f"200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: {names}"
+    error = await refused(collect, head, gzip.compress(EVENT), loop_watch)
+    assert "compressed answer" in str(error)
+
+
+async def test_an_answer_that_says_it_is_not_packed_is_read() -> None:
+    asked: list[str] = []
+    head = "200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: Identity"
+    async with serving(head, EVENT, asked) as url:
+        (chunk,) = await collect(await open_backend(url))
+    assert chunk.parts == ({"text": TEXT},)
+
+
+@pytest.mark.parametrize("asking", ASKING)
+async def test_a_long_error_is_not_read_to_its_end(asking: str, loop_watch: LoopWatch) -> None:
+    words = "x" * (8 * MIB)
+    body = json.dumps({"error": {"code": 400, "message": words, "status": "X"}}).encode()
+    head = "400 Bad Request\r\nContent-Type: application/json"
+    error = await refused(ASKING[asking], head, body, loop_watch)
+    assert "longer than 1 MiB" in str(error)

@@ -1,0 +1,167 @@
+"""A service that cannot be reached: words and advice, as for servers."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from tests.unit.engine.mcp.network.test_refusals import certificate
+from tui.engine.chats.backends.backend import ModelError, ModelRequest
+from tui.engine.chats.backends.gemini import create_gemini_backend
+from tui.engine.keys.credentials import ModelAccess
+from tui.model.chat import BackendKind
+
+KEY = "a-key-of-no-worth"
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def failure(url: str) -> ModelError:
+    """Ask a service, and give the error."""
+    access = ModelAccess(BackendKind.GEMINI, api_key=SecretStr(KEY), base_url=url)
+    contents = [{"role": "user", "parts": [{"text": "hi"}]}]
+    request = ModelRequest(contents=contents, declarations=(), system_instruction="x")
+    with pytest.raises(ModelError) as caught:  # noqa: PT012 - two steps that may fail
+        backend = create_gemini_backend(access, "gemini-3-flash", "v1beta", 5.0, thoughts=True)
+        try:
+            _ = [chunk async for chunk in backend.stream(request)]
+        finally:
+            await backend.aclose()
+    assert KEY not in str(caught.value)
+    return caught.value
+
+
+async def answer(words: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(100)
+    writer.write(words)
+    await writer.drain()
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "reason"),
+    [
+        ("127.0.0.1", 1, "self-signed certificate"),
+        ("127.0.0.1", -1, "certificate has expired"),
+        ("127.0.0.2", 1, "IP address mismatch"),
+    ],
+)
+async def test_a_certificate(
+    host: str, days: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path, host, days=days)
+    if reason != "self-signed certificate":
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        error = await failure(url)
+    assert str(error).startswith(f"{url} has a certificate that cannot be trusted: ")
+    assert reason in str(error)
+    assert "SSL_CERT_FILE" in error.advice
+    assert not error.retryable
+
+
+async def test_no_tls_where_it_should_be() -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(b"HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n", reader, writer)
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
+        error = await failure(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert "does not speak TLS as it should" in str(error)
+    assert "http:// rather than https://" in error.advice
+
+
+async def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    error = await failure(f"http://127.0.0.1:{port}")
+    assert str(error) == f"http://127.0.0.1:{port} cannot be reached: nothing listens there."
+    assert "GOOGLE_GEMINI_BASE_URL" in error.advice
+    assert error.retryable
+
+
+async def test_an_unknown_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    error = await failure("https://nowhere.invalid")
+    assert str(error) == "https://nowhere.invalid cannot be reached: there is no such host."
+
+
+async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer(b"HTTP/1.1 407 Sign in\r\ncontent-length: 0\r\n\r\n", reader, writer)
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter2222@127.0.0.1:{port}")
+        error = await failure("https://nowhere.invalid")
+    assert "The proxy refused the connection" in str(error)
+    assert "HTTPS_PROXY" in error.advice
+    assert "hunter2222" not in f"{error} {error.advice}"
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "nonsense", "ftp://127.0.0.1", "http://"])
+async def test_an_address_that_is_none(url: str) -> None:
+    error = await failure(url)
+    assert str(error) == "The service's address is not valid."
+    assert error.advice == "Correct the service's address (F9 or GOOGLE_GEMINI_BASE_URL)."
+
+
+async def look(status: str, body: str, kind: str = "application/json") -> ModelError | None:
+    """Check a service that answers like this; give the error."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+        await answer(f"{head}\r\nConnection: close\r\n\r\n{body}".encode(), reader, writer)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        access = ModelAccess(BackendKind.GEMINI, api_key=SecretStr(KEY), base_url=url)
+        backend = create_gemini_backend(access, "gemini-3-flash", "v1beta", 5.0, thoughts=True)
+        try:
+            await backend.check()
+        except ModelError as error:
+            return error
+        finally:
+            await backend.aclose()
+    return None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words", "advice"),
+    [
+        ("404 No", "{}", "application/json", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", "<html>hi</html>", "text/html", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", '{"data": []}', "application/json", "is not a Gemini API", "before /v1beta"),
+        ("401 No", "{}", "application/json", "The key has no access", "for this address"),
+        (
+            "400 No",
+            '{"error": {"message": "API key not valid"}}',
+            "application/json",
+            "The API key was not accepted",
+            "for this address",
+        ),
+        ("301 Gone", "", "text/html", "redirects to another address", "the service's address"),
+        ("503 No", "{}", "application/json", "overloaded or failing", "Try again"),
+    ],
+)
+async def test_a_check_says_what_is_wrong_with_an_address(
+    status: str, body: str, kind: str, words: str, advice: str
+) -> None:
+    error = await look(status, body, kind)
+    assert error is not None
+    assert KEY not in f"{error} {error.advice}"
+    assert words in str(error)
+    assert advice in error.advice
+
+
+async def test_a_gemini_api_passes_the_check() -> None:
+    assert await look("200 OK", '{"models": [{"name": "models/gemini-3-flash"}]}') is None

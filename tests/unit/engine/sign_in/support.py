@@ -1,0 +1,134 @@
+"""What tests of signing in share: a person who says yes, and servers that want a sign-in."""
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.authority import Authority, GuardedServer, walk_through
+from tests.servers.web import free_port
+from tests.unit.engine.mcp.network.support import WEB, define
+from tests.unit.engine.mcp.support import Watcher, running
+from tui.engine.definitions.definition import ServerDefinition, SignInSettings
+from tui.engine.desk import Desk
+from tui.engine.late import import_auth_requests
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.sign_in.sign_ins import SignIns
+from tui.model.events import Event, RequestRaised
+from tui.model.requests import Reply, ReplyAction, SignInRequest
+from tui.model.sections.sign_in_settings import OAuthSettings
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+
+
+def oauth(**settings: object) -> SignInSettings:
+    """Give what an entry says of OAuth; the browser comes back to a free port."""
+    where = {"redirect_uri": f"http://localhost:{free_port()}/oauth/callback"}
+    return SignInSettings(OAuthSettings.model_validate({**where, **settings}))
+
+
+@dataclass
+class Person:
+    """Somebody at the screen.
+
+    Attributes:
+        asked: The questions that came, oldest first.
+        opened: The addresses that the browser was sent to.
+        reply: What the person answers; None waits.
+        browser: What the browser does with an address; returns whether there is one.
+    """
+
+    asked: list[SignInRequest] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
+    reply: Callable[[SignInRequest], Reply | None] = lambda _: Reply(ReplyAction.ACCEPT)
+    browser: Callable[[str], Awaitable[object]] = walk_through
+    events: list[Event] = field(default_factory=list)
+    desk: Desk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.desk = Desk(self.hear)
+
+    def hear(self, event: Event) -> None:
+        """Answer a question once."""
+        self.events.append(event)
+        if isinstance(event, RequestRaised) and isinstance(event.request, SignInRequest):
+            is_again = any(one.id == event.request.id for one in self.asked)
+            self.asked.append(event.request)
+            reply = self.reply(event.request)
+            if reply is not None and not is_again:
+                self.desk.answer(event.request.id, reply)
+
+    def was_asked(self, times: int) -> bool:
+        """Tell whether as many questions came; one that comes again counts."""
+        return len(self.asked) == times
+
+    async def open_url(self, url: str) -> bool:
+        """Let the browser open an address."""
+        self.opened.append(url)
+        return await self.browser(url) is not False
+
+
+@dataclass
+class Deck:
+    """One gemdeck with one server."""
+
+    manager: ServerManager
+    watcher: Watcher
+    sign_ins: SignIns
+    definition: ServerDefinition
+
+    async def sign_in(self) -> str:
+        """Sign in and connect again."""
+        words = await self.sign_ins.sign_in(self.definition)
+        self.manager.restart(WEB)
+        return words
+
+
+def make_sign_ins(
+    person: Person, folder: Path | None, context: ClientContext | None = None
+) -> SignIns:
+    """Give the sign-ins of a run."""
+    redactor = (context or ClientContext()).redactor
+    return SignIns(
+        folder, person.desk, person.open_url, import_auth_requests, person.hear, redactor
+    )
+
+
+@asynccontextmanager
+async def deck(
+    url: str,
+    person: Person,
+    folder: Path | None = None,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[Deck]:
+    """Run gemdeck with one server."""
+    definition = define(url, **{"sign_in": oauth(), **more})
+    watcher = Watcher()
+    context = ClientContext(watcher, desk=person.desk)
+    context.sign_ins = sign_ins = make_sign_ins(person, folder, context)
+    try:
+        async with running(definition, context=context) as (manager, seen):
+            yield Deck(manager, seen, sign_ins, definition)
+    finally:
+        await sign_ins.aclose()
+
+
+@asynccontextmanager
+async def guarded(**more: Any) -> AsyncIterator[GuardedServer]:  # noqa: ANN401
+    """Run an authorization server and an MCP server that wants its tokens."""
+    async with Authority() as authority, GuardedServer(authority=authority, **more) as server:
+        yield server

@@ -1,0 +1,186 @@
+"""The listener that takes the browser back: one answer, of this sign-in, from this machine."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.servers.web import free_port
+from tests.unit.engine.sign_in.support import needs_ipv6
+from tui.engine.sign_in.callback import CallbackListener
+from tui.engine.sign_in.sign_in_record import AuthError
+
+STATE = "the-right-state"
+PATH = "/oauth/callback"
+HOST = "localhost:PORT"
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
+RIGHT = f"GET {PATH}?code=c&state={STATE} HTTP/1.1"
+
+
+@asynccontextmanager
+async def listening(*, may_move: bool = False, port: int = 0) -> AsyncIterator[CallbackListener]:
+    where = f"http://localhost:{port or free_port()}{PATH}"
+    async with CallbackListener(where, may_move=may_move) as listener:
+        listener.expect(STATE)
+        yield listener
+
+
+async def ask(listener: CallbackListener, head: str, *hosts: str, place: str = "127.0.0.1") -> str:
+    """Send a request to an address and give the whole answer; `PORT` in hosts is the right one."""
+    port = urlsplit(listener.redirect_uri).port
+    reader, writer = await asyncio.open_connection(place, port)
+    lines = [f"Host: {host.replace('PORT', str(port))}" for host in hosts]
+    writer.write("\r\n".join([head, *lines, "", ""]).encode())
+    answer = await reader.read()
+    writer.close()
+    return answer.decode()
+
+
+async def test_the_answer_is_taken_once() -> None:
+    async with listening() as listener:
+        answer = await ask(listener, f"GET {PATH}?code=c1&state={STATE}&iss=i HTTP/1.1", HOST)
+        assert answer.startswith("HTTP/1.1 200")
+        assert "default-src 'none'" in answer
+        assert "no-referrer" in answer
+        again = await ask(listener, f"GET {PATH}?code=c2&state={STATE} HTTP/1.1", HOST)
+        assert again.startswith("HTTP/1.1 400")
+        assert (await listener.answer).code == "c1"
+
+
+@pytest.mark.parametrize(
+    ("head", "host", "status"),
+    [
+        (f"GET {PATH}?code=c&state=wrong HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?error=access_denied&state=wrong HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?error=access_denied HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?code=c HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?code=c&state={STATE}&state={STATE} HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?state={STATE} HTTP/1.1", HOST, 400),
+        (RIGHT, "evil.example", 400),
+        (RIGHT, "evil.example:PORT", 400),
+        (RIGHT, "localhost", 400),
+        (RIGHT, "localhost:1", 400),
+        (RIGHT, "127.0.0.1:PORT", 400),
+        (RIGHT, "", 400),
+        (RIGHT, f"{HOST},{HOST}", 400),
+        (RIGHT, f"{HOST},evil.example", 400),
+        (f"GET /other?code=c&state={STATE} HTTP/1.1", HOST, 404),
+        (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 404),
+        (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
+        (f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
+        ("GET", HOST, 405),
+    ],
+)
+async def test_nothing_else_is_taken_and_the_sign_in_goes_on(
+    head: str, host: str, status: int
+) -> None:
+    async with listening() as listener:
+        answer = await ask(listener, head, *filter(None, host.split(",")))
+        assert answer.startswith(f"HTTP/1.1 {status}")
+        assert "evil" not in answer
+        assert not listener.answer.done()
+        await ask(listener, RIGHT, HOST.upper())
+        assert listener.answer.done()
+
+
+async def test_nothing_of_the_request_is_repeated_to_the_browser() -> None:
+    async with listening() as listener:
+        words = "%3Cscript%3Ealert(1)%3C/script%3E"
+        head = f"GET {PATH}?error=x&error_description={words}&state={STATE} HTTP/1.1"
+        answer = await ask(listener, head, HOST)
+        assert "script" not in answer
+        assert (await listener.answer).description == "<script>alert(1)</script>"
+
+
+async def test_an_endless_request_is_cut_off() -> None:
+    async with listening() as listener:
+        port = urlsplit(listener.redirect_uri).port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\n" + b"x" * 100_000)
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
+    async with listening() as first:
+        port = urlsplit(first.redirect_uri).port or 0
+        with pytest.raises(AuthError, match=f"port {port} is in use"):
+            async with listening(port=port):
+                pass
+        async with listening(port=port, may_move=True) as second:
+            assert urlsplit(second.redirect_uri).port != port
+            assert urlsplit(second.redirect_uri).path == PATH
+
+
+@needs_ipv6
+@pytest.mark.parametrize(
+    ("host", "literal", "places"),
+    [
+        ("localhost", "127.0.0.1", ["127.0.0.1", "::1"]),
+        ("LOCALHOST", "127.0.0.1", ["127.0.0.1", "::1"]),
+        ("127.0.0.1", "127.0.0.1", ["127.0.0.1"]),
+        ("127.0.0.2", "127.0.0.2", ["127.0.0.2"]),
+        ("[::1]", "[::1]", ["::1"]),
+    ],
+)
+async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens(
+    host: str, literal: str, places: list[str]
+) -> None:
+    port = free_port()
+    where = f"http://{host}:{port}{PATH}"
+    for may_move, back, heard in ((False, host, places), (True, literal, places[:1])):
+        async with CallbackListener(where, may_move=may_move) as listener:
+            assert listener.redirect_uri == f"http://{back}:{port}{PATH}"
+            for place in ("127.0.0.1", "127.0.0.2", "::1"):
+                if place in heard:
+                    answer = await ask(listener, RIGHT, f"{back}:PORT", place=place)
+                    assert "belongs to no sign-in" in answer
+                else:
+                    with pytest.raises(ConnectionRefusedError):
+                        await ask(listener, RIGHT, f"{back}:PORT", place=place)
+    with socket.create_server((places[-1], port), family=FAMILIES[":" in places[-1]]):
+        with pytest.raises(AuthError, match=f"port {port} is in use"):
+            await CallbackListener(where, may_move=False).__aenter__()
+        if len(places) > 1:  # what was taken already is free again
+            socket.create_server((places[0], port)).close()
+
+
+@pytest.mark.parametrize(
+    "where", ["https://localhost:7777/x", "http://192.168.0.1:1/x", "http://evil.example/x"]
+)
+async def test_it_listens_on_this_computer_only(where: str) -> None:
+    with pytest.raises(AuthError, match="not a plain http address of this"):
+        CallbackListener(where, may_move=True)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "code", "is_whole"),
+    [
+        (f"http://localhost:1/x?code=abc&state={STATE}", "abc", True),
+        (f"  http://localhost:1/x?code=a\n bc&state={STATE}\n", "abc", True),
+        (f"code=abc&state={STATE}", "abc", True),
+        ("abc", "abc", False),
+    ],
+)
+async def test_what_is_pasted_is_read(pasted: str, code: str, is_whole: bool) -> None:
+    async with listening() as listener:
+        found = listener.read_pasted(pasted)
+        assert (found.code, found.is_whole) == (code, is_whole)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "words"),
+    [
+        ("http://localhost:1/x?code=abc&state=other", "another sign-in"),
+        ("http://localhost:1/x?code=abc", "another sign-in"),
+        ("", "no code"),
+        ("é", "no code"),
+    ],
+)
+async def test_what_belongs_to_another_sign_in_is_not(pasted: str, words: str) -> None:
+    async with listening() as listener:
+        with pytest.raises(AuthError, match=words):
+            listener.read_pasted(pasted)

@@ -1,0 +1,362 @@
+"""Signing in to a server, against a real authorization server and its consent page."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.servers.authority import walk_through
+from tests.servers.web import RawServer
+from tests.support.leaks import FIXTURE_SECRET
+from tests.unit.engine.mcp.network.support import WEB, define
+from tests.unit.engine.mcp.support import call, eventually
+from tests.unit.engine.sign_in.support import Person, deck, guarded, make_sign_ins, oauth
+from tui.engine.definitions.definition import SignInSettings
+from tui.engine.keys.key_store import CredentialError
+from tui.engine.sign_in.challenges import Challenge
+from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.token_store import TokenStore
+from tui.model.requests import Reply, ReplyAction
+from tui.model.sections.sign_in_settings import AuthProviderType
+from tui.model.servers import ServerId, Transport
+from tui.model.servers import ServerStatus as S
+
+pytestmark = pytest.mark.writes_secrets("sign-ins.json")
+
+
+async def test_a_401_is_one_answer_from_working_and_stays_so_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    person = Person()
+    async with guarded() as server:
+        async with deck(server.url, person, tmp_path) as one:
+            failed = await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            assert failed.failure is not None
+            assert "requires sign-in" in failed.failure.reason
+            assert "Press a" in failed.failure.advice
+            assert not person.asked, "nobody is asked unless they want to sign in"
+            words = await one.sign_in()
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+            assert "private file" in words
+            assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
+        [request] = [one for one in person.asked if not one.problem]
+        authority = server.authority
+        assert (request.server, request.host) == (WEB, "127.0.0.1")
+        assert (request.scopes, request.resource) == (("read",), server.url)
+        assert [request.url] == person.opened
+        [asked], [form] = authority.asked, authority.forms
+        assert asked["code_challenge_method"] == "S256"
+        assert asked["resource"] == form["resource"] == server.url
+        assert asked["scope"] == "read"
+        assert (tmp_path / "sign-ins.json").stat().st_mode & 0o777 == 0o600
+
+        async with deck(server.url, person, tmp_path) as again:
+            await again.watcher.until(WEB, S.STARTING, S.READY)
+        assert len(person.opened) == 1
+        assert len(authority.clients) == 1
+
+
+async def test_an_expired_token_is_refreshed_once_for_many_calls(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        authority = server.authority
+        async with deck(server.url, person, tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            await one.sign_in()
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+            authority.tokens.clear()
+            authority.slow = 0.05
+            texts = [str(number) for number in range(20)]
+            results = await asyncio.gather(
+                *(call(one.manager, "echo", {"text": text}) for text in texts)
+            )
+            assert [result.display for result in results] == texts
+            [refresh] = authority.refreshes()
+            assert refresh["resource"] == server.url
+            assert one.watcher.last(WEB).status is S.READY
+        assert len(person.opened) == 1
+
+
+async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        authority = server.authority
+        authority.life = 1e-9
+        async with deck(server.url, person, tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            await one.sign_in()
+            record = await one.sign_ins._session(one.definition).record()
+            assert record is not None
+            assert record.expires_at is not None
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        one.sign_ins.store.save(record.model_copy(update={"expires_at": 1.0}))
+        server.seen.clear()
+        async with deck(server.url, person, tmp_path) as two:
+            await two.watcher.until(WEB, S.STARTING, S.READY)
+        assert record.access_token not in server.seen
+        assert len(authority.refreshes()) == 1
+
+
+async def test_a_refresh_token_that_is_worth_nothing_leads_to_a_sign_in(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        authority = server.authority
+        async with deck(server.url, person, tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            await one.sign_in()
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+            authority.tokens.clear()
+            authority.refreshers.clear()
+            one.manager.restart(WEB)
+            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            await one.sign_in()
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        assert len(authority.clients) == 1, "the registered client is used again"
+
+
+async def test_a_client_that_is_known_no_longer_registers_anew(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        authority = server.authority
+        sign_ins = make_sign_ins(person, tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        await sign_ins.sign_in(definition)
+        credentials = sign_ins.credentials(definition)
+        assert credentials is not None
+        authority.tokens.clear()
+        authority.refreshers.clear()
+        sent = await credentials.signature()
+        assert not await credentials.refused(Challenge(), sent, 0)
+        authority.fails = [401]
+        with pytest.raises(AuthError):
+            await sign_ins.sign_in(definition)
+        assert len(authority.clients) == 1
+        await sign_ins.sign_in(definition)
+        assert len(authority.clients) == 2
+        await sign_ins.aclose()
+
+
+async def test_over_sse_the_token_is_a_parameter_where_the_entry_names_one(tmp_path: Path) -> None:
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        named = oauth(token_param_name="access_token")
+        for transport in (Transport.SSE, Transport.HTTP):
+            definition = define(server.url, transport, sign_in=named)
+            await sign_ins.sign_in(definition)
+            credentials = sign_ins.credentials(definition)
+            assert credentials is not None
+            signature = await credentials.signature()
+            is_sse = transport is Transport.SSE
+            assert dict(signature.query) == ({"access_token": signature.token} if is_sse else {})
+            assert ("authorization" in signature.headers) is not is_sse
+        await sign_ins.aclose()
+
+
+async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        authority = server.authority
+        async with deck(server.url, person, tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            await one.sign_in()
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+            authority.tokens.clear()
+            authority.fails = [503]
+            with pytest.raises(Exception, match="authorization server failed"):
+                await call(one.manager, "echo", {"text": "a"})
+            assert (await call(one.manager, "echo", {"text": "b"})).display == "b"
+            assert one.watcher.last(WEB).status is S.READY
+
+
+async def test_signing_out_revokes_and_removes_and_signing_in_works_again(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server, deck(server.url, person, tmp_path) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        await one.sign_in()
+        await one.watcher.until(WEB, S.STARTING, S.READY)
+        assert "revoked" in await one.sign_ins.sign_out(one.definition)
+        assert len(server.authority.revoked) == 2
+        assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text()
+        one.manager.restart(WEB)
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        await one.sign_in()
+        await one.watcher.until(WEB, S.STARTING, S.READY)
+        assert "were not" not in await one.sign_ins.sign_out(one.definition)
+        assert "were not" in await one.sign_ins.sign_out(one.definition)
+
+
+async def test_without_a_browser_the_address_where_it_ended_is_pasted() -> None:
+    ends: list[str] = []
+
+    async def elsewhere(url: str) -> bool:
+        ends.append(url)
+        return False
+
+    person = Person(browser=elsewhere)
+    async with guarded() as server, deck(server.url, person) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        signing_in = asyncio.create_task(one.sign_in())
+        await eventually(lambda: person.asked and person.asked[-1].problem)
+        assert "No browser" in person.asked[-1].problem
+        end = (await walk_through(ends[0], comes_back=False)).headers["location"]
+        question = person.asked[-1].id
+        person.desk.answer(question, Reply(ReplyAction.ACCEPT, text="https://x/?state=no&code=1"))
+        await eventually(lambda: "another sign-in" in person.asked[-1].problem)
+        person.desk.answer(question, Reply(ReplyAction.ACCEPT, text=f"  {end}\n"))
+        await signing_in
+        await one.watcher.until(WEB, S.STARTING, S.READY)
+
+
+async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
+    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    settings = oauth()
+    async with guarded() as server, deck(server.url, person, sign_in=settings) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        for _ in range(2):
+            with pytest.raises(AuthError, match="cancelled"):
+                await one.sign_in()
+        assert not person.opened
+        person.reply = lambda _: Reply(ReplyAction.ACCEPT)
+        await one.sign_in()
+        back = settings.oauth.redirect_uri.replace("localhost", "127.0.0.1")
+        assert back in unquote(person.opened[0])
+        assert len(server.authority.clients) == 1, "a client that was not used is used later"
+
+
+async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
+    person = Person()
+    async with guarded(call_scope="write") as server, deck(server.url, person) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        await one.sign_in()
+        await one.watcher.until(WEB, S.STARTING, S.READY)
+        assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
+        assert [request.scopes for request in person.asked if not request.problem] == [
+            ("read",),
+            ("read", "write"),
+        ]
+        assert len(server.calls()) == 2, "refused, and sent again"
+
+
+async def test_a_server_that_never_has_enough_scopes_is_given_up_after_two_sign_ins() -> None:
+    person = Person()
+    async with guarded(call_scope="write") as server, deck(server.url, person) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        await one.sign_in()
+        await one.watcher.until(WEB, S.STARTING, S.READY)
+        server.authority.most = "read"
+        with pytest.raises(Exception, match="still refuses this for lack of scopes"):
+            await call(one.manager, "echo", {"text": "hi"})
+        assert len(person.opened) == 3
+        assert one.watcher.last(WEB).status is S.READY
+
+
+async def test_the_token_wins_over_a_header_of_the_entry_with_a_word() -> None:
+    person = Person()
+    headers = {"Authorization": f"Bearer {FIXTURE_SECRET}old"}
+    async with guarded() as server, deck(server.url, person, headers=headers) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        assert server.seen[0].endswith("old")
+        await one.sign_in()
+        await one.watcher.until(WEB, S.STARTING, S.READY)
+        assert server.seen[-1] in server.authority.tokens
+        assert any("not the Authorization" in line for line in one.watcher.log(WEB))
+
+
+async def test_sign_in_can_be_turned_off() -> None:
+    person = Person()
+    off = oauth(enabled=False)
+    async with guarded() as server, deck(server.url, person, sign_in=off) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        with pytest.raises(AuthError, match="forbids"):
+            await one.sign_in()
+    assert not person.asked
+
+
+async def test_two_servers_are_asked_about_in_turn() -> None:
+    person = Person(reply=lambda _: None)
+    async with guarded() as a, guarded() as b, deck(a.url, person) as one:
+        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        other = replace(one.definition, id=ServerId("other"), url=b.url)
+        both = [asyncio.create_task(one.sign_ins.sign_in(d)) for d in (one.definition, other)]
+        await eventually(lambda: person.asked)
+        await asyncio.sleep(0.1)
+        assert len(person.asked) == 1
+        person.desk.answer(person.asked[0].id, Reply(ReplyAction.CANCEL))
+        await eventually(lambda: len(person.asked) == 2)
+        person.desk.answer(person.asked[1].id, Reply(ReplyAction.CANCEL))
+        outcomes = await asyncio.gather(*both, return_exceptions=True)
+        assert all(isinstance(outcome, AuthError) for outcome in outcomes)
+
+
+async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise CredentialError("The keyring cannot be read.", advice="Unlock the keyring.")
+
+    monkeypatch.setattr(TokenStore, "find", locked)
+    async with guarded() as server, RawServer() as other:
+        async with deck(other.url, Person(), tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        async with deck(server.url, Person(), tmp_path) as two:
+            change = await two.watcher.until(WEB, S.STARTING, S.RETRYING)
+            assert change.failure is not None
+            assert "keyring cannot be read" in change.failure.reason
+            assert change.failure.advice == "Unlock the keyring."
+
+
+async def test_a_sign_in_says_that_the_keyring_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(_: str) -> bool:
+        raise CredentialError("The keyring did not answer.", advice="Unlock the keyring.")
+
+    monkeypatch.setattr("tui.engine.sign_in.token_store.uses_keyring", locked)
+    google = SignInSettings(provider=AuthProviderType.GOOGLE_CREDENTIALS)
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        for settings in (oauth(), google):
+            with pytest.raises(AuthError, match="did not answer"):
+                await sign_ins.sign_in(define(server.url, sign_in=settings))
+        await sign_ins.aclose()
+
+
+async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask() -> None:
+    person = Person()
+    async with guarded() as server:
+        settings = oauth(
+            grant_type="client_credentials",
+            client_id="robot",
+            client_secret=f"{FIXTURE_SECRET}robot",
+            issuer=server.authority.issuer,
+        )
+        server.authority.metadata = {"code_challenge_methods_supported": None}
+        async with deck(server.url, person, sign_in=settings) as one:
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        assert server.authority.forms[0]["basic"] == f"robot:{FIXTURE_SECRET}robot"
+    assert not person.asked
+
+
+async def test_the_settings_override_what_the_server_says() -> None:
+    person = Person()
+    async with guarded(publishes=False) as server:
+        issuer = server.authority.issuer
+        settings = oauth(
+            client_id="known",
+            authorization_url=f"{issuer}/authorize?tenant=1",
+            token_url=f"{issuer}/token",
+            scopes=["a", "b"],
+            audiences=["https://aud.example"],
+        )
+        server.authority.clients["known"] = {"redirect_uris": [settings.oauth.redirect_uri]}
+        async with deck(server.url, person, sign_in=settings) as one:
+            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+            await one.sign_in()
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        [asked] = server.authority.asked
+        assert asked["tenant"] == "1"
+        assert (asked["client_id"], asked["scope"]) == ("known", "a b")
+        assert asked["audience"] == server.authority.forms[0]["audience"] == "https://aud.example"
+        assert set(server.authority.clients) == {"known"}

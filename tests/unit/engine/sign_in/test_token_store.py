@@ -1,0 +1,194 @@
+"""Where tokens are kept, under which key, and for which server they count."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.support.leaks import FIXTURE_SECRET
+from tests.unit.engine.mcp.network.support import define
+from tests.unit.engine.test_credentials import MemoryKeyring, ring
+from tui.engine.definitions.definition import SignInSettings
+from tui.engine.keys.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
+from tui.engine.sign_in.sign_in_record import SignInRecord, canonical_address
+from tui.engine.sign_in.token_store import FILE_NAME, MAX_KEPT, TokenStore
+from tui.model.sections.sign_in_settings import OAuthSettings
+
+__all__ = ["ring"]
+
+URL = "https://mcp.example/one"
+RECORD = SignInRecord(
+    server=URL,
+    issuer="https://as.example",
+    resource=URL,
+    client_id="me",
+    access_token=f"{FIXTURE_SECRET}a",
+    refresh_token=f"{FIXTURE_SECRET}r",
+    expires_at=5.0,
+)
+kept_there = pytest.mark.writes_secrets(FILE_NAME)
+
+
+@kept_there
+def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) -> None:
+    TokenStore(tmp_path).save(RECORD)
+    store = TokenStore(tmp_path)
+    assert store.find(define(URL)) == RECORD
+    assert store.find(define("HTTPS://MCP.example:443/one#x")) == RECORD
+    for other in ("https://mcp.example/two", "http://mcp.example/one", "https://evil.example/one"):
+        assert store.find(define(other)) is None
+    assert "private file" in store.place
+
+
+@kept_there
+@pytest.mark.parametrize(
+    ("settings", "fits"),
+    [
+        ({}, True),
+        ({"issuer": "https://as.example/"}, True),
+        ({"issuer": "https://other.example"}, False),
+        ({"client_id": "me"}, True),
+        ({"client_id": "you"}, False),
+        ({"client_id": "https://me.example/client.json"}, False),
+        ({"token_url": "https://other.example/token"}, False),
+        ({"client_id": "you", "is_registered": True}, False),
+        ({"client_id": "me", "is_registered": True}, True),
+        ({"client_id": "https://me.example/client.json", "is_registered": True}, True),
+    ],
+)
+def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
+    tmp_path: Path, settings: dict[str, object], fits: bool
+) -> None:
+    store, settings = TokenStore(tmp_path), dict(settings)
+    is_registered = settings.pop("is_registered", False)
+    store.save(RECORD.model_copy(update={"is_registered": is_registered}))
+    sign_in = SignInSettings(OAuthSettings.model_validate(settings))
+    assert (store.find(define(URL, sign_in=sign_in)) is not None) is fits
+
+
+@kept_there
+def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path)
+    others = [
+        RECORD.model_copy(update={name: f"https://{name}.example"})
+        for name in ("issuer", "resource", "client_id")
+    ]
+    for record in (RECORD, *others):
+        store.save(record)
+    assert len({record.key for record in (RECORD, *others)}) == 4
+    assert store.find(define(URL)) == others[-1]
+    store.forget(others[-1])
+    assert store.find(define(URL)) == others[-2]
+    assert all(store.get(record.key) == record for record in (RECORD, *others[:-1]))
+
+
+@kept_there
+def test_only_so_many_are_kept(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path)
+    many = [RECORD.model_copy(update={"client_id": str(n)}) for n in range(MAX_KEPT + 3)]
+    for record in many:
+        store.save(record)
+    assert [store.get(record.key) is None for record in many[:4]] == [True] * 3 + [False]
+
+
+def test_a_keyring_is_used_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME")
+    store = TokenStore(tmp_path)
+    store.save(RECORD)
+    assert store.place == "the system keyring"
+    assert not (tmp_path / FILE_NAME).exists()
+    assert {service for service, _ in ring.kept} == {SERVICE}
+    assert TokenStore(tmp_path).find(define(URL)) == RECORD
+    ring.locked = True
+    with pytest.raises(CredentialError, match="keyring cannot be read"):
+        store.find(define(URL))
+    assert not (tmp_path / FILE_NAME).exists(), "no silent fallback into a file"
+
+
+def test_two_clients_of_a_server_lose_nothing_to_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME")
+    mine, other = RECORD, RECORD.model_copy(update={"client_id": "another"})
+    beside = Thread(target=lambda: TokenStore(tmp_path).save(other))
+    read = ring.get_password
+
+    def read_slowly(service: str, username: str) -> str | None:
+        found = read(service, username)
+        if username.startswith("server:") and beside.ident is None:
+            beside.start()
+            beside.join(0.2)  # it ends meanwhile, unless it has to wait for us
+        return found
+
+    monkeypatch.setattr(ring, "get_password", read_slowly)
+    TokenStore(tmp_path).save(mine)
+    beside.join()
+    [listed] = [text for (_, user), text in ring.kept.items() if user.startswith("server:")]
+    assert {mine.key, other.key} == set(json.loads(listed))
+
+
+def test_only_a_model_key_can_come_from_the_environment_instead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def hang(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.delenv("GEMDECK_HOME")
+    monkeypatch.setattr("tui.engine.keys.key_store.within", hang)
+    for ask, says_so in (
+        (lambda: TokenStore(tmp_path).find(define(URL)), False),
+        (lambda: TokenStore(tmp_path).place, False),
+        (lambda: KeyringPlace("sign-in:1").get(), False),
+        (lambda: KeyStore().get(), True),
+    ):
+        with pytest.raises(CredentialError, match="did not answer") as caught:
+            ask()
+        assert ("GEMINI_API_KEY" in caught.value.advice) is says_so
+
+
+def test_without_a_state_folder_it_lasts_until_the_end_of_the_run() -> None:
+    store = TokenStore(None)
+    store.save(RECORD)
+    assert store.find(define(URL)) == RECORD
+    assert "this run" in store.place
+
+
+@kept_there
+@pytest.mark.slow
+def test_a_kill_during_a_save_loses_nothing(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path)
+    store.save(RECORD)
+    code = f"""
+import os
+from pathlib import Path
+from tui.engine.files import atomic
+from tui.engine.sign_in.sign_in_record import SignInRecord
+from tui.engine.sign_in.token_store import TokenStore
+store = TokenStore(Path({str(tmp_path)!r}))
+old = store.find.__globals__["SignInRecord"]
+atomic.os.fsync = lambda _: os.kill(os.getpid(), 9)
+store.save(SignInRecord.model_validate_json({RECORD.model_dump_json()!r}))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=50)
+    assert ended.returncode == -9
+    assert TokenStore(tmp_path).find(define(URL)) == RECORD
+    for left in tmp_path.glob(".gemdeck-*"):
+        left.unlink()
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("HTTPS://Mcp.Example:443/A?x=1#f", "https://mcp.example/A?x=1"),
+        ("http://h:8080", "http://h:8080"),
+        ("http://[::1]:80/x", "http://[::1]/x"),
+        ("https://user@h/x", "https://h/x"),
+    ],
+)
+def test_an_address_has_one_form(url: str, canonical: str) -> None:
+    assert canonical_address(url) == canonical

@@ -1,0 +1,1 @@
+"""Who may call a tool: the gate, rules and grants, changed tools."""

@@ -1,0 +1,296 @@
+"""The gate: every call passes it, by the rules, the command line or the user's answer."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tui.engine.approval.call_question import argument_fields, call_notes, origin_words
+from tui.engine.approval.consent import Denial, Edit, Inquiry, UnusableEditError, decided
+from tui.engine.approval.file_change import content_of, file_change
+from tui.engine.approval.policy import Policy, Verdict
+from tui.engine.approval.tool_patterns import names_tool
+from tui.engine.bus import Publish
+from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
+from tui.engine.threads import in_daemon_thread
+from tui.model.catalog import Catalog
+from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice, Decision, Effect, RequestId
+from tui.model.events import (
+    CatalogChanged,
+    Event,
+    ServerStatusChanged,
+    ToolCallChanged,
+)
+from tui.model.requests import ConfirmationRequest, FileChange
+from tui.model.servers import ServerStatus
+from tui.model.sessions import ConversationClosed
+from tui.text import sanitize, sanitize_line
+
+MAX_NOTE: Final = 4_000
+"""Longest reason for a denial passed to the model, in characters."""
+
+COMPARING_SECONDS: Final = 1.0
+"""Longest wait for a file that a call's arguments are compared with."""
+
+_DENIED_BY_RULE: Final = "One of the user's rules forbids this tool."
+_DENIED_BEFORE: Final = Denial(
+    source="you: denied the same call before",
+    note="The user has already denied this exact call. Do not request it again.",
+)
+_DENIED_REST: Final = Denial(
+    source="you: deny this and all further calls of this turn",
+    note="The user denied all further calls of this turn. Answer with what you have.",
+)
+NOBODY_TO_ASK: Final = "nobody to ask"
+"""The source of a denial for want of a user."""
+
+_NOBODY: Final = Denial(
+    source=NOBODY_TO_ASK,
+    note="This run has no user to ask, and the tool is not on the list of allowed tools.",
+)
+
+
+class _CoveredError(WithdrawnError):
+    """The answer to another question settles this one."""
+
+    def __init__(self, outcome: Permit | Denial) -> None:
+        super().__init__(outcome.source)
+        self.outcome = outcome
+
+
+class Gate:
+    """Decides on calls: only it gives a `Permit`. Lives on one event loop.
+
+    What the rules allow or deny is not asked about.
+
+    Args:
+        desk: Asks the user.
+        publish: Takes `ToolCallChanged` when a call is asked about, and `ToolCallDecided`.
+        policy: The rules.
+        folder: The opened folder, with whose files arguments are compared; None compares nothing.
+        allowed: Patterns of tools that run unasked; see `allowed_tools`.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        publish: Publish,
+        policy: Policy,
+        allowed: Collection[str] = (),
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        self._folder = folder
+        self._in_order = asyncio.Lock()
+        self._desk = desk
+        self._publish = publish
+        self._policy = policy
+        self._allowed = tuple(allowed)
+        self._waiting: dict[RequestId, Inquiry] = {}
+
+    async def decide(self, inquiry: Inquiry) -> Permit | Denial:
+        """Decide on one call. Canceling the awaiting task withdraws the question.
+
+        A tool of gemdeck's own that asks no server and changes nothing is free.
+
+        Raises:
+            WithdrawnError: If nobody could decide. It is no denial.
+        """
+        if isinstance(inquiry.tool, OwnTool) and inquiry.tool.is_free:
+            return _permit(inquiry, "it changes nothing")
+        try:
+            outcome = await self._decide(inquiry)
+        except WithdrawnError as error:
+            self._tell(inquiry, inquiry.shown, "withdrawn", str(error))
+            raise
+        except asyncio.CancelledError:
+            self._tell(inquiry, inquiry.shown, "withdrawn", "the turn was stopped")
+            raise
+        match outcome:
+            case Permit():
+                self._tell(inquiry, outcome.shown, "allow", outcome.source)
+            case Denial():
+                self._tell(inquiry, inquiry.shown, "deny", outcome.source)
+        return outcome
+
+    def heed(self, event: Event) -> None:
+        """Withdraw the questions that an event makes obsolete; an answer would be too late."""
+        for request, inquiry in self._waiting.items():
+            if reason := _why_gone(inquiry, event):
+                self._desk.withdraw(request, WithdrawnError(reason))
+
+    async def _decide(self, inquiry: Inquiry) -> Permit | Denial:
+        await self._policy.refresh()
+        if (known := self._settled_before(inquiry)) is not None:
+            return known
+        if not self._desk.attended:
+            return _NOBODY
+        async with self._in_order:  # questions come in the order of their calls
+            change = await self._file_change(inquiry)
+        return self._settled_before(inquiry) or await self._ask(inquiry, change)
+
+    def _settled_before(self, inquiry: Inquiry) -> Permit | Denial | None:
+        if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
+            return _DENIED_BEFORE
+        return self._settled(inquiry)
+
+    async def _file_change(self, inquiry: Inquiry) -> FileChange | None:
+        """Compare the arguments with a file, unless that takes too long."""
+        if self._folder is None or not content_of(inquiry.arguments):
+            return None
+        compared = in_daemon_thread(partial(file_change, self._folder, inquiry.arguments))
+        try:
+            return await asyncio.wait_for(compared, COMPARING_SECONDS)
+        except TimeoutError:
+            return None
+
+    def _settled(self, inquiry: Inquiry) -> Permit | Denial | None:
+        """Settle a call by rules and earlier answers, if they do."""
+        verdict = self._judge(inquiry)
+        if verdict.effect is Effect.DENY:
+            return Denial(verdict.source, _DENIED_BY_RULE)
+        if inquiry.by_user:
+            return _permit(inquiry, "you: composed this call")
+        if inquiry.turn.denies_rest:
+            return _DENIED_REST
+        if inquiry.is_loop and self._desk.attended:
+            return None
+        if verdict.effect is Effect.ALLOW:
+            self._policy.used(verdict)
+            return _permit(inquiry, verdict.source)
+        may_name = (
+            self._allowed and verdict.grant is None
+        )  # a grant here is a rule that says to ask
+        own, servers = inquiry.tool, self._policy.origins
+        if may_name and names_tool(self._allowed, own.server, own.name, servers):
+            return _permit(inquiry, "--allowed-tools")
+        return None
+
+    def _judge(self, inquiry: Inquiry) -> Verdict:
+        """Judge a call by the rules, once for each state of them."""
+        if inquiry.verdict is None or inquiry.rules != self._policy.state:
+            inquiry.rules = self._policy.state
+            inquiry.verdict = self._policy.judge(inquiry.tool, inquiry.arguments)
+        return inquiry.verdict
+
+    async def _ask(self, inquiry: Inquiry, change: FileChange | None) -> Permit | Denial:
+        request = self._request(inquiry, change)
+        edit: Edit | None = None
+
+        async def read_edit(decision: Decision) -> ConfirmationRequest | None:
+            nonlocal edit
+            edit = None
+            if decision.arguments is not None:
+                try:
+                    edit = await inquiry.read_edit(decision.arguments)
+                except UnusableEditError as error:
+                    problem = sanitize_line(str(error)) or "the arguments cannot be used"
+                    return replace(request, problem=problem)
+            return None
+
+        key = inquiry.turn.conversation
+        self._publish(ToolCallChanged(inquiry.call, ToolCallStatus.ASKING, conversation=key))
+        self._waiting[request.id] = inquiry
+        try:
+            decision = await self._desk.ask(request, read_edit)
+        except _CoveredError as covered:
+            return self._under_rules(inquiry, covered.outcome)
+        finally:
+            del self._waiting[request.id]
+        outcome = self._act_on(decision, inquiry, edit)
+        self._settle_covered()
+        return self._under_rules(inquiry, outcome)
+
+    def _request(self, inquiry: Inquiry, change: FileChange | None) -> ConfirmationRequest:
+        tool = inquiry.tool
+        return ConfirmationRequest(
+            id=self._desk.new_id(),
+            call=inquiry.call,
+            server=tool.server,
+            tool=tool.view.name,
+            title=tool.view.title,
+            description=tool.view.description,
+            arguments=inquiry.shown,
+            claims=tool.view.claims,
+            fields=argument_fields(tool.schema, inquiry.arguments),
+            notes=call_notes(inquiry, self._policy),
+            may_last=bool(tool.fingerprint),
+            origin=origin_words(tool.server, self._policy),
+            change=change,
+            conversation=inquiry.turn.conversation,
+        )
+
+    def _act_on(self, decision: Decision, inquiry: Inquiry, edit: Edit | None) -> Permit | Denial:
+        """Do what an answer says of this call and of later ones."""
+        choice = decision.choice
+        source, note = f"you: {choice.value}", sanitize(decision.note, MAX_NOTE)
+        if choice in {Choice.ALWAYS_TOOL, Choice.ALWAYS_SERVER}:
+            tools = [inquiry.tool]
+            if choice is Choice.ALWAYS_SERVER:
+                own = inquiry.tool.server, inquiry.tool.fingerprint
+                tools += [t for t in inquiry.offered if (t.server, t.fingerprint) == own]
+            self._policy.allow(tools, decision.scope, choice.value)
+            source += f", {decision.scope.value}"
+        if choice is Choice.DENY_REST_OF_TURN:
+            inquiry.turn.denies_rest = True
+            note = f"{note} {_DENIED_REST.note}".strip()
+        if not choice.allows:
+            inquiry.turn.denied.append(inquiry)
+            return Denial(source, note)
+        if edit is None or edit.shown == inquiry.shown:
+            return _permit(inquiry, source)
+        return Permit(inquiry.tool, edit.arguments, edit.shown, source)
+
+    def _settle_covered(self) -> None:
+        """Settle the other questions that an answer covers."""
+        for request, inquiry in self._waiting.items():
+            if known := self._settled(inquiry):
+                self._desk.withdraw(request, _CoveredError(known))
+
+    def _under_rules(self, inquiry: Inquiry, outcome: Permit | Denial) -> Permit | Denial:
+        """Apply rules that were added meanwhile or that match the edited arguments."""
+        if isinstance(outcome, Denial):
+            return outcome
+        is_edited = outcome.arguments is not inquiry.arguments
+        verdict = (
+            self._policy.judge(outcome.tool, outcome.arguments)
+            if is_edited
+            else self._judge(inquiry)
+        )
+        if verdict.effect is Effect.DENY:
+            return Denial(verdict.source, _DENIED_BY_RULE)
+        return outcome
+
+    def _tell(self, inquiry: Inquiry, arguments: str, decision: str, source: str) -> None:
+        self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source))
+
+
+def _permit(inquiry: Inquiry, source: str) -> Permit:
+    """Let a call run as it was asked for."""
+    return Permit(inquiry.tool, inquiry.arguments, inquiry.shown, source)
+
+
+def _why_gone(inquiry: Inquiry, event: Event) -> str:
+    """Return why an event makes the question about a call obsolete; empty if it does not."""
+    tool = inquiry.tool
+    match event:
+        case ConversationClosed(inquiry.turn.conversation):
+            return "The conversation was closed before you answered."
+        case ServerStatusChanged(tool.server, status) if status is not ServerStatus.READY:
+            return "The server disconnected before you answered."
+        case CatalogChanged(tool.server, catalog) if not _is_listed(tool, catalog):
+            return "The tool changed or was removed before you answered."
+        case _:
+            return ""
+
+
+def _is_listed(tool: OfferedTool, catalog: Catalog) -> bool:
+    """Return whether a tool is still offered unchanged, whatever its name for the model."""
+    return isinstance(tool, OwnTool) or any(
+        view.name == tool.view.name and replace(view, id=tool.view.id) == tool.view
+        for view in catalog.tools
+    )

@@ -1,0 +1,277 @@
+"""Changed tools: withheld from the model until the user accepts the change.
+
+The first definition of a tool that is seen of a server counts as the one the user chose with the
+server. A later one that differs voids nothing but itself: once the tool is as it was, it is
+offered again.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from tui.engine.approval.pins import (
+    MAX_DEFINITION,
+    MAX_PINNED,
+    Pin,
+    PinKey,
+    PinStore,
+    pin_key,
+)
+from tui.engine.approval.policy import Policy
+from tui.engine.bus import Publish
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition_diff import UnreadableDefinitionError, difference
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offer import Tool
+from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
+from tui.engine.tasks import TaskSet
+from tui.engine.threads import OrderedWorker
+from tui.model.chat import Severity
+from tui.model.consent import ToolRuleChanged
+from tui.model.events import Notice, NoticeRaised
+from tui.model.servers import Origin, ServerId
+from tui.model.trust import ToolChange, ToolChangeRequest
+
+MAX_CHANGES: Final = 50
+"""Changed tools in one question; of more, the next are asked about after it."""
+
+MAX_ANSWERED: Final = 10_000
+"""Changed definitions of one server that are known not to be accepted; of more, those that are
+offered now."""
+
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds that the last definitions get to be written."""
+
+CHANGED: Final = "it has changed; the model does not see it until you accept the change"
+"""Why a tool is withheld about which the user can be asked."""
+
+UNREADABLE: Final = "it has changed, and its definition is too long to review"
+"""Why a tool is withheld about which nobody can be asked."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one server.
+
+    Attributes:
+        definition: The server.
+        pins: The definitions the user knows, by the key of the tool's name.
+        changed: The tools that are not as known, by their names.
+        answered: The hashes of changed definitions that were not accepted in this run.
+        asked: The tools that the user is asked about, as they are shown.
+        asking: Makes the question and takes the answer.
+    """
+
+    definition: ServerDefinition
+    pins: dict[PinKey, Pin] = field(default_factory=dict)
+    changed: dict[str, Tool] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    asked: tuple[Tool, ...] = ()
+    asking: asyncio.Task[None] | None = None
+
+
+class ToolReview(ToolVisibility):
+    """Finds changed tools and asks the user about them. Lives on one event loop.
+
+    Args:
+        desk: Asks the user; if nobody is there, a notice says what is withheld.
+        publish: Takes `ToolRuleChanged` with each answer, and notices.
+        store: Keeps definitions across runs.
+        policy: The rules on tools.
+
+    Attributes:
+        on_accepted: Called when tools are no longer to be withheld.
+    """
+
+    def __init__(self, desk: Desk, publish: Publish, store: PinStore, policy: Policy) -> None:
+        self._desk = desk
+        self._publish = publish
+        self._store = store
+        self._policy = policy
+        self._servers: dict[ServerId, _Known] = {}
+        self._tasks = TaskSet("changed tools could not be asked about", self._say_failed)
+        self._worker = OrderedWorker()
+        self.on_accepted: Callable[[], None] = lambda: None
+
+    async def aclose(self) -> None:
+        """End what is being prepared, and write what is still to be written."""
+        await self._tasks.aclose()
+        await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
+
+    async def prepare(self, definition: ServerDefinition) -> None:
+        """Read the pins of a server; a changed server starts over."""
+        known = self._servers.get(definition.id)
+        if known is not None and _is_same(known.definition, definition):
+            known.definition = definition
+            return
+        pins = await asyncio.to_thread(self._store.load, definition.fingerprint)
+        self._drop(definition.id)
+        self._servers[definition.id] = _Known(definition, pins)
+
+    def keep_only(self, servers: Collection[ServerId]) -> None:
+        """Forget servers that are gone, with their questions."""
+        for server in self._servers.keys() - set(servers):
+            self._drop(server)
+
+    def withhold(
+        self, definition: ServerDefinition, tools: Sequence[Tool]
+    ) -> Mapping[str, Withheld]:
+        """Return the tools to hide from the model. Changes to denied tools are not asked about."""
+        named = [(tool.name, tool.definition_hash) for tool in tools if tool.is_usable]
+        denied = self._policy.hidden(definition, named)
+        others = [tool for tool in tools if tool.name not in denied]
+        changed = self.examine(definition, others)
+        return {name: Withheld(reason) for name, reason in denied.items()} | {
+            name: Withheld(reason, changed=True) for name, reason in changed.items()
+        }
+
+    def examine(self, definition: ServerDefinition, tools: Sequence[Tool]) -> Mapping[str, str]:
+        """Compare the tools of a server with what is known of them.
+
+        New tools become known. The user is asked about changed ones, unless that was done. The
+        servers that come with gemdeck change with it, and are left out.
+
+        Returns:
+            The names of the changed ones, as the server spells them, and why each is withheld.
+        """
+        known = self._servers.get(definition.id)
+        if known is None:
+            known = self._servers[definition.id] = _Known(definition)
+        if definition.origin is Origin.DEMO:
+            return {}
+        new: dict[PinKey, Pin] = {}
+        known.changed = {}
+        for tool in tools:
+            if not tool.is_usable:
+                continue
+            key = pin_key(tool.name)
+            pin = known.pins.get(key)
+            if pin is None:
+                if len(known.pins) < MAX_PINNED:
+                    new[key] = known.pins[key] = _pin(tool)
+            elif pin.definition_hash != tool.definition_hash:
+                known.changed[tool.name] = tool
+        if new:
+            self._save(definition.fingerprint, new, replacing=False)
+        if len(known.answered) > MAX_ANSWERED:
+            known.answered &= {tool.definition_hash for tool in known.changed.values()}
+        self._ask_if_needed(known)
+        return {
+            name: CHANGED if _is_readable(tool) else UNREADABLE
+            for name, tool in known.changed.items()
+        }
+
+    def review(self, server: ServerId) -> None:
+        """Ask anew about the changed tools of a server."""
+        known = self._servers.get(server)
+        if known is not None:
+            known.answered.clear()
+            self._ask_if_needed(known)
+
+    def _ask_if_needed(self, known: _Known) -> None:
+        """Update the open question to match the changed tools."""
+        due = [
+            tool
+            for tool in known.changed.values()
+            if tool.definition_hash not in known.answered and _is_readable(tool)
+        ][:MAX_CHANGES]
+        if [tool.definition_hash for tool in due] == [t.definition_hash for t in known.asked]:
+            return
+        self._withdraw(known)
+        if due:
+            known.asked = tuple(due)
+            known.asking = self._tasks.start(self._ask(known, known.asked))
+
+    async def _ask(self, known: _Known, tools: tuple[Tool, ...]) -> None:
+        """Make the question in a thread, put it, and act on the answer."""
+        before = [known.pins[pin_key(tool.name)].definition for tool in tools]
+        try:
+            changes, unreadable = await asyncio.to_thread(_changes, tools, before)
+        except Exception:  # whatever it is: what cannot be compared stays withheld, and is logged
+            known.asked, known.asking = (), None
+            known.answered.update(tool.definition_hash for tool in tools)  # until asked to review
+            raise
+        known.answered.update(unreadable)
+        known.asked = tuple(tool for tool in tools if tool.definition_hash not in unreadable)
+        server = known.definition.id
+        if not self._desk.attended:
+            names = ", ".join(change.tool for change in changes[:MAX_CHANGES])
+            text = f"The server {server} changed these tools, which are now withheld: {names}"
+            advice = "Open gemdeck in this folder to review and accept the changes."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
+        elif changes:
+            answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))
+            asked, known.asked, known.asking = known.asked, (), None
+            self._take(known, asked, accept=answer.allows)
+
+    def _say_failed(self, error: BaseException) -> None:
+        text = (
+            f"Changed tools could not be compared, so they stay withheld ({type(error).__name__})."
+        )
+        self._publish(NoticeRaised(Notice(Severity.ERROR, text, "See the log for details.")))
+
+    def _take(self, known: _Known, asked: tuple[Tool, ...], *, accept: bool) -> None:
+        for tool in asked:
+            self._publish(
+                ToolRuleChanged(
+                    known.definition.id,
+                    known.definition.fingerprint,
+                    tool.view.name,
+                    tool.definition_hash,
+                    "accept change" if accept else "refuse change",
+                )
+            )
+        if accept:
+            pins = {pin_key(tool.name): _pin(tool) for tool in asked}
+            known.pins.update(pins)
+            self._save(known.definition.fingerprint, pins, replacing=True)
+            self.on_accepted()
+        else:
+            known.answered.update(tool.definition_hash for tool in asked)
+            self._ask_if_needed(known)
+
+    def _withdraw(self, known: _Known) -> None:
+        known.asked = ()
+        if known.asking is not None:
+            known.asking.cancel()
+            known.asking = None
+
+    def _drop(self, server: ServerId) -> None:
+        known = self._servers.pop(server, None)
+        if known is not None:
+            self._withdraw(known)
+
+    def _save(self, fingerprint: str, pins: Mapping[PinKey, Pin], *, replacing: bool) -> None:
+        save = partial(self._store.save, fingerprint, dict(pins), replacing=replacing)
+        self._worker.submit(save)
+
+
+def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
+    """Return whether two definitions are of the same server."""
+    if one.fingerprint or other.fingerprint:
+        return one.fingerprint == other.fingerprint
+    return one == other
+
+
+def _is_readable(tool: Tool) -> bool:
+    return len(tool.definition) <= MAX_DEFINITION
+
+
+def _pin(tool: Tool) -> Pin:
+    return Pin(tool.definition_hash, tool.definition if _is_readable(tool) else "")
+
+
+def _changes(
+    tools: Sequence[Tool], before: Sequence[str]
+) -> tuple[tuple[ToolChange, ...], frozenset[str]]:
+    """Return how tools changed, and the hashes of those that cannot be shown."""
+    changes: list[ToolChange] = []
+    unreadable: set[str] = set()
+    for tool, known in zip(tools, before, strict=True):
+        try:
+            changes.append(ToolChange(tool.view.name, difference(known, tool.definition)))
+        except UnreadableDefinitionError:
+            unreadable.add(tool.definition_hash)
+    return tuple(changes), frozenset(unreadable)

@@ -1,1 +1,0 @@
-"""Credentials: the Gemini key in the keyring, the environment, Vertex."""

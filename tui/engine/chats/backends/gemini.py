@@ -1,0 +1,346 @@
+"""Gemini and Vertex as a model backend, over google-genai.
+
+Import this module in a thread: google-genai takes a third of a second.
+"""
+
+import asyncio
+import logging
+import os
+import warnings
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx2
+from google import genai
+from google.genai import types
+
+from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
+from tui.engine.chats.backends.gemini_http import closing_responses, make_http_client
+from tui.engine.chats.backends.known_models import (
+    generation,
+    least_thinking_budget,
+    thinks,
+    traits,
+)
+from tui.engine.chats.backends.service_errors import (
+    ADDRESS,
+    KEY_ADVICE,
+    RequestContext,
+    not_gemini,
+    translate,
+    translate_check,
+)
+from tui.engine.keys.credentials import ModelAccess
+from tui.model.chat import BackendKind, Usage
+from tui.model.models import ModelOffer
+from tui.text import sanitize_line
+
+MAX_MODELS: Final = 500
+"""Most models that are listed."""
+
+CHECK_TIMEOUT: Final = 15.0
+"""Seconds that the service gets to accept a key."""
+
+_QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
+_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_PROXY_VARIABLES: Final = tuple(
+    spelling
+    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+    for spelling in (name, name.lower())
+)
+_REPLACED: Final = "-"
+"""Placeholder for the contents until the client substitutes the wire format."""
+
+_MUST_CALL: Final = types.ToolConfig(
+    function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
+)
+
+
+class GeminiBackend:
+    """Implements `ModelBackend` with ``models.generate_content_stream``.
+
+    Args:
+        client: The SDK's client; this backend closes it.
+        http: The SDK's HTTP client, which the SDK does not close; this backend does.
+        context: What error messages may mention.
+        thoughts: Whether to request thought summaries.
+    """
+
+    def __init__(
+        self,
+        client: genai.Client,
+        http: httpx2.AsyncClient,
+        context: RequestContext,
+        *,
+        thoughts: bool,
+    ) -> None:
+        self._client = client
+        self._http = http
+        self._context = context
+        self._thoughts = thoughts and thinks(context.model)
+        self.traits = traits(context.model)
+
+    @property
+    def kind(self) -> BackendKind:
+        return self._context.kind
+
+    @property
+    def model(self) -> str:
+        return self._context.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """Stream one step; see `ModelBackend.stream`.
+
+        A separate task reads from the wire and does nothing else: a cancellation reaches the
+        connection at once only while google-genai itself is waiting. Its queue needs no limit
+        because `MAX_STEP_BYTES` bounds its input.
+        """
+        queue: asyncio.Queue[types.GenerateContentResponse | None] = asyncio.Queue()
+        pump = asyncio.create_task(self._pump(request, queue))
+        try:
+            while (response := await queue.get()) is not None:
+                yield self._chunk(response)
+            await pump
+        except Exception as error:  # noqa: BLE001 - the SDK raises many types
+            raise translate(error, self._describe(request)) from None
+        finally:
+            pump.cancel()
+            await asyncio.wait({pump})
+            if not pump.cancelled():
+                pump.exception()
+
+    async def models(self) -> Sequence[ModelOffer]:
+        """Ask the service for the models that chat; see `ModelBackend.models`."""
+        found: list[ModelOffer] = []
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT):
+                async for model in await self._client.aio.models.list(config={"page_size": 100}):
+                    if len(found) < MAX_MODELS and "generateContent" in (
+                        model.supported_actions or ["generateContent"]
+                    ):
+                        found.append(_offer(model))
+        except TimeoutError:
+            raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
+        except Exception as error:  # noqa: BLE001 - the SDK raises many types
+            raise translate(error, self._context) from None
+        return found
+
+    async def check(self) -> None:
+        """See whether the service accepts the key, or Vertex the project; both are free."""
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT):
+                await self._ask_for_little()
+        except TimeoutError:
+            text = f"The service did not answer within {CHECK_TIMEOUT:.0f} s."
+            raise ModelError(text, advice="Check the network and try again.") from None
+
+    async def _ask_for_little(self) -> None:
+        """Let Vertex count a token, whose list of models takes any project; else list a model."""
+        models = self._client.aio.models
+        if self.kind is BackendKind.VERTEX:
+            try:
+                await models.count_tokens(model=self.model, contents="-")
+            except Exception as error:  # noqa: BLE001 - the SDK raises many types
+                raise translate(error, self._context) from None
+            return
+        try:
+            page = await models.list(config={"page_size": 1})
+        except Exception as error:  # noqa: BLE001 - the SDK raises many types
+            raise translate_check(error, self._context) from None
+        if not page.page:
+            raise not_gemini(self._context, "it named none")
+
+    async def aclose(self) -> None:
+        """Close the connections. A second call does nothing."""
+        await self._http.aclose()
+        self._client.close()
+
+    def warm_up(self) -> None:
+        """Build pydantic's validators now, off the event loop."""
+        self._config(ModelRequest(contents=(), declarations=(), system_instruction="-"))
+        wire = {"candidates": [{"content": {"role": "model", "parts": [{"text": "-"}]}}]}
+        self._chunk(types.GenerateContentResponse.model_validate(wire))
+
+    async def _pump(
+        self, request: ModelRequest, queue: asyncio.Queue[types.GenerateContentResponse | None]
+    ) -> None:
+        try:
+            async with closing_responses():
+                stream = await self._client.aio.models.generate_content_stream(
+                    model=self._context.model, contents=_REPLACED, config=self._config(request)
+                )
+                async for response in stream:
+                    queue.put_nowait(response)
+                    await asyncio.sleep(0)  # many at once would hold up the loop
+        finally:
+            queue.put_nowait(None)
+
+    def _config(self, request: ModelRequest) -> types.GenerateContentConfig:
+        """Build the request. Contents and tools are sent unchanged."""
+        body: dict[str, Any] = {"contents": list(request.contents)}
+        if request.declarations:
+            body["tools"] = [{"functionDeclarations": list(request.declarations)}]
+        return types.GenerateContentConfig(
+            system_instruction=request.system_instruction or None,
+            max_output_tokens=request.max_output_tokens or request.options.max_output,
+            temperature=request.options.temperature,
+            thinking_config=self._thinking(request),
+            tool_config=_MUST_CALL if request.must_call and request.declarations else None,
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            http_options=types.HttpOptions(extra_body=body),
+        )
+
+    def _thinking(self, request: ModelRequest) -> types.ThinkingConfig | None:
+        """Request thought summaries, or minimal thinking for an answer with a token limit."""
+        if request.max_output_tokens is None:
+            return self._chosen_thinking(request.options.thinking)
+        if generation(self.model) >= (3, 0):
+            return types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
+        budget = least_thinking_budget(self.model)
+        return types.ThinkingConfig(thinking_budget=budget) if budget is not None else None
+
+    def _chosen_thinking(self, chosen: str | None) -> types.ThinkingConfig | None:
+        """Request thought summaries, and the thinking that the user chose."""
+        if chosen is None:
+            return types.ThinkingConfig(include_thoughts=True) if self._thoughts else None
+        config = types.ThinkingConfig(include_thoughts=self._thoughts or None)
+        if generation(self.model) >= (3, 0):
+            config.thinking_level = types.ThinkingLevel(chosen.upper())
+        else:
+            config.thinking_budget = int(chosen)
+        return config
+
+    def _describe(self, request: ModelRequest) -> RequestContext:
+        names = tuple(str(declaration.get("name", "")) for declaration in request.declarations)
+        return replace(self._context, tools=names)
+
+    def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
+        candidate = response.candidates[0] if response.candidates else None
+        content = candidate.content if candidate else None
+        finish = candidate.finish_reason if candidate else None
+        feedback = response.prompt_feedback
+        block = feedback.block_reason if feedback else None
+        return ModelChunk(
+            parts=tuple(
+                part.model_dump(exclude_none=True, by_alias=True, mode="json")
+                for part in (content.parts if content and content.parts else ())
+            ),
+            finish_reason=finish.value if finish else "",
+            finish_message=(candidate.finish_message or "") if candidate else "",
+            block_reason=block.value if block else "",
+            usage=self._usage(response.usage_metadata),
+        )
+
+    def _usage(self, counted: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
+        if counted is None:
+            return None
+        prompt = (counted.prompt_token_count or 0) + (counted.tool_use_prompt_token_count or 0)
+        return Usage(
+            prompt=prompt,
+            output=counted.candidates_token_count or 0,
+            thoughts=counted.thoughts_token_count or 0,
+            cached=counted.cached_content_token_count or 0,
+            context=prompt,
+            context_limit=self.traits.context_limit,
+        )
+
+
+def _offer(model: types.Model) -> ModelOffer:
+    name = (model.name or "").rpartition("models/")[2]
+    return ModelOffer(
+        sanitize_line(name, 100),
+        sanitize_line(model.display_name or "", 100),
+        model.input_token_limit or 0,
+        model.output_token_limit or 0,
+    )
+
+
+def create_gemini_backend(
+    access: ModelAccess, model: str, api_version: str, idle_timeout: float, thoughts: bool
+) -> GeminiBackend:
+    """Create a backend. Needs no event loop and may run in any thread.
+
+    Args:
+        access: The service and the credentials for it.
+        model: The model's name.
+        api_version: Version of the Gemini API; ``v1beta`` is mapped to Vertex's name for it.
+        idle_timeout: Seconds without data after which a stream is aborted.
+        thoughts: Whether to request thought summaries.
+
+    Raises:
+        ModelError: If there is no key, or the client cannot be created.
+    """
+    _silence_sdk()
+    secret = access.api_key.get_secret_value() if access.api_key else ""
+    context = RequestContext(access.kind, model, access.base_url, idle_timeout, secret)
+    is_vertex = access.kind is BackendKind.VERTEX
+    if not secret and not is_vertex:
+        raise ModelError("There is no API key.", advice=KEY_ADVICE)
+    if access.base_url and not _is_address(access.base_url):
+        raise ModelError("The service's address is not valid.", advice=f"Correct {ADDRESS}.")
+    if is_vertex and api_version == "v1beta":
+        api_version = "v1beta1"
+    http = _open_http(idle_timeout)
+    options = types.HttpOptions(
+        httpx_async_client=http,
+        api_version=api_version,
+        base_url=access.base_url or None,
+    )
+    try:
+        client = genai.Client(
+            enterprise=is_vertex,
+            api_key=secret or None,
+            project=access.project or None if is_vertex else None,
+            location=access.location or None if is_vertex else None,
+            http_options=options,
+        )
+    except Exception as error:  # noqa: BLE001 - the SDK raises many types for bad credentials
+        raise translate(error, context) from None
+    backend = GeminiBackend(client, http, context, thoughts=thoughts)
+    backend.warm_up()
+    return backend
+
+
+def _is_address(address: str) -> bool:
+    try:
+        url = httpx2.URL(address)
+    except (ValueError, httpx2.InvalidURL):
+        return False
+    return url.scheme in {"http", "https"} and bool(url.host)
+
+
+def _open_http(idle_timeout: float) -> httpx2.AsyncClient:
+    """Create the HTTP client, which reads the proxy and certificate variables.
+
+    Raises:
+        ModelError: If one of them cannot be used. The message names the variable but not its
+            value, since a proxy address may contain a password.
+    """
+    try:
+        return make_http_client(idle_timeout)
+    except Exception as error:  # noqa: BLE001 - each variable fails with another type
+        is_file = isinstance(error, OSError)
+        variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
+        found = [name for name in variables if os.environ.get(name)]
+        names = " or ".join(found or variables)
+        what = "certificates" if is_file else "proxy"
+        raise ModelError(
+            f"The {what} named by {names} cannot be used ({type(error).__name__}).",
+            advice=f"Correct or unset {names}; SOCKS proxies are not supported."
+            if isinstance(error, ImportError)
+            else f"Correct or unset {names}.",
+        ) from None
+
+
+def _silence_sdk() -> None:
+    """Keep the SDK from writing to standard error, which would corrupt the screen.
+
+    Log records still reach the root logger's handlers. Warnings only report enum values that
+    the SDK does not know.
+    """
+    for name in _QUIET_LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+            logger.addHandler(logging.NullHandler())
+    warnings.filterwarnings("ignore", module=r"google\.genai\b")

@@ -1,0 +1,398 @@
+"""Translate exceptions of google-genai and its HTTP client into `ModelError` with advice."""
+
+import os
+import re
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import google.auth.exceptions
+import httpx2
+from google.genai import errors as genai_errors
+
+from tui.engine.chats.backends.backend import ModelError
+from tui.engine.chats.backends.gemini_http import BodyTooLongError
+from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
+from tui.model.chat import BackendKind
+from tui.model.frozen import dataclass
+from tui.text import sanitize_line
+
+MAX_MESSAGE: Final = 600
+"""Longest service message shown, in characters."""
+
+MAX_RETRY_AFTER: Final = 3_600.0
+"""Longest retry delay accepted, in seconds."""
+
+OVERLOAD_WAIT: Final = 2.0
+"""Seconds to wait after an overload if the service names no time."""
+
+QUOTA_WAIT: Final = 15.0
+"""The same after too many requests."""
+
+KEY_ADVICE: Final = (
+    "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
+)
+
+ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
+"""How advice names it."""
+
+_WEB_PAGE: Final = re.compile(r"<!doctype html|<html", re.IGNORECASE)
+_LIBRARY_LINK: Final = re.compile(r"\W*For further information visit \S+")
+_NO_SUCH_PATH: Final = {404, 405, 501}
+_RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
+_DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
+_DECLARATION_NAME: Final = re.compile(
+    r"(?:FunctionDeclaration|Function declaration|schema of function|"
+    r"Duplicate function declaration found:|function declaration named)\s*['\"`]?"
+    r"([A-Za-z_][\w.:-]{0,127})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What an error message may mention, and what it must not.
+
+    Attributes:
+        kind: The service that was asked.
+        model: The model that was asked for.
+        address: The service's base URL, or an empty string for Google's own.
+        idle_timeout: Seconds without data after which a stream is aborted.
+        secret: The key, which is masked in all messages.
+        tools: Names of the declared functions in the order they were sent.
+    """
+
+    kind: BackendKind
+    model: str
+    address: str
+    idle_timeout: float
+    secret: str = ""
+    tools: Sequence[str] = ()
+
+    def clean(self, text: object) -> str:
+        """Sanitize a service message and mask the key."""
+        shown = str(text)
+        if self.secret:
+            shown = shown.replace(self.secret, "[key]")
+        return sanitize_line(shown, MAX_MESSAGE)
+
+
+def translate(error: Exception, context: RequestContext) -> ModelError:
+    """Return the error for a failure, with advice."""
+    match error:
+        case ModelError():
+            return error
+        case genai_errors.APIError():
+            return _from_status(_ServiceError.read(error, context), context)
+        case httpx2.HTTPError():
+            return _from_transport(error, context)
+        case google.auth.exceptions.GoogleAuthError():
+            return ModelError(
+                f"Google's credentials could not be used: {context.clean(error)}",
+                advice="Run: gcloud auth application-default login",
+            )
+        case _:
+            return _unreadable(context.clean(error), type(error).__name__)
+
+
+def translate_check(error: Exception, context: RequestContext) -> ModelError:
+    """Return the error for a service that did not list its models as the Gemini API does."""
+    code = error.code if isinstance(error, genai_errors.APIError) else None
+    is_known = isinstance(
+        error, ModelError | httpx2.HTTPError | google.auth.exceptions.GoogleAuthError
+    )
+    if (code is None and not is_known) or code in _NO_SUCH_PATH:
+        return not_gemini(context, f"it answered with HTTP {code}" if code else "it sent no JSON")
+    return translate(error, context)
+
+
+def not_gemini(context: RequestContext, why: str) -> ModelError:
+    """Return the error for an address at which something else is."""
+    where = sanitize_line(context.address, 200) or "Google's address"
+    return ModelError(
+        f"{where} is not a Gemini API: asked for its models, {why}.",
+        advice=f"Correct {ADDRESS}: the part before /v1beta/models.",
+    )
+
+
+def _unreadable(text: str, kind: str) -> ModelError:
+    """Say that an answer is none; a web page comes from somebody else than the service."""
+    if _WEB_PAGE.search(text):
+        return ModelError(
+            "A web page came instead of an answer.",
+            advice=f"Sign in to the network, or look at the proxy and at {ADDRESS}.",
+            retryable=True,
+        )
+    words = _LIBRARY_LINK.sub("", text)
+    return ModelError(
+        f"The service's answer could not be read ({kind}): {words}",
+        advice="Send the message again.",
+        retryable=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ServiceError:
+    """A parsed error response of the service.
+
+    Attributes:
+        code: The HTTP status.
+        message: The service's message, sanitized.
+        raw: The service's message as received, for lookups.
+        reasons: Reasons of ``ErrorInfo`` details.
+        quotas: Ids of violated quotas.
+        retry_after: Seconds to wait, or None.
+        is_page: Whether it was a web page instead of an API error.
+    """
+
+    code: int
+    message: str
+    raw: str
+    reasons: frozenset[str]
+    quotas: tuple[str, ...]
+    retry_after: float | None
+    is_page: bool
+
+    @classmethod
+    def read(cls, error: genai_errors.APIError, context: RequestContext) -> "_ServiceError":
+        raw = str(error.message or error.status or "")
+        details = _details(error.details)
+        delays = [_seconds(detail.get("retryDelay")) for detail in details]
+        if in_text := _RETRY_IN.search(raw):
+            delays.append(_seconds(in_text[1] + in_text[2]))
+        headers = getattr(error.response, "headers", None)
+        if headers is not None and hasattr(headers, "get"):
+            delays.append(_seconds(headers.get("retry-after")))
+        return cls(
+            code=error.code,
+            message=context.clean(raw),
+            raw=raw,
+            reasons=frozenset(str(detail.get("reason", "")) for detail in details),
+            quotas=tuple(
+                str(violation.get("quotaId", ""))
+                for detail in details
+                for violation in _objects(detail.get("violations"))
+            ),
+            retry_after=next((delay for delay in delays if delay is not None), None),
+            is_page=raw.lstrip()[:200].lower().startswith(("<!doctype", "<html", "<?xml")),
+        )
+
+
+def _details(body: object) -> list[Mapping[str, Any]]:
+    """Return the ``error.details`` objects of a response, whatever its wrapping."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        if isinstance(inner, Mapping):
+            return _objects(inner.get("details"))
+    return []
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _seconds(value: object) -> float | None:
+    """Read ``"34.4s"``, ``"430ms"`` or ``"7"`` as seconds."""
+    found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
+    if found is None:
+        return None
+    seconds = float(found[1]) / (1_000 if found[2] == "ms" else 1)
+    return min(seconds, MAX_RETRY_AFTER)
+
+
+def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
+    match error.code:
+        case code if 300 <= code < 400:
+            return ModelError(
+                f"The service redirects to another address (HTTP {code}), which is not followed "
+                "because the key would be sent there.",
+                advice=f"Correct {ADDRESS}.",
+            )
+        case code if error.is_page:
+            return ModelError(
+                f"A web page came back instead of the model's answer (HTTP {code}).",
+                advice="A proxy or gateway may be in between. Try again in a moment.",
+                retryable=code >= 500,
+                retry_after=error.retry_after,
+            )
+        case 400:
+            return _from_bad_request(error, context)
+        case 401 | 403:
+            return _from_refusal(error, context)
+        case 404:
+            return ModelError(
+                f"The model {sanitize_line(context.model, 80)} was not found: {error.message}",
+                advice="Choose another model with --model or in the settings.",
+            )
+        case 413:
+            return _too_long(error)
+        case 429:
+            return _from_quota(error)
+        case 408 | 504:
+            return ModelError(
+                "The service timed out.",
+                advice="Send the message again, or ask for a shorter answer.",
+                retryable=True,
+            )
+        case code if code >= 500:
+            return ModelError(
+                f"The service is overloaded or failing (HTTP {code}): {error.message}",
+                advice="Try again in a moment, or choose another model with --model.",
+                retryable=True,
+                retry_after=OVERLOAD_WAIT if error.retry_after is None else error.retry_after,
+            )
+        case code:
+            return ModelError(f"The service refused the request (HTTP {code}): {error.message}")
+
+
+def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
+    text = error.raw.lower()
+    if "API_KEY_INVALID" in error.reasons or "api key" in text:
+        return ModelError(
+            f"The API key was not accepted: {error.message}", advice=_key_advice(context)
+        )
+    if tool := _refused_tool(error.raw, context.tools):
+        return ModelError(
+            f"The service refused the tool {sanitize_line(tool, 80)}: {error.message}",
+            advice="The service does not accept the tool's description or schema.",
+            refused_tool=tool,
+        )
+    if "too many states" in text:
+        return ModelError(
+            f"The tools' schemas are too complex for the service: {error.message}",
+            advice="Offer fewer tools: use includeTools or excludeTools, or disable a server.",
+        )
+    if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
+        return _too_long(error)
+    if "location is not supported" in text:
+        return ModelError(
+            f"The service is not available in your location: {error.message}",
+            advice="Use Vertex, or a key of a project with billing.",
+        )
+    return ModelError(
+        f"The service refused the request: {error.message}",
+        advice="If it happens again, start a new conversation.",
+        refused_content=error.raw,
+    )
+
+
+def _refused_tool(text: str, tools: Sequence[str]) -> str:
+    """Return the name of the declared tool that an error is about, or an empty string."""
+    if found := _DECLARATION_INDEX.search(text):
+        index = int(found[1])
+        return tools[index] if index < len(tools) else ""
+    found = _DECLARATION_NAME.search(text)
+    return found[1] if found and found[1] in tools else ""
+
+
+def _too_long(error: _ServiceError) -> ModelError:
+    return ModelError(
+        f"The conversation is too long for the model: {error.message}",
+        advice="Start a new conversation.",
+    )
+
+
+def _key_advice(context: RequestContext) -> str:
+    """Say which key is needed: Google's, or that of another address."""
+    here = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
+    return here if context.address else KEY_ADVICE
+
+
+def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
+    if context.kind is BackendKind.VERTEX:
+        return ModelError(
+            f"Vertex refused access (HTTP {error.code}): {error.message}",
+            advice="Check the project, its Vertex AI API and the roles of your credentials.",
+        )
+    return ModelError(
+        f"The key has no access to this service or model (HTTP {error.code}): {error.message}",
+        advice=_key_advice(context),
+    )
+
+
+def _from_quota(error: _ServiceError) -> ModelError:
+    if any("PerDay" in quota for quota in error.quotas):
+        return ModelError(
+            "The quota for today is used up.",
+            advice="Choose another model with --model, or use a key of a project with billing.",
+        )
+    wait = error.retry_after
+    when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
+    return ModelError(
+        f"Too many requests for the key's quota: {error.message}",
+        advice=f"Try again {when}.",
+        retryable=True,
+        retry_after=QUOTA_WAIT if wait is None else wait,
+    )
+
+
+def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelError:
+    where = sanitize_line(context.address, 200) or "Google"
+    match error:
+        case BodyTooLongError():
+            return ModelError(f"The answer was cut off: {error}.", advice="Ask for a shorter one.")
+        case httpx2.DecodingError():
+            words = f"{where} sends a compressed answer ({error}) although it was asked not to."
+            return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
+        case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+            return _unreachable(f"{where} did not answer in time.")
+        case httpx2.ConnectError():
+            return _from_connect(error, where, context)
+        case httpx2.ProxyError():
+            return ModelError(
+                f"The proxy refused the connection to {where}: {context.clean(error)}",
+                advice="Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY, with the sign-in they hold.",
+                retryable=True,
+            )
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+            return ModelError(
+                f"{where} cannot be asked: its address or the key is not valid.",
+                advice=f"Correct {ADDRESS}, or the key.",
+            )
+        case httpx2.TimeoutException():
+            return ModelError(
+                f"The model sent nothing for {context.idle_timeout:.0f} s.",
+                advice="Send the message again.",
+                retryable=True,
+            )
+        case httpx2.ReadError() | httpx2.WriteError() | httpx2.RemoteProtocolError():
+            return ModelError(
+                "The connection to the model was lost during the answer.",
+                advice="Send the message again.",
+                retryable=True,
+            )
+        case _:
+            return _unreachable(
+                f"The connection to {where} failed ({type(error).__name__}): {context.clean(error)}"
+            )
+
+
+def _from_connect(error: Exception, where: str, context: RequestContext) -> ModelError:
+    match telling_cause(error):
+        case ssl.SSLCertVerificationError() as cause:
+            return ModelError(
+                f"{where} has a certificate that cannot be trusted: {cause.verify_message}.",
+                advice=f"A proxy may stand in between. {CERTIFICATE_ADVICE}",
+            )
+        case ssl.SSLError():
+            return ModelError(
+                f"{where} does not speak TLS as it should.",
+                advice=f"Check whether {ADDRESS} or the proxy should begin with http:// rather "
+                "than https://.",
+            )
+        case socket.gaierror():
+            return _unreachable(f"{where} cannot be reached: there is no such host.")
+        case ConnectionRefusedError():
+            return _unreachable(f"{where} cannot be reached: nothing listens there.")
+        case OSError(errno=int() as number):
+            return _unreachable(f"{where} cannot be reached: {os.strerror(number)}.")
+    return _unreachable(f"{where} cannot be reached: {context.clean(error)}")
+
+
+def _unreachable(message: str) -> ModelError:
+    return ModelError(
+        message,
+        advice=f"Check the network, the proxy and {ADDRESS}, then try again.",
+        retryable=True,
+    )

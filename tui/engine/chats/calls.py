@@ -1,0 +1,419 @@
+"""Check the tool calls of one step, ask for consent, and run them concurrently."""
+
+import asyncio
+import difflib
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Final
+
+from tui.engine.approval.consent import Denial, Inquiry, TurnRecord, decided
+from tui.engine.approval.gate import Gate
+from tui.engine.bus import Publish
+from tui.engine.chats.call_arguments import read_edit, told_changes
+from tui.engine.chats.history import FunctionResponse
+from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    OfferedTool,
+    OwnTool,
+    Permit,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
+from tui.engine.mcp.catalog.tool_names import without_model_prefix
+from tui.engine.mcp.manager import ServerManager
+from tui.model.chat import ConversationId, EntryId, Progress, ToolCall, ToolCallStatus
+from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
+from tui.model.input.arguments import canonical_json
+from tui.model.requests import ResultReview
+from tui.model.servers import ServerId
+from tui.text import clip, for_model, sanitize, sanitize_line
+
+_log: Final = logging.getLogger(__name__)
+
+WITHHELD: Final = "The user read the result and withheld it. Go on without it."
+"""What the model gets in place of a result that the user withholds."""
+
+_UNSEEN: Final = (
+    "The result is withheld: this server's are shown to the user first, and nobody is there."
+)
+
+
+MAX_SUGGESTIONS: Final = 3
+"""Most names suggested for an unknown tool."""
+
+MAX_FAULTS: Final = 10
+"""Most argument errors reported to the model at once."""
+
+MAX_NAME: Final = 128
+"""Longest name of an unknown tool shown, in characters."""
+
+MAX_ASKED: Final = 32
+"""Most calls of a step waiting for consent; further ones are asked about later."""
+
+CANCELLED: Final = "The user stopped this call."
+"""The response to a call that was stopped."""
+
+_END_MARKS: Final = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")
+"""Ends of sentences, including Chinese and Japanese, after which no period is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultReviewer:
+    """Shows results to the user, who passes, trims or withholds them."""
+
+    desk: Desk
+
+    async def review(
+        self, call: EntryId, tool: OfferedTool, result: ToolResult, conversation: ConversationId
+    ) -> ToolResult:
+        """Return what the model gets of a result. Canceling the task withdraws the question."""
+        text = "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
+        media = tuple(part for part in result.parts if isinstance(part, MediaPart))
+        shown = sanitize(text)
+        request = ResultReview(
+            self.desk.new_id(),
+            call,
+            tool.server,
+            tool.view.name,
+            shown,
+            tuple(f"{part.mime_type}, {len(part.data) * 3 // 4:,} bytes" for part in media),
+            conversation=conversation,
+        )
+        try:
+            reply = await self.desk.ask(request)
+        except WithdrawnError:
+            return ToolResult((TextPart(_UNSEEN),), _UNSEEN, is_error=True)
+        if not reply.allows:
+            display = f"[Withheld from the model.]\n{result.display}"
+            return ToolResult((TextPart(WITHHELD),), display, is_error=True)
+        if reply.text in {None, shown}:
+            return result
+        kept = for_model(reply.text or "")[0]
+        note = TextPart("[The user changed this result.]")
+        display = sanitize(f"{note.text}\n{kept}")
+        return ToolResult((note, TextPart(kept), *media), display, result.is_error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A call as it is shown and sent.
+
+    Attributes:
+        tool: The offered tool, or None if the name is unknown.
+        arguments: The arguments to send.
+        shown: The same arguments as JSON.
+        fault: Why the call cannot be made, or an empty string.
+    """
+
+    tool: OfferedTool | None
+    arguments: JsonObject
+    shown: str
+    fault: str = ""
+
+
+@dataclass
+class StepCall:
+    """One call and its response, which says that it was stopped until there is another.
+
+    Attributes:
+        call: The requested call.
+        entry: Its row in the transcript.
+        prepared: The call as shown; None until it is announced.
+        answer: The response for the model.
+        settled: Whether the row shows the end of the call.
+        by_user: Whether the user composed this call.
+        result: Its result, or None if it did not run.
+        refusal: Why it did not run, for the user.
+    """
+
+    call: FunctionCall
+    entry: EntryId
+    prepared: _Prepared | None = None
+    answer: FunctionResponse = field(default_factory=lambda: FunctionResponse.error(CANCELLED))
+    settled: bool = False
+    by_user: bool = False
+    result: ToolResult | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A call whose arguments fit: the offered tool, and the arguments exactly as shown."""
+
+    tool: OfferedTool
+    arguments: JsonObject
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a call does not run, for the model, and for the user if that differs."""
+
+    text: str
+    status: ToolCallStatus = ToolCallStatus.ERROR
+    shown: str = ""
+
+
+class CallRunner:
+    """Runs the calls of one turn.
+
+    Args:
+        tools: Runs tools.
+        gate: Decides on each call.
+        publish: Publishes the events of the transcript rows.
+        turn: The record of this turn for consent.
+        reviewer: Shows results to the user where their server's settings say so.
+    """
+
+    def __init__(
+        self,
+        tools: ServerManager,
+        gate: Gate,
+        publish: Publish,
+        turn: TurnRecord,
+        reviewer: ResultReviewer | None = None,
+    ) -> None:
+        self._reviewer = reviewer
+        self._tools = tools
+        self._gate = gate
+        self._publish = publish
+        self._asking = asyncio.Semaphore(MAX_ASKED)
+        self._turn = turn
+
+    async def announce(
+        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]
+    ) -> None:
+        """Add a row for each call to the transcript, with the arguments to send.
+
+        Canceling it leaves either all rows or none.
+        """
+
+        def prepare() -> list[_Prepared]:
+            return [_prepare(step_call.call, offered) for step_call in step_calls]
+
+        for step_call, prepared in zip(step_calls, await asyncio.to_thread(prepare), strict=True):
+            step_call.prepared = prepared
+            tool = prepared.tool
+            row = ToolCall(
+                id=step_call.entry,
+                server=tool.server if tool else ServerId(""),
+                tool=tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME),
+                arguments=prepared.shown,
+            )
+            self._publish(ToolCallRequested(row))
+
+    async def run(self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]) -> None:
+        """Ask about all announced calls in order, and run each once it is allowed.
+
+        However this ends, each call has a response afterwards and each row shows an end.
+        Canceling cancels running calls on their servers and withdraws open questions.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for step_call in step_calls:
+                    match await _check(step_call.prepared):
+                        case _Refusal() as refusal:
+                            call = step_call.call
+                            self.record_withheld(step_call.entry, call.name, call.arguments)
+                            self._refuse(step_call, refusal)
+                        case checked:
+                            group.create_task(self._decide(step_call, checked, offered))
+        finally:
+            for step_call in step_calls:
+                self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
+
+    async def run_alone(
+        self, tool: OfferedTool, arguments: JsonObject, entry: EntryId, *, by_user: bool
+    ) -> ToolResult:
+        """Run one call outside any turn, with the same checks and consent.
+
+        Raises:
+            ToolCallError: If it did not run; the message says why, for the user.
+        """
+        call = FunctionCall(tool.id, dict(arguments))
+        step_call = StepCall(call, entry, by_user=by_user)
+        offered: dict[str, OfferedTool] = {t.id: t for t in self._tools.offered_tools()}
+        await self.announce([step_call], offered)
+        await self.run([step_call], offered)
+        if step_call.result is None:
+            raise ToolCallError(step_call.refusal)
+        return step_call.result
+
+    def record_withheld(self, entry: EntryId, name: str, arguments: JsonObject) -> None:
+        """Record that a call was refused since its tool is withheld; others leave no record."""
+        held = self._tools.withheld_tool(name) or self._tools.withheld_tool(
+            without_model_prefix(name)
+        )
+        if held is not None:
+            tool, reason = held
+            shown = _shown_arguments(arguments)
+            self._publish(decided(entry, tool, shown, "deny", reason))
+
+    async def _decide(
+        self, step_call: StepCall, checked: _Checked, offered: Mapping[str, OfferedTool]
+    ) -> None:
+        """Ask for consent, and run the call or refuse it."""
+        inquiry = Inquiry(
+            call=step_call.entry,
+            tool=checked.tool,
+            arguments=checked.arguments,
+            shown=checked.shown,
+            offered=[*offered.values()],
+            turn=self._turn,
+            number=self._turn.count(checked.tool, checked.shown),
+            read_edit=lambda text: read_edit(text, checked.tool.schema),
+            by_user=step_call.by_user,
+        )
+        async with self._asking:
+            outcome = await self._ask(inquiry)
+        if isinstance(outcome, _Refusal):
+            self._refuse(step_call, outcome)
+        else:
+            await self._execute(step_call, inquiry, outcome)
+
+    async def _ask(self, inquiry: Inquiry) -> Permit | _Refusal:
+        """Ask for consent."""
+        try:
+            outcome = await self._gate.decide(inquiry)
+        except WithdrawnError as error:
+            return _Refusal(f"Not run: {sanitize_line(str(error))}")
+        except Exception as error:  # noqa: BLE001 - the other calls of the step go on
+            _log.exception("the question about a call failed")
+            return _Refusal(f"Not run: the question failed ({type(error).__name__}).")
+        return _denied(outcome) if isinstance(outcome, Denial) else outcome
+
+    def _refuse(self, step_call: StepCall, refusal: _Refusal) -> None:
+        step_call.answer = FunctionResponse.error(refusal.text)
+        step_call.refusal = refusal.shown or refusal.text
+        self._end(step_call, refusal.status, step_call.refusal)
+
+    async def _execute(self, step_call: StepCall, inquiry: Inquiry, permit: Permit) -> None:
+        is_edited = permit.arguments is not inquiry.arguments
+        shown = permit.shown if is_edited else None
+        running = ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown)
+        self._publish(running)
+        started = time.monotonic()
+
+        def on_progress(progress: Progress) -> None:
+            if not step_call.settled:
+                self._publish(ToolCallProgressed(step_call.entry, progress))
+
+        try:
+            result = await self._tools.call_tool(permit, on_progress)
+        except asyncio.CancelledError:
+            seconds = time.monotonic() - started
+            self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED, seconds)
+            raise
+        except ToolCallError as error:
+            result = _failed(sanitize(str(error)))
+        except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
+            _log.exception("a call failed")
+            result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
+        seconds = time.monotonic() - started
+        if self._reviewer is not None and permit.tool.is_reviewed:
+            self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
+            result = await self._reviewer.review(
+                step_call.entry, permit.tool, result, self._turn.conversation
+            )
+        step_call.result = result
+        self._turn.read[permit.tool.server] = None
+        parts = result.parts
+        if is_edited:
+            parts = (TextPart(told_changes(inquiry.arguments, permit.arguments)), *parts)
+        step_call.answer = FunctionResponse(parts, result.is_error)
+        status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
+        self._end(step_call, status, result.display, seconds)
+
+    def _end(
+        self,
+        step_call: StepCall,
+        status: ToolCallStatus,
+        result: str,
+        seconds: float | None = None,
+    ) -> None:
+        """Show the end of a call, once; `seconds` is set if it ran."""
+        if not step_call.settled:
+            step_call.settled = True
+            self._publish(ToolCallChanged(step_call.entry, status, seconds, result))
+
+
+def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:
+    """Look up the tool of a call and coerce the arguments."""
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
+    tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
+    if tool is None:
+        shown = _shown_arguments(call.arguments)
+        return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
+    try:
+        arguments = validate.coerce(tool.schema, deepcopy(call.arguments))
+        if isinstance(tool, OwnTool) and tool.bind is not None:
+            tool = tool.bind(arguments)
+        return _Prepared(tool, arguments, canonical_json(arguments))
+    except (ValueError, RecursionError, ToolCallError) as error:
+        fault = f"The call cannot be made: {sanitize_line(str(error))}"
+        return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
+
+
+async def _check(prepared: _Prepared | None) -> _Checked | _Refusal:
+    """Check the arguments in a thread, because a schema may make that slow."""
+    if prepared is None or prepared.tool is None or prepared.fault:
+        return _Refusal(prepared.fault if prepared else CANCELLED)
+    tool, arguments = prepared.tool, prepared.arguments
+    try:
+        faults = await asyncio.to_thread(_faults, tool.schema, arguments)
+    except (ValueError, RecursionError) as error:
+        return _Refusal(f"The call cannot be made: {sanitize_line(str(error))}")
+    if faults:
+        listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
+        return _Refusal(f"The arguments do not fit the tool's schema: {listed}")
+    return _Checked(tool, arguments, prepared.shown)
+
+
+def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
+    return validate.check_arguments(schema, arguments)
+
+
+def _denied(denial: Denial) -> _Refusal:
+    """Return the refusal for a denial, with the user's reason if there is one."""
+    text = denial.note.rstrip() or "The user denied this call."
+    if not text.endswith(_END_MARKS):
+        text += "."
+    return _Refusal(
+        f"Denied: {text} Do not try to do the same in another way.",
+        ToolCallStatus.DENIED,
+        shown=sanitize(f"Denied. {denial.note}".rstrip()),
+    )
+
+
+def _failed(text: str) -> ToolResult:
+    return ToolResult(parts=(TextPart(text),), display=text, is_error=True)
+
+
+def _shown_arguments(arguments: JsonObject) -> str:
+    """Return arguments as a row shows them, even if they are invalid."""
+    try:
+        return canonical_json(arguments)
+    except ValueError as error:
+        return json.dumps({"not shown": sanitize_line(str(error))}, indent=2)
+
+
+def _unknown_tool(name: str, offered: Mapping[str, OfferedTool]) -> str:
+    """Return the error for an unknown tool, with similar names."""
+    short = clip(name, MAX_NAME)
+    bare = short.replace(":", ".").rpartition(".")[2]
+    near = [tool for tool in offered if tool == bare]
+    near += difflib.get_close_matches(short, offered.keys(), MAX_SUGGESTIONS)
+    names = list(dict.fromkeys(near))[:MAX_SUGGESTIONS]
+    question = f" Did you mean {' or '.join(names)}?" if names else ""
+    return f"Tool {sanitize_line(short)} not found.{question}"

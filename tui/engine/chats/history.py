@@ -1,0 +1,246 @@
+"""The conversation in the service's wire format, valid at any time."""
+
+import re
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tui.engine.chats.backends.backend import WireContent, WirePart
+from tui.engine.chats.retention import forget_old
+from tui.engine.mcp.catalog.offered_tool import (
+    MAX_STRUCTURED,
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    PromptMessage,
+    TextPart,
+)
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
+from tui.text import clip_middle
+
+RESPONSE_ALLOWANCE: Final = MAX_STRUCTURED + 10_000
+"""Characters a response may exceed the result limit by, also for gemdeck's own remarks."""
+
+MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
+"""Most base64 characters of media in one response; the service takes 20 MB a request."""
+
+UNSIGNED: Final = "skip_thought_signature_validator"
+"""What the service accepts in place of a thought signature for a call that never had one."""
+
+_INLINE_IN_RESPONSES: Final = frozenset(
+    {"image/png", "image/jpeg", "image/webp", "application/pdf"}
+)
+_READABLE: Final = re.compile(
+    r"image/(?:png|jpeg|webp|heic|heif)|audio/[\w.+-]+|video/[\w.+-]+|text/[\w.+-]+|application/pdf"
+)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+_Wire = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResponse:
+    """The response to a call: text and media."""
+
+    parts: Sequence[TextPart | MediaPart]
+    is_error: bool = False
+
+    @classmethod
+    def error(cls, text: str) -> "FunctionResponse":
+        return cls((TextPart(text),), is_error=True)
+
+
+@dataclass
+class History:
+    """The contents of a conversation, oldest first.
+
+    Roles alternate, calls are answered in the next content, and the last content is the model's
+    unless a turn is running. Old results are shortened (see `retention`).
+
+    Attributes:
+        max_result_size: Characters of one tool result that the model gets.
+        contents: The wire format, ready to send.
+    """
+
+    max_result_size: int = DEFAULT_RESULT_SIZE
+    contents: list[_Wire] = field(default_factory=list)
+
+    def add_user(
+        self,
+        parts: Iterable[TextPart | MediaPart | JsonObject],
+        before: Iterable[PromptMessage] = (),
+    ) -> None:
+        """Start a turn with the user's message; `before` is what a prompt has said before it."""
+        self.contents += [{"role": m.role, "parts": wire_parts(m.parts)} for m in before]
+        self.contents.append({"role": "user", "parts": wire_parts(parts)})
+        forget_old(self.contents)
+
+    def add_model(self, parts: Iterable[WirePart]) -> None:
+        """Add the model's output of one step; an empty one adds nothing."""
+        if kept := [dict(part) for part in parts]:
+            self.contents.append({"role": "model", "parts": kept})
+
+    def add_responses(
+        self,
+        answers: Iterable[tuple[FunctionCall, FunctionResponse]],
+        *,
+        inline_media: bool,
+    ) -> None:
+        """Add the responses to all calls of the last step, in call order, as one content.
+
+        Args:
+            answers: Each call with its response.
+            inline_media: Whether supported media go into the response itself (Gemini 3+).
+                Other media follow the last response.
+        """
+        responses: list[_Wire] = []
+        beside: list[_Wire] = []
+        for call, answer in answers:
+            response, siblings = _wire_response(
+                call, answer, self.max_result_size, inline_media=inline_media
+            )
+            responses.append({"functionResponse": response})
+            beside.extend(siblings)
+        self.contents.append({"role": "user", "parts": responses + beside})
+        forget_old(self.contents)
+
+    def close_turn(self, note: str, said: Iterable[WirePart] = ()) -> None:
+        """End an interrupted turn, so that the next content can be the user's.
+
+        Args:
+            note: What happened; stored as the model's text.
+            said: The model's output of the unfinished step; calls are dropped.
+        """
+        kept = [part for part in said if "functionCall" not in part]
+        self.add_model([*kept, {"text": f"[{note}]"}])
+
+    def drop_media(self, start: int) -> None:
+        """Remove the media of tool results from all contents from `start` on."""
+        for content in self.contents[start:]:
+            content["parts"] = [part for part in content["parts"] if "inlineData" not in part]
+            for part in content["parts"]:
+                part.get("functionResponse", {}).pop("parts", None)
+
+    def strip_signatures(self) -> None:
+        """Remove thought signatures, which are valid only for the model that made them."""
+        for content in self.contents:
+            for part in content["parts"]:
+                part.pop("thoughtSignature", None)
+            content["parts"] = [part for part in content["parts"] if part and part != {"text": ""}]
+        self.contents[:] = [content for content in self.contents if content["parts"]]
+
+
+class StepParts:
+    """Collects the parts of a streamed step in the form in which they are sent back."""
+
+    def __init__(self) -> None:
+        self._parts: list[_Wire] = []
+
+    @property
+    def parts(self) -> Sequence[WireContent]:
+        return self._parts
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        return tuple(
+            FunctionCall(
+                name=str(call.get("name", "")),
+                arguments=deepcopy(call.get("args") or {}),
+                id=str(call.get("id") or ""),
+            )
+            for call in (part.get("functionCall") for part in self._parts)
+            if call is not None
+        )
+
+    def add(self, part: WirePart) -> None:
+        """Add one part.
+
+        Thoughts are dropped, and consecutive unsigned texts are joined. A signed part is kept
+        unchanged, because the service checks its signature.
+        """
+        if "thoughtSignature" in part:
+            self._parts.append(dict(part))
+        elif part.get("thought") or part.get("text") == "" or not part:
+            return
+        elif "text" in part and self._parts and self._parts[-1].keys() == {"text"}:
+            self._parts[-1] = {"text": self._parts[-1]["text"] + part["text"]}
+        else:
+            self._parts.append(dict(part))
+
+    def sign_first_call(self) -> None:
+        """Give the first call the placeholder signature if it has none."""
+        for part in self._parts:
+            if "functionCall" in part:
+                part.setdefault("thoughtSignature", UNSIGNED)
+                return
+
+
+def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
+    """Return parts in wire format; media the service would refuse become a note."""
+    wire: list[_Wire] = []
+    media_left = MAX_RESPONSE_MEDIA
+    for part in parts:
+        match part:
+            case TextPart(text):
+                wire.append({"text": without_surrogates(text)})
+            case MediaPart() if problem := media_problem(part, media_left):
+                wire.append({"text": f"[{problem}]"})
+            case MediaPart(mime_type, data):
+                media_left -= len(data)
+                wire.append({"inlineData": {"mimeType": mime_type, "data": data}})
+            case _:
+                wire.append(dict(part))
+    return wire
+
+
+def media_problem(part: MediaPart, media_left: int) -> str:
+    """Return why a media part cannot be sent to the model, or an empty string.
+
+    Args:
+        part: The part.
+        media_left: Characters of base64 that still fit.
+    """
+    if len(part.data) > media_left:
+        return f"The {part.mime_type} is left out: it is too large."
+    if not _READABLE.fullmatch(part.mime_type):
+        return f"The {part.mime_type} is left out: the model cannot read it."
+    return ""
+
+
+def without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which cannot be sent as UTF-8."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _wire_response(
+    call: FunctionCall, answer: FunctionResponse, max_size: int, *, inline_media: bool
+) -> tuple[_Wire, list[_Wire]]:
+    """Return a ``functionResponse`` and the parts that follow it in the content.
+
+    The response holds strings only: the service resolves references in nested objects.
+    """
+    texts: list[str] = []
+    inside: list[_Wire] = []
+    beside: list[_Wire] = []
+    media_left = MAX_RESPONSE_MEDIA
+    for part in answer.parts:
+        match part:
+            case TextPart(text):
+                texts.append(text)
+            case MediaPart() if problem := media_problem(part, media_left):
+                texts.append(f"[{problem}]")
+            case MediaPart(mime_type, data):
+                media_left -= len(data)
+                target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside
+                target.append({"inlineData": {"mimeType": mime_type, "data": data}})
+    tail = (max_size + RESPONSE_ALLOWANCE) // 4
+    text = clip_middle("\n".join(texts), 3 * tail, tail)
+    response: _Wire = {"name": call.name}
+    if call.id:
+        response["id"] = call.id
+    key = "error" if answer.is_error else "output"
+    response["response"] = {key: without_surrogates(text)}
+    if inside:
+        response["parts"] = inside
+    return response, beside

@@ -1,0 +1,302 @@
+"""The saved sessions of a state folder: listed, found, read, renamed and deleted.
+
+They lie in ``sessions/KEY/ID.jsonl``, where KEY stands for the opened folder. All functions block.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tui.engine.chats.sessions.records import MAX_FIRST, Record, summary
+from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, read_session
+from tui.engine.chats.sessions.session_file import SessionFile, SessionLock
+from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
+from tui.engine.files.paths import SESSIONS, folder_key
+from tui.engine.logs.redaction import Redactor
+from tui.engine.options import LATEST
+from tui.model.sessions import SessionId, SessionView
+from tui.text import sanitize_line
+
+MAX_LISTED: Final = 10_000
+"""Most sessions of a folder that are listed."""
+
+HEAD: Final = 4 * 1024
+"""Bytes at the beginning of a file that are read for a list."""
+
+TAIL: Final = 16 * 1024
+"""Bytes at its end, where the last summary mostly is; before them it is looked for in blocks."""
+
+BLOCK: Final = 1024 * 1024
+"""Bytes of such a block."""
+
+MAX_BACK: Final = 64 * 1024 * 1024
+"""How far before the end, in bytes."""
+
+MAX_COUNT: Final = 2**53
+"""Largest number that is believed."""
+
+LAST_MOMENT: Final = 253_402_214_400.0
+"""The latest time that the calendar expresses in every time zone, in seconds since the epoch."""
+
+DAY: Final = 86_400.0
+"""Seconds."""
+
+_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+DRAFT: Final = ".draft"
+"""How the files of drafts end that have no session yet."""
+
+_SUFFIX: Final = ".jsonl"
+_SUMMARY: Final = b'\n{"t":"summary"'
+_OPEN: Final = "It is open in another gemdeck. Close it there first."
+
+
+class SessionError(Exception):
+    """A session cannot be used; the message says why, for the user."""
+
+
+def new_id(now: float) -> SessionId:
+    """Return the id of a session that begins now, in seconds since the epoch."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return SessionId(f"{stamp}-{secrets.token_hex(3)}")
+
+
+class SessionLibrary:
+    """The saved sessions of all folders.
+
+    Args:
+        state: The state folder.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._root = state / SESSIONS
+
+    def place(self, folder: Path) -> Path:
+        """Return where the sessions of a folder lie; it need not exist."""
+        return self._root / folder_key(folder)
+
+    def path(self, folder: Path, session: SessionId) -> Path:
+        """Return a session's file; it need not exist."""
+        return self.place(folder) / f"{session}{_SUFFIX}"
+
+    def path_of(self, view: SessionView) -> Path:
+        """Return the file of a listed session."""
+        return self._root / view.place / f"{view.id}{_SUFFIX}"
+
+    def new_view(self, folder: Path, message: str, parent: SessionView | None) -> SessionView:
+        """Return what a list shows of a session that begins now, perhaps as a copy of another."""
+        now, first = time.time(), sanitize_line(message, MAX_FIRST)
+        place = self.place(folder).name
+        view = SessionView(new_id(now), str(folder), first=first, started=now, place=place)
+        if parent is not None:
+            view = replace(view, title=parent.title, first=parent.first or first)
+            view = replace(view, turns=parent.turns, parent=parent.id or None)
+        return view
+
+    def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
+        """List the sessions of a folder, or of all folders, the last changed first."""
+        places = [self.place(folder)] if folder is not None else self._places()
+        views = [view for place in places for path in _files(place) if (view := _view(path))]
+        return tuple(sorted(views, key=lambda view: view.changed, reverse=True))
+
+    def find(self, words: str, folder: Path | None = None) -> SessionView:
+        """Find a session by the beginning of its id, or the one that changed last.
+
+        Raises:
+            SessionError: If there is none, or several.
+        """
+        views = self.sessions(folder)
+        if words in {"", LATEST}:
+            found = views[:1]
+        else:
+            found = tuple(view for view in views if view.id.startswith(words))
+        if not found:
+            raise SessionError("There is no such session." if views else "There are no sessions.")
+        if len(found) > 1:
+            raise SessionError(f"{len(found)} sessions begin with {sanitize_line(words, 40)}.")
+        return found[0]
+
+    def read(self, view: SessionView) -> SavedSession:
+        """Read a whole session.
+
+        Raises:
+            SessionError: If its file cannot be read.
+        """
+        try:
+            return read_session(self.path_of(view), view)
+        except (OSError, UnfitFileError, ExposedFileError) as error:
+            raise _unusable("read", error) from None
+
+    def lock(self, view: SessionView) -> SessionLock | None:
+        """Take the right to write a session; None if another gemdeck has it.
+
+        Raises:
+            SessionError: If the file cannot be opened.
+        """
+        try:
+            return SessionLock.take(self.path_of(view))
+        except OSError as error:
+            raise _unusable("opened", error) from None
+
+    def rename(
+        self, view: SessionView, title: str, redactor: Redactor, on_problem: Callable[[str], None]
+    ) -> SessionView:
+        """Give a session another title.
+
+        Raises:
+            SessionError: If it is open elsewhere, or cannot be opened.
+        """
+        renamed = replace(view, title=sanitize_line(title, MAX_TITLE))
+        file = SessionFile(self.path_of(view), redactor, on_problem, self._own_lock(view))
+        file.write([summary(renamed)])
+        file.close()
+        with contextlib.suppress(OSError):  # a new name is no use of it
+            os.utime(file.path, (view.changed, view.changed))
+        return renamed
+
+    def copy(self, view: SessionView, made: SessionView, redactor: Redactor) -> None:
+        """Copy a session as it is now to one with another id and title in the same folder.
+
+        Raises:
+            OSError: If it cannot be read or written; nothing of it is left.
+        """
+        target = self.path_of(made)
+        try:
+            with open_own(self.path_of(view)) as source, target.open("xb") as file:
+                target.chmod(0o600)
+                shutil.copyfileobj(source, file)
+        except (UnfitFileError, ExposedFileError) as error:
+            raise OSError(errno.EINVAL, str(error)) from error
+        except OSError:
+            target.unlink(missing_ok=True)
+            raise
+        copied = SessionFile(target, redactor, lambda _: None)
+        copied.write([summary(made)])
+        copied.close()
+
+    def delete(self, view: SessionView) -> None:
+        """Delete a session.
+
+        Raises:
+            SessionError: If it is open elsewhere, or cannot be deleted.
+        """
+        lock = self._own_lock(view)
+        try:
+            self.path_of(view).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unusable("deleted", error) from None
+        finally:
+            lock.release()
+
+    def delete_old(self, days: float, now: float) -> int:
+        """Delete the sessions and drafts that were not written for so many days; return how many.
+
+        One that is open stays.
+        """
+        deleted = 0
+        kept = (_files(place, kind) for place in self._places() for kind in (_SUFFIX, DRAFT))
+        for path in chain.from_iterable(kept):
+            with contextlib.suppress(OSError):
+                if now - path.stat().st_mtime > days * DAY and (lock := SessionLock.take(path)):
+                    try:
+                        path.unlink()
+                    finally:
+                        lock.release()
+                    deleted += 1
+        return deleted
+
+    def _own_lock(self, view: SessionView) -> SessionLock:
+        lock = self.lock(view)
+        if lock is None:
+            raise SessionError(_OPEN)
+        return lock
+
+    def _places(self) -> list[Path]:
+        try:
+            return sorted(path for path in self._root.iterdir() if path.is_dir())
+        except OSError:
+            return []
+
+
+def _files(place: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
+    """Give the files of a folder's sessions, the newest first."""
+    with contextlib.suppress(OSError):
+        names = (name for name in os.listdir(place) if name.endswith(suffix))  # noqa: PTH208
+        ids = (name.removesuffix(suffix) for name in names)
+        for name in sorted(filter(_ID.fullmatch, ids), reverse=True)[:MAX_LISTED]:
+            yield place / f"{name}{suffix}"
+
+
+def _view(path: Path) -> SessionView | None:
+    """Read what a list shows of a session; None if it cannot be read at all."""
+    try:
+        with open_own(path) as file:
+            status = os.fstat(file.fileno())
+            head = file.read(HEAD)
+            last = _last_summary(file, status.st_size)
+    except (OSError, UnfitFileError, ExposedFileError):
+        return None
+    known = _record(head.partition(b"\n")[0]) | _record(last)
+    parent = _word(known, "parent")
+    return SessionView(
+        id=SessionId(path.name.removesuffix(_SUFFIX)),
+        folder=_word(known, "folder", 4_096),
+        title=_word(known, "title", MAX_TITLE),
+        first=_word(known, "first", MAX_FIRST),
+        model=_word(known, "model", 64),
+        tokens=_count(known, "tokens"),
+        turns=_count(known, "turns"),
+        started=min(float(_count(known, "started")), LAST_MOMENT),
+        changed=min(status.st_mtime, LAST_MOMENT),
+        size=status.st_size,
+        parent=SessionId(parent) if _ID.fullmatch(parent) else None,
+        place=path.parent.name,
+    )
+
+
+def _last_summary(file: BinaryIO, size: int) -> bytes:
+    """Return the last whole summary in a file, or nothing."""
+    start, after, length = size, b"", TAIL
+    while start > max(0, size - MAX_BACK):
+        start, length = max(0, start - length), min(start, length)
+        file.seek(start)
+        data = file.read(length) + after
+        whole = data[: data.rfind(b"\n") + 1]
+        if (found := whole.rfind(_SUMMARY)) >= 0:
+            return whole[found:].split(b"\n", 2)[1]
+        after, length = data[:TAIL], BLOCK
+    return b""
+
+
+def _record(line: bytes) -> Record:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _word(record: Record, key: str, limit: int = 100) -> str:
+    value = record.get(key)
+    return sanitize_line(value, limit) if isinstance(value, str) else ""
+
+
+def _count(record: Record, key: str) -> int:
+    match record.get(key):
+        case (int() | float()) as value if 0 <= value < MAX_COUNT:
+            return int(value)
+    return 0
+
+
+def _unusable(done: str, error: Exception) -> SessionError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return SessionError(f"The session cannot be {done}: {sanitize_line(reason)}.")

@@ -1,0 +1,350 @@
+"""Read a session file: what the screen showed, and the history for the model.
+
+Its text is as hostile as any other: it is sanitized, bounded, and read line by line. A line that
+makes no sense is left out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice, takewhile
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from tui.engine.chats.history import without_surrogates
+from tui.engine.chats.retention import forget_old
+from tui.engine.chats.sessions.records import Record
+from tui.engine.chats.sessions.repair import Wire, closed, is_whole, valid_contents
+from tui.engine.files.atomic import UnfitFileError, open_own
+from tui.engine.files.line_file import is_object
+from tui.engine.files.state_file import STATE_VERSION
+from tui.model.bounded_json import read_value
+from tui.model.chat import (
+    ChatNotice,
+    Entry,
+    EntryId,
+    ModelText,
+    Severity,
+    Thought,
+    ToolCall,
+    ToolCallStatus,
+    TurnEnd,
+    Usage,
+    UserMessage,
+)
+from tui.model.servers import ServerId
+from tui.model.sessions import SessionView
+from tui.text import counted, sanitize, sanitize_line
+
+MAX_SESSION: Final = 256 * 1024 * 1024
+"""Most bytes of a session that are written and read."""
+
+MAX_RECORD: Final = 64 * 1024 * 1024
+"""Longest line that is read, in bytes."""
+
+MAX_ENTRIES: Final = 200_000
+"""Most entries that are read."""
+
+MAX_BAD: Final = 10_000
+"""Most lines that are left out; the rest is not read."""
+
+FORGET_EVERY: Final = 16 * 1024 * 1024
+"""Bytes read after which old media and results are shortened, as they are while chatting."""
+
+MAX_TITLE: Final = 200
+"""Characters of a session's title."""
+
+STOPPED: Final = "Stopped: gemdeck ended."
+
+_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
+
+
+@dataclass
+class SavedSession:
+    """A session as read.
+
+    Attributes:
+        view: What a list shows of it.
+        entries: What the screen shows.
+        contents: The history, valid for the service and ending with the model.
+        starts: For each message of the user, the number of contents before it; without those
+            from before a summary.
+        usage: The tokens of the last request.
+        unsent: What the user had written but not sent, or what was never answered.
+        settings: How the model was to answer.
+        kept: How many of the contents, from the first, are as the file has them.
+        remarks: What could not be read, in sentences.
+    """
+
+    view: SessionView
+    entries: list[Entry] = field(default_factory=list)
+    contents: list[Wire] = field(default_factory=list)
+    starts: dict[EntryId, int] = field(default_factory=dict)
+    usage: Usage = Usage()
+    unsent: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    kept: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+
+def read_session(path: Path, view: SessionView) -> SavedSession:
+    """Read a session file as far as it is sound. Blocks.
+
+    Raises:
+        OSError: If it cannot be opened or read.
+        UnfitFileError: If it is not a regular file, or of another version.
+        ExposedFileError: If it belongs to another user.
+    """
+    replay = Replay(view)
+    unpruned = 0
+    with open_own(path) as file:
+        for line in _lines(file):
+            replay.take(line)
+            unpruned += len(line)
+            if replay.bad > MAX_BAD:
+                replay.saved.remarks.append("The rest of it was not read.")
+                break
+            if unpruned > FORGET_EVERY:
+                unpruned = 0
+                forget_old([content for content in replay.contents if is_whole(content)])
+        if file.tell() >= MAX_SESSION:
+            size = MAX_SESSION // 1024 // 1024
+            replay.saved.remarks.append(f"Only its first {size} MiB were read.")
+    return replay.finish()
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Give the whole lines of a file, an empty one for each that is too long.
+
+    The last one is left out if its writing was cut short.
+    """
+    while (line := file.readline(MAX_RECORD)) and file.tell() < MAX_SESSION:
+        if line.endswith(b"\n") or (len(line) < MAX_RECORD and is_object(line)):
+            yield line
+        elif len(line) == MAX_RECORD:
+            while (rest := file.readline(MAX_RECORD)) and not rest.endswith(b"\n"):
+                pass
+            yield b""
+
+
+class Replay:
+    """Puts the lines of a file together.
+
+    Attributes:
+        saved: What came of them.
+        contents: The history as the file has it.
+        bad: The number of lines that made no sense.
+    """
+
+    def __init__(self, view: SessionView) -> None:
+        self.saved = SavedSession(view)
+        self.contents: list[Any] = []
+        self._entries: list[Entry] = []
+        self._places: dict[str, int] = {}
+        self._pieces: dict[int, list[str]] = {}
+        self._starts: dict[EntryId, int] = {}
+        self._said: list[str] = []
+        self._typed: str | None = None
+        self._draft = ""
+        self._queued: list[str] = []
+        self.bad = 0
+        self._is_first = True
+
+    def take(self, line: bytes) -> None:
+        """Take one line; leave it out if it makes no sense.
+
+        Raises:
+            UnfitFileError: If it is the first of a file of another version.
+        """
+        try:
+            record: Any = read_value(line)
+            if self._is_first:
+                self._check_version(record)
+            self._take(record)
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
+            self.bad += 1
+        self._is_first = False
+
+    def _take(self, record: Record) -> None:
+        match record["t"]:
+            case "content":
+                self.contents.append(record["content"])
+                self._said.clear()
+            case "cut":
+                del self.contents[_number(record["at"]) :]
+                self._said.clear()
+            case "usage":
+                self._count(record)
+            case "summary":
+                title = sanitize_line(_text(record["title"]), MAX_TITLE)
+                self.saved.view = replace(self.saved.view, title=title)
+            case "settings":
+                self.saved.settings = record
+            case "draft":
+                self._draft = _text(record["text"])
+            case "queue":
+                self._queued = [_text(text) for text in record["texts"]]
+            case "end":
+                self._typed = None
+            case "resumed":
+                self._note_stop()
+                self._places.clear()
+            case "back":
+                self._go_back(_number(record["to"]))
+            case "compressed":
+                self._starts.clear()
+            case kind:
+                self._show(kind, record)
+
+    def _check_version(self, record: Record) -> None:
+        if record["t"] != "session":
+            self.saved.remarks.append("Its first line is missing.")
+        elif record["version"] != STATE_VERSION:
+            raise UnfitFileError("it was written by another version of gemdeck")
+
+    def _count(self, record: Record) -> None:
+        names = [f.name for f in fields(Usage)]
+        self.saved.usage = Usage(**{name: _number(record[name]) for name in names})
+
+    def _show(self, kind: str, record: Record) -> None:
+        """Take what the screen shows."""
+        match kind:
+            case "text" | "thought":
+                self._add_text(kind, record)
+            case "user":
+                text = _text(record["text"])
+                if record["id"] not in self._places:
+                    self._typed = text
+                    if sanitize(self._draft).strip() == text:
+                        self._draft = ""
+                    if self._queued and sanitize(self._queued[0]) == text:
+                        del self._queued[0]
+                    self._starts[self._next_id()] = len(self.contents)
+                typed = sanitize(_text(record.get("typed", "")))
+                names = map(_text, record.get("servers", ()))
+                servers = tuple(ServerId(sanitize_line(name)) for name in names)
+                self._put(record, UserMessage(self._id(record), sanitize(text), typed, servers))
+            case "call":
+                self._put(record, _call(self._id(record), record))
+            case "notice":
+                severity = Severity(record["status"])
+                words = sanitize(_text(record["text"])), sanitize(_text(record["advice"]))
+                self._put(record, ChatNotice(self._id(record), severity, *words))
+            case "took":
+                calls, tokens = _number(record["calls"]), _number(record["tokens"])
+                seconds = _seconds(record["seconds"]) or 0.0
+                self._put(record, TurnEnd(self._id(record), calls, seconds, tokens))
+
+    def _go_back(self, to: int) -> None:
+        """Drop a message of the user's, by its number, and all that came after it."""
+        messages = (i for i, e in enumerate(self._entries) if isinstance(e, UserMessage))
+        place = next(islice(messages, to, None), len(self._entries))
+        for gone in self._entries[place:]:
+            self._starts.pop(gone.id, None)
+        for index in [index for index in self._pieces if index >= place]:
+            del self._pieces[index]
+        del self._entries[place:]
+        self._places = {key: at for key, at in self._places.items() if at < place}
+        self._typed = None
+
+    def _add_text(self, kind: str, record: Record) -> None:
+        text = sanitize(_text(record["text"]))
+        if kind == "text":
+            self._said.append(text)
+        if (place := self._places.get(record["id"])) is None:
+            made = ModelText if kind == "text" else Thought
+            self._put(record, made(self._id(record), "", complete=True))
+            place = self._places[record["id"]]
+        self._pieces.setdefault(place, []).append(text)
+
+    def _put(self, record: Record, entry: Entry) -> None:
+        place = self._places.get(record["id"])
+        if place is not None:
+            self._entries[place] = entry
+        elif len(self._entries) >= MAX_ENTRIES:
+            raise ValueError("too many entries")
+        else:
+            self._places[_text(record["id"])] = len(self._entries)
+            self._entries.append(entry)
+
+    def _id(self, record: Record) -> EntryId:
+        """Return the entry's id in this run, which is none that a running turn gives."""
+        place = self._places.get(record["id"])
+        return self._next_id() if place is None else self._entries[place].id
+
+    def _next_id(self) -> EntryId:
+        return EntryId(f"r{len(self._entries) + 1}")
+
+    def finish(self) -> SavedSession:
+        """Close what was cut off, and say what could not be read."""
+        saved = self.saved
+        for place, pieces in self._pieces.items():
+            entry = self._entries[place]
+            if isinstance(entry, ModelText | Thought):
+                self._entries[place] = replace(entry, text="".join(pieces))
+        if self.bad:
+            verb = "was" if self.bad == 1 else "were"
+            saved.remarks.append(f"{counted(self.bad, 'line')} of it {verb} left out.")
+        saved.contents, places = valid_contents(self.contents)
+        waiting = [*self._stopped_message(places), *self._queued, self._draft]
+        saved.unsent = "\n\n".join(filter(None, waiting))
+        self._note_stop()
+        saved.entries = [_ended(entry) for entry in self._entries]
+        pairs = zip(saved.contents, self.contents, strict=False)
+        saved.kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        forget_old(saved.contents)
+        return saved
+
+    def _note_stop(self) -> None:
+        """Say where a turn did not end."""
+        if self._typed is not None:
+            self._typed = None
+            words = "gemdeck ended while this turn was running."
+            self._entries.append(ChatNotice(self._next_id(), Severity.WARNING, words))
+
+    def _stopped_message(self, places: Sequence[int]) -> Sequence[str]:
+        """Close a turn that did not end; return its message if it was never answered."""
+        contents, length = self.saved.contents, len(self.saved.contents)
+        is_kept = closed(contents, "".join(self._said))
+        for key, at in self._starts.items():  # none is beyond a content that was taken out
+            self.saved.starts[key] = min(places[min(at, len(places) - 1)], len(contents))
+        if self._typed is None:
+            return ()
+        began = max(self.saved.starts.values(), default=0)
+        return () if is_kept and length > began else (self._typed,)
+
+
+def _call(entry: EntryId, record: Record) -> ToolCall:
+    return ToolCall(
+        entry,
+        ServerId(sanitize_line(_text(record["server"]))),
+        sanitize_line(_text(record["tool"])),
+        sanitize(_text(record["arguments"])),
+        ToolCallStatus[record["status"]],
+        _seconds(record["seconds"]),
+        sanitize(_text(record["result"])),
+    )
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, int | float) and isfinite(value) and value >= 0:
+        return float(value)
+    return None
+
+
+def _ended(entry: Entry) -> Entry:
+    if isinstance(entry, ToolCall) and entry.status in _RUNNING:
+        return replace(entry, status=ToolCallStatus.CANCELLED, result=STOPPED)
+    return entry
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return without_surrogates(value)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError("not a number")
+    return value

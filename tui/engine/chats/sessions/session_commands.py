@@ -1,0 +1,379 @@
+"""What the user asks of sessions: to list, open, name, delete and export them.
+
+Each command returns at once; what comes of it arrives as events.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.bus import Publish
+from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.message import Message, MessageContent
+from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.chats.sessions.export import export_text, write_export
+from tui.engine.chats.sessions.library import SessionError, SessionLibrary
+from tui.engine.chats.sessions.opening import (
+    MAX_PREVIEW,
+    OpenedSession,
+    open_session,
+)
+from tui.engine.chats.sessions.recorder import Recorder
+from tui.engine.chats.sessions.repair import Wire, has_responses
+from tui.engine.chats.sessions.replay import MAX_TITLE
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.offered_tool import PromptMessage
+from tui.engine.options import LATEST
+from tui.engine.tasks import TaskSet
+from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
+from tui.model.events import MessageReturned, Notice, NoticeRaised
+from tui.model.sessions import (
+    ConversationNamed,
+    ConversationRestored,
+    ConversationRewound,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+)
+from tui.model.settings import SessionSettings
+from tui.text import sanitize_line
+
+CLOSED: Final = "The conversation was closed meanwhile."
+BUSY: Final = "Stop the running turn first (Esc)."
+UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
+DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
+NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
+
+Send = Callable[[str, ConversationId], None]
+"""Sends a message in a conversation."""
+
+
+class SessionCommands:
+    """The commands on saved sessions; what is said of a conversation means the current one.
+
+    Args:
+        library: Where sessions are; None if there is no place for them.
+        folder: The opened folder.
+        conversations: The open conversations.
+        publish: Takes the events.
+        tasks: Run what a command takes.
+        redactor: Knows the secrets that are masked.
+        on_problem: Told from any thread what cannot be written.
+
+    Attributes:
+        conversations: The open conversations.
+        on_restored: Goes by what was kept of how the model answers.
+    """
+
+    def __init__(
+        self,
+        library: SessionLibrary | None,
+        folder: Path,
+        conversations: Conversations,
+        publish: Publish,
+        tasks: TaskSet,
+        redactor: Redactor,
+        on_problem: Callable[[str], None],
+    ) -> None:
+        self._library = library
+        self._folder = folder
+        self.conversations = conversations
+        self._publish = publish
+        self._tasks = tasks
+        self._redactor = redactor
+        self._on_problem = on_problem
+        self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], Awaitable[None]]
+
+    @property
+    def recorder(self) -> Recorder:
+        """What writes the current conversation down."""
+        return self.conversations.current.recorder
+
+    def configure(self, settings: SessionSettings, *, saves: bool) -> None:
+        """Go by the settings; old sessions are deleted in the background."""
+        self.conversations.save(is_on=saves and settings.save and self._library is not None)
+        if saves and self._library is not None and settings.keep_days:
+            delete = partial(self._library.delete_old, settings.keep_days, time.time())
+            self._tasks.start(_in_thread(delete))
+
+    def list_sessions(self) -> None:
+        """List the sessions of the opened folder; they arrive as `SessionsListed`."""
+        self._start(self._list())
+
+    def preview(self, session: SessionId) -> None:
+        """Read the end of a session; it arrives as `SessionPreviewed`."""
+        self._start(self._preview(session))
+
+    def resume(self, words: str = LATEST) -> asyncio.Task[None]:
+        """Go on with a session, named by the beginning of its id, or with the latest.
+
+        If it is open in another conversation, that one becomes the current one.
+        """
+        return self._start(self._resume(words, self.conversations.current))
+
+    def resume_beside(self, session: SessionId) -> None:
+        """Go on with a session in a conversation of its own, or where it is open."""
+        if (found := self.conversations.with_session(session)) is not None:
+            self.conversations.select(found.key)
+            return
+        before = self.conversations.current
+        self.conversations.open()
+        if (opened := self.conversations.current) is not before:  # there are not too many
+            self._start(self._resume_in(opened, session, before))
+
+    def rename(self, session: SessionId, title: str) -> None:
+        self._start(self._rename(session, title))
+
+    def delete(self, session: SessionId) -> None:
+        self._start(self._delete(session))
+
+    def export(self, words: str, path: str) -> None:
+        """Write a session to a new file: JSON if its name ends so, else Markdown.
+
+        Args:
+            words: The session; empty for the one that is open.
+            path: The file, within the opened folder unless it is absolute; empty for a new name.
+        """
+        self._start(self._export(words, path, self.recorder))
+
+    def keep_draft(self, text: str) -> None:
+        """Save what stands in the composer of the conversation."""
+        self.recorder.keep_draft(text)
+
+    def take_over_drafts(self) -> None:
+        """Give back the drafts that earlier runs left without a session."""
+        self._start(self._take_over_drafts(self.conversations.current))
+
+    def edit_message(
+        self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
+    ) -> None:
+        """Send another text in place of an earlier message; what followed it is kept as a copy.
+
+        The same text is sent with what it named, as it was sent before.
+        """
+        if (one := self.conversations.get(key)) is not None:
+            self._start(self._edit(message, text, send, one))
+
+    async def _take_over_drafts(self, one: OpenConversation) -> None:
+        if text := await one.recorder.take_over_drafts():
+            one.publish(MessageReturned(text))
+
+    async def _resume(self, words: str, one: OpenConversation) -> None:
+        library = self._place()
+        await self.conversations.settle()
+        view = await asyncio.to_thread(library.find, words, self._folder)
+        other = self.conversations.with_session(view.id)
+        if other is not None and other is not one:
+            self.conversations.select(other.key)
+            return
+        self._idle_without(view.id, one)
+        opened = await asyncio.to_thread(open_session, library, view)
+        try:
+            conversation = self._idle_without(view.id, one)
+        except SessionError:
+            opened.release()
+            raise
+        await self._restore(one, conversation, opened)
+
+    async def _resume_in(
+        self, opened: OpenConversation, session: SessionId, before: OpenConversation
+    ) -> None:
+        """Go on with a session in a new conversation, which closes again if it stays empty."""
+        try:
+            await self._resume(session, opened)
+        except (SessionError, OSError):
+            if opened.is_unused:
+                if self.conversations.current is opened:
+                    self.conversations.select(before.key)
+                self.conversations.close(opened.key)
+            raise
+
+    async def _restore(
+        self, one: OpenConversation, conversation: Conversation, opened: OpenedSession
+    ) -> None:
+        """Put a session in place of a conversation."""
+        saved, history, recorder = opened.saved, conversation.history, one.recorder
+        history.contents[:] = saved.contents
+        if saved.view.model != conversation.backend.model:
+            history.strip_signatures()
+            saved.kept = 0
+        if opened.lock is not None:
+            recorder.adopt(saved, opened.lock)
+        else:
+            recorder.begin_copy(saved, opened.copied)
+        entries = saved.entries
+        if opened.remark:
+            notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
+            entries = [*entries, notice]
+        shown, title = tuple(entries), saved.view.title
+        self._publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
+        if saved.unsent:
+            one.publish(MessageReturned(saved.unsent))
+        await self.on_restored(one, saved.settings)
+
+    async def _list(self) -> None:
+        views = await asyncio.to_thread(self._place().sessions, self._folder)
+        self._publish(SessionsListed(views))
+
+    async def _preview(self, session: SessionId) -> None:
+        library = self._place()
+
+        def read() -> SessionPreviewed:
+            try:
+                saved = library.read(library.find(session, self._folder))
+            except SessionError as error:
+                return SessionPreviewed(session, failure=str(error))
+            return SessionPreviewed(session, tuple(saved.entries[-MAX_PREVIEW:]))
+
+        self._publish(await asyncio.to_thread(read))
+
+    async def _rename(self, session: SessionId, title: str) -> None:
+        library = self._place()
+        await self.conversations.settle()
+        if (one := self.conversations.with_session(session)) is not None:
+            one.recorder.rename(title)
+            self._publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
+        else:
+            view = await asyncio.to_thread(library.find, session, self._folder)
+            rename = partial(library.rename, view, title, self._redactor, self._on_problem)
+            await asyncio.to_thread(rename)
+        await self._list()
+
+    async def _delete(self, session: SessionId) -> None:
+        library = self._place()
+        await self.conversations.settle()
+        if (one := self.conversations.with_session(session)) is not None:
+            if one is not self.conversations.current:
+                raise SessionError("This session is open in another tab. Close that first.")
+            raise SessionError("This session is open. Begin a new one first (/clear).")
+        view = await asyncio.to_thread(library.find, session, self._folder)
+        await asyncio.to_thread(library.delete, view)
+        await self._list()
+
+    async def _export(self, words: str, path: str, recorder: Recorder) -> None:
+        library = self._place()
+        if not words and recorder.session is None:
+            raise SessionError(UNSAVED)
+        words = words or str(recorder.session)
+        await self.conversations.settle()
+
+        def write() -> Path:
+            saved = library.read(library.find(words, self._folder))
+            file = self._typed_path(path or f"gemdeck-{saved.view.id}.md")
+            text = export_text(saved, file)
+            return write_export(file, self._redactor.redact_known(text))
+
+        file = await asyncio.to_thread(write)
+        self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
+
+    async def _edit(
+        self,
+        message: EntryId,
+        text: str,
+        send: Send,
+        one: OpenConversation,
+    ) -> None:
+        try:
+            again = await self._branch(message, text, one)
+        except (SessionError, OSError):
+            one.publish(MessageReturned(text))
+            raise
+        one.recorder.rewind(message)
+        self._publish(ConversationRewound(message, one.key))
+        if one.recorder.view is None:
+            self._say(Severity.WARNING, DROPPED)
+        if again is not None:
+            one.send(again)
+        else:
+            send(text, one.key)
+
+    async def _branch(self, message: EntryId, text: str, one: OpenConversation) -> Message | None:
+        """Cut a conversation before a message; what it was is kept as a copy.
+
+        Only the first of several retries keeps one.
+
+        Returns:
+            The message as it was sent, if the text is the same and the history had it.
+        """
+        contents, recorder = self._idle(one).history.contents, one.recorder
+        start, messages = recorder.starts.get(message), [*recorder.messages]
+        if start is None:
+            raise SessionError("A summary stands for this message, so it cannot be sent again.")
+        place, before = messages.index(message), recorder.messages[message]
+        after = messages[place + 1 :]
+        turn = contents[start : recorder.starts[after[0]] if after else None]
+        is_retry, retried = text.strip() == before.typed.strip(), (recorder.session, place)
+        if recorder.view is not None and (after or not is_retry or one.retried != retried):
+            name = recorder.view.name
+            title = f"{name} (before retry)" if is_retry else f"before editing: {name}"
+            await recorder.keep_copy(title)
+            self._idle(one)
+        one.retried = retried if is_retry else None
+        del contents[start:]
+        return _resent(before, turn) if is_retry else None
+
+    def _typed_path(self, typed: str) -> Path:
+        """Return the file that the user typed; ``~`` is the home."""
+        try:
+            return self._folder / Path(typed).expanduser()
+        except RuntimeError:
+            raise SessionError(f"There is no home for {sanitize_line(typed, 100)}.") from None
+
+    def _place(self) -> SessionLibrary:
+        if self._library is None:
+            raise SessionError(NO_PLACE)
+        return self._library
+
+    def _idle(self, one: OpenConversation) -> Conversation:
+        """Return what is said in a conversation if no turn runs."""
+        if one not in self.conversations:
+            raise SessionError(CLOSED)
+        if one.conversation is None:
+            raise SessionError("There is no model yet. Choose one first (F9).")
+        if not one.conversation.is_idle:
+            raise SessionError(BUSY)
+        return one.conversation
+
+    def _idle_without(self, session: SessionId, one: OpenConversation) -> Conversation:
+        """Do the same where a session is to be opened, which is open nowhere yet."""
+        if self.conversations.with_session(session) is not None:
+            raise SessionError("This session is open already.")
+        return self._idle(one)
+
+    def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._tasks.start(self._carry_out(command))
+
+    async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
+        try:
+            await command
+        except SessionError as error:
+            self._say(Severity.ERROR, str(error))
+        except OSError as error:
+            reason = sanitize_line(error.strerror or type(error).__name__)
+            self._say(Severity.ERROR, f"That could not be written: {reason}.")
+
+    def _say(self, severity: Severity, text: str) -> None:
+        self._publish(NoticeRaised(Notice(severity, text)))
+
+
+async def _in_thread(work: Callable[[], object]) -> None:
+    await asyncio.to_thread(work)
+
+
+def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
+    """Return a message as it was sent; None if the contents of its turn do not have it."""
+    while turn and (turn[-1]["role"] == "model" or has_responses(turn[-1])):
+        del turn[-1]
+    if not turn:
+        return None
+    *before, last = (PromptMessage(one["role"], tuple(one["parts"])) for one in turn)
+    content = MessageContent(message.text, last.parts, message.servers, tuple(before))
+
+    async def fetch(_: object) -> MessageContent:
+        return content
+
+    return Message(message.typed, fetch)

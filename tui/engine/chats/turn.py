@@ -1,0 +1,434 @@
+"""Run one turn: the user's message, the model's steps, and the tool calls between them."""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Self
+
+from tui.engine.approval.consent import TurnRecord
+from tui.engine.approval.gate import Gate
+from tui.engine.bus import Publish
+from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
+from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
+from tui.engine.chats.finish import Finish, malformed_call
+from tui.engine.chats.history import FunctionResponse, History
+from tui.engine.chats.instructions import Instructions, bounded, compose
+from tui.engine.chats.message import Message, MessageContent, MessageError
+from tui.engine.chats.own_tools import resource_tools, tool_search
+from tui.engine.chats.refused_media import drop_refused
+from tui.engine.chats.step import ModelStep
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
+from tui.engine.mcp.manager import ServerManager
+from tui.model.chat import (
+    MAIN,
+    ChatNotice,
+    ConversationId,
+    EntryId,
+    Severity,
+    TurnId,
+    TurnOutcome,
+    TurnPhase,
+    UserMessage,
+)
+from tui.model.events import (
+    ChatNoticeAdded,
+    ContextFile,
+    InstructionsSent,
+    MessageExpanded,
+    TurnFinished,
+    TurnPhaseChanged,
+    TurnStarted,
+)
+from tui.model.servers import ServerId
+from tui.text import sanitize, sanitize_line
+
+
+@dataclass
+class RetryWait:
+    """Waits until the service may be asked again, unless the user decides before.
+
+    Attributes:
+        attempts: How often one request goes out again.
+        patience: Longest wait, in seconds; a request that would have to wait longer fails.
+    """
+
+    attempts: int = 1
+    patience: float = 10.0
+    _decision: "asyncio.Future[bool] | None" = field(default=None, init=False)
+
+    @classmethod
+    def watched(cls) -> Self:
+        """Return the wait of a user who sees it, and can end it."""
+        return cls(attempts=3, patience=120.0)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait, and return whether to ask again."""
+        self._decision = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._decision
+        except TimeoutError:
+            return True
+        finally:
+            self._decision = None
+
+    def end(self, *, again: bool) -> None:
+        """End the wait, if there is one: ask again now, or never."""
+        if self._decision is not None and not self._decision.done():
+            self._decision.set_result(again)
+
+
+MAX_MALFORMED_CALLS: Final = 1
+"""How often a step is repeated because its tool call was malformed.
+
+A step that has shown text is not repeated: the user would read it twice.
+"""
+
+MAX_REFUSED_TOOLS: Final = 8
+"""Tools dropped from one step because the service refused them."""
+
+RefusedTool = tuple[str, str]
+"""Tool id and definition hash."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass
+class TurnContext:
+    """State shared by the turns of a conversation.
+
+    Attributes:
+        backend: The model.
+        tools: The tools it may call.
+        gate: Decides on each call before it runs.
+        publish: Publishes events.
+        max_tool_calls: Most tool calls in one turn.
+        max_steps: Most answers of the model in one turn; None for any number.
+        system_instruction: The system instruction, or an empty string.
+        prepare: Awaited at the start of each turn; returns servers to go without.
+        save: Awaited before each request and call, and at the end: what was said is on disk then.
+        reviewer: Shows results to the user before the model gets them.
+        context_files: Reads the files of context, at the start of each turn.
+        history: The conversation so far.
+        refused: Tools this model refused.
+        numbers: Source of turn and entry numbers, the same for all conversations.
+        instructions: What servers say about themselves, as it was sent last.
+        asked: How the user wants the model to answer, and the last request.
+        retry: The wait before a request that was refused for now goes out again.
+        conversation: Its id, which `publish` puts into its events.
+    """
+
+    backend: ModelBackend
+    tools: ServerManager
+    gate: Gate
+    publish: Publish
+    max_tool_calls: int
+    system_instruction: str = ""
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    save: Callable[[], Awaitable[object]] = field(default=partial(asyncio.sleep, 0))
+    reviewer: ResultReviewer | None = None
+    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
+    history: History = field(default_factory=History)
+    refused: set[RefusedTool] = field(default_factory=set)
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    instructions: Instructions = ()
+    asked: Asked = field(default_factory=Asked)
+    retry: RetryWait = field(default_factory=RetryWait)
+    max_steps: int | None = None
+    conversation: ConversationId = MAIN
+
+    def new_entry(self) -> EntryId:
+        return EntryId(f"e{next(self.numbers)}")
+
+
+class Turn:
+    """Runs one turn.
+
+    Afterwards the history is valid for the user's next message: it either contains the turn,
+    closed by a note in the model's place if it was interrupted, or no part of the turn if the
+    model never answered.
+
+    Args:
+        context: State shared with other turns.
+        message: The user's message.
+
+    Attributes:
+        id: Its id.
+        has_ended: Whether its end was published.
+    """
+
+    def __init__(self, context: TurnContext, message: Message) -> None:
+        self._context = context
+        self._publish = context.publish
+        self._history = context.history
+        self._message = message
+        self._entry = context.new_entry()
+        self._record = TurnRecord(conversation=context.conversation)
+        self._calls = CallRunner(
+            context.tools, context.gate, context.publish, self._record, context.reviewer
+        )
+        self._calls_left = context.max_tool_calls
+        self._limit_reported = self._has_answer = False
+        self._step = self._new_step()
+        self._start = self._accepted = len(self._history.contents)
+        self._returned: list[str] = []
+        self._files: Sequence[ContextFile] = ()
+        self.id = TurnId(f"t{next(context.numbers)}")
+        self.has_ended = False
+
+    def add_unsent(self, messages: Sequence[str]) -> None:
+        self._returned.extend(messages)
+
+    def begin(self) -> None:
+        """Start the turn. `run` or `abandon` must follow."""
+        entry = UserMessage(self._entry, sanitize(self._message.text))
+        self._began = time.monotonic()
+        self._publish(TurnStarted(self.id, entry, self._began))
+
+    def abandon(self) -> None:
+        """End a cancelled turn. A second call does nothing."""
+        if not self.has_ended:
+            self._interrupt("The user stopped this turn.")
+            self._notify(Severity.INFO, "Stopped.")
+            self._finish(TurnOutcome.CANCELLED)
+
+    async def run(self) -> None:
+        """Run the turn. A failure ends it and is reported in the conversation.
+
+        Raises:
+            asyncio.CancelledError: If the turn was cancelled; it has already been closed.
+        """
+        try:
+            if self._context.prepare is not None:
+                self._set_phase(TurnPhase.SERVERS)
+                self._name_missing(await self._context.prepare())
+            if self._context.context_files is not None:
+                self._files = await self._context.context_files()
+            await self._add_message()
+            outcome = await self._run_steps()
+        except asyncio.CancelledError:
+            self.abandon()
+            raise
+        except MessageError as error:
+            self._notify(Severity.ERROR, str(error), error.advice)
+            self._finish(TurnOutcome.FAILED)
+        except ModelError as error:
+            if not error.retryable:
+                self._history.drop_media(self._accepted)
+            self._interrupt("The turn ended here because the model could not continue.")
+            self._notify(Severity.ERROR, str(error), error.advice)
+            self._finish(TurnOutcome.FAILED)
+        except Exception as error:  # noqa: BLE001 - a bug must end only this turn
+            _log.exception("A turn failed")
+            self._interrupt("The turn ended here because of an internal error.")
+            text = f"The turn failed unexpectedly ({type(error).__name__})."
+            self._notify(Severity.ERROR, text, "See the log for details. Send the message again.")
+            self._finish(TurnOutcome.FAILED)
+        else:
+            self._finish(outcome)
+
+    async def _add_message(self) -> None:
+        """Add the user's message to the history, with what servers add to it."""
+        if self._message.fetch is None:
+            content = MessageContent.of_text(self._message.text)
+        else:
+            content = await self._message.fetch(partial(self._set_phase, TurnPhase.ASKING))
+            shown, typed = content.shown, sanitize(self._message.text)
+            self._publish(MessageExpanded(UserMessage(self._entry, shown, typed, content.servers)))
+        self._record.read.update(dict.fromkeys(content.servers))
+        self._history.add_user(content.parts, content.before)
+
+    async def _run_steps(self) -> TurnOutcome:
+        for step in itertools.count():
+            if step == self._context.max_steps:
+                break
+            offered = self._offered()
+            await self._run_step(offered)
+            self._has_answer = True
+            calls = self._step.gathered.calls
+            if calls and self._context.backend.traits.signs_calls:
+                self._step.gathered.sign_first_call()
+            self._history.add_model(self._step.gathered.parts)
+            self._accepted = len(self._history.contents)
+            self._step = self._new_step()
+            if not calls:
+                return TurnOutcome.LIMITED if self._limit_reported else TurnOutcome.COMPLETED
+            was_reported = self._limit_reported
+            await self._answer_calls(calls, offered)
+            if was_reported:
+                self._interrupt("The turn ended here: too many tool calls.")
+                return TurnOutcome.LIMITED
+        self._interrupt("The turn ended here: too many requests.")
+        words = f"A turn is limited to {self._context.max_steps} requests to the model."
+        self._notify(Severity.WARNING, words, "Send another message to let the model continue.")
+        return TurnOutcome.OUT_OF_REQUESTS
+
+    def _name_missing(self, servers: Sequence[ServerId]) -> None:
+        """Say which servers are not there yet."""
+        if servers:
+            verb = "is" if len(servers) == 1 else "are"
+            names = ", ".join(servers)
+            text = f"Sent without {names}, which {verb} still starting."
+            self._notify(Severity.INFO, text, "Their tools join as soon as they are ready.")
+
+    def _offered(self) -> dict[str, OfferedTool]:
+        """Return the tools that are declared: those the model holds, and gemdeck's own."""
+        tools = self._context.tools
+        found = (*tools.held_tools(), *filter(None, [tool_search(tools)]), *resource_tools(tools))
+        return self._not_refused(found)
+
+    def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:
+        refused = self._context.refused
+        return {tool.id: tool for tool in tools if (tool.id, tool.definition_hash) not in refused}
+
+    def _callable(
+        self, calls: Iterable[FunctionCall], offered: Mapping[str, OfferedTool]
+    ) -> Mapping[str, OfferedTool]:
+        """Add the tools that the model does not hold; it does hold those that it calls."""
+        others = self._not_refused(self._context.tools.offered_tools())
+        called = [others[call.name] for call in calls if call.name in others.keys() - offered]
+        if called:
+            self._context.tools.load_tools(called)
+        return {**others, **offered}
+
+    async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
+        """Complete one step in `_step`; refused tools are removed from `offered`."""
+        malformed = refused = waits = 0
+        has_dropped = False
+        while True:
+            self._step = self._new_step()
+            self._set_phase(TurnPhase.WAITING)
+            await self._context.save()
+            try:
+                if await self._step.run(self._context.backend, self._request(offered)) is (
+                    Finish.DONE
+                ):
+                    return
+            except ModelError as error:
+                if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
+                    refused += 1
+                    self._exclude_tool(offered.pop(error.refused_tool), error)
+                elif not has_dropped and self._drop_refused(error):
+                    has_dropped = True
+                elif await self._wait_to_retry(error, waits):
+                    waits += 1
+                else:
+                    raise
+                continue
+            malformed += 1
+            if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
+                raise malformed_call(self._step.finish_message)
+            text = "The model sent a malformed tool call; retrying."
+            self._notify(Severity.WARNING, text)
+
+    async def _wait_to_retry(self, error: ModelError, waits: int) -> bool:
+        """Wait until the service may be asked again, after so many waits; return whether to ask."""
+        retry, seconds = self._context.retry, error.retry_after
+        if seconds is None or not error.retryable or self._step.any_chunk:
+            return False
+        if waits >= retry.attempts or seconds > retry.patience:
+            return False
+        if not waits:
+            self._notify(Severity.WARNING, str(error), f"Trying again in {seconds:.0f} s.")
+        self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
+        return await retry.wait(seconds)
+
+    def _exclude_tool(self, tool: OfferedTool, error: ModelError) -> None:
+        self._context.refused.add((tool.id, tool.definition_hash))
+        text = f"{tool.server} · {tool.view.name} is not offered: {error}"
+        self._notify(Severity.WARNING, text, error.advice)
+
+    def _drop_refused(self, error: ModelError) -> bool:
+        """Take the media out because of which a request was refused, and say so."""
+        if not error.refused_content:
+            return False
+        contents = self._history.contents
+        dropped = drop_refused(contents, error.refused_content, self._accepted)
+        if dropped:
+            text = f"{error} It goes out once more without {' and '.join(dict.fromkeys(dropped))}."
+            self._notify(Severity.WARNING, sanitize_line(text))
+        return bool(dropped)
+
+    def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
+        context = self._context
+        said = bounded(context.tools.instructions())
+        if said != context.instructions:
+            context.instructions = said
+            self._publish(InstructionsSent(said))
+        return context.asked.request(
+            self._history.contents,
+            [tool.declaration for tool in offered.values()],
+            compose(context.system_instruction, self._files, said),
+        )
+
+    async def _answer_calls(
+        self, calls: Sequence[FunctionCall], offered: Mapping[str, OfferedTool]
+    ) -> None:
+        """Run the calls within the limit, and add all responses to the history."""
+        self._set_phase(TurnPhase.TOOLS)
+        offered = self._callable(calls, offered)
+        within, beyond = calls[: self._calls_left], calls[self._calls_left :]
+        self._calls_left -= len(within)
+        step_calls = [StepCall(call, self._context.new_entry()) for call in within]
+        limit = FunctionResponse.error(
+            f"Not run: a turn is limited to {self._context.max_tool_calls} tool calls. "
+            "Call no more tools and answer with what you have."
+        )
+        try:
+            await self._run_calls(step_calls, offered, len(beyond))
+        finally:
+            answers = [(step_call.call, step_call.answer) for step_call in step_calls]
+            self._history.add_responses(
+                [*answers, *((call, limit) for call in beyond)],
+                inline_media=self._context.backend.traits.media_in_responses,
+            )
+
+    async def _run_calls(
+        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool], left_out: int
+    ) -> None:
+        """Show and run the calls."""
+        await self._calls.announce(step_calls, offered)
+        if left_out and not self._limit_reported:
+            self._report_limit(left_out)
+        await self._context.save()
+        await self._calls.run(step_calls, offered)
+
+    def _report_limit(self, left_out: int) -> None:
+        self._limit_reported = True
+        limit = self._context.max_tool_calls
+        self._notify(
+            Severity.WARNING,
+            f"A turn is limited to {limit} tool calls; {left_out} more were not run.",
+            "Send another message to let the model continue.",
+        )
+
+    def _interrupt(self, note: str) -> None:
+        """Leave a history that is valid for the next message."""
+        self._has_answer = self._has_answer or self._step.any_text
+        if self._has_answer:
+            self._history.close_turn(note, self._step.gathered.parts)
+        else:
+            del self._history.contents[self._start :]
+
+    def _finish(self, outcome: TurnOutcome) -> None:
+        self.has_ended = True
+        unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
+        seconds = time.monotonic() - self._began
+        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
+
+    def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
+        notice = ChatNotice(self._context.new_entry(), severity, text, advice)
+        self._publish(ChatNoticeAdded(notice))
+
+    def _set_phase(
+        self, phase: TurnPhase, server: ServerId | None = None, *, until: float | None = None
+    ) -> None:
+        self._publish(TurnPhaseChanged(self.id, phase, server, until))
+
+    def _new_step(self) -> ModelStep:
+        on_first_chunk = partial(self._set_phase, TurnPhase.STREAMING)
+        return ModelStep(self._publish, self._context.new_entry, on_first_chunk)

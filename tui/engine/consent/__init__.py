@@ -1,1 +1,0 @@
-"""Consent: folder trust, rules and grants, changed tools, and approval of calls."""

@@ -1,0 +1,1 @@
+"""What a server is: its definition, its fingerprint, and which files its command names."""

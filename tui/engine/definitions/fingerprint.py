@@ -1,0 +1,200 @@
+"""Fingerprints of servers: consent binds to them, never to a name.
+
+Everything is hashed as one structured value, so that two different definitions never collide.
+The hash is keyed with a salt of this installation, so that a reader of a state file cannot find
+a short password by trying.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.programs import find_program, guarded_folders, search_path
+from tui.engine.definitions.server_code import ServerCode
+from tui.engine.files.state_file import StateFile
+from tui.model.servers import Origin
+
+SALT_FILE: Final = "salt.json"
+"""Where the salt of this installation is kept, in the state folder."""
+
+SALT_BYTES: Final = 32
+"""Length of a salt, in bytes."""
+
+SIGN_IN_KEYS: Final = ("oauth", "authProviderType", "targetAudience", "targetServiceAccount")
+"""Keys of an entry that say how gemdeck signs in to the server."""
+
+_RUN_KEYS: Final = frozenset(
+    {
+        *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"),
+        *("timeout", "includeTools", "excludeTools", "disabled"),
+        *SIGN_IN_KEYS,
+    }
+)
+
+_PURPOSE: Final = "server-1"
+_PATH: Final = "PATH"
+
+
+def load_salt(file: StateFile) -> bytes:
+    """Return the salt of this installation, made at random the first time.
+
+    Where it cannot be kept, it holds for this run. A salt that is lost, or that others could have
+    read, voids what rested on it: everything is asked about again. Blocks.
+    """
+
+    def keep(content: dict[str, Any]) -> dict[str, Any]:
+        return content if _salt_in(content) else {"salt": fresh}
+
+    fresh = secrets.token_hex(SALT_BYTES)
+    return _salt_in(file.load() or {}) or _salt_in(file.update(keep)) or bytes.fromhex(fresh)
+
+
+def canonical(value: object) -> bytes:
+    """Write a JSON value so that equal values give equal bytes, and different ones do not.
+
+    Half surrogate pairs, which undecodable bytes of the environment become, are escaped.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode("ascii")
+
+
+def digest(value: object, salt: bytes) -> str:
+    """Return the salted SHA-256 (HMAC, hex) of a JSON value."""
+    return hmac.new(salt, canonical(value), hashlib.sha256).hexdigest()
+
+
+def server_fingerprint(
+    definition: ServerDefinition, salt: bytes, folder: tuple[object, ...] | None = None
+) -> str:
+    """Return the fingerprint of a server.
+
+    It covers the transport, the program as resolved, arguments, working folder, variables,
+    address, headers, sign-in, the file the server stands in, and those of its folder that its
+    entry names. What a server is
+    called, which of its tools are offered and whether they are trusted is no part of what it is.
+
+    Args:
+        definition: The server with its program and files; a project's may be expanded or not.
+        salt: The salt of this installation.
+        folder: The identity of the folder that brings the server, for a project's. Its entry
+            then counts as written, with its references: what the user's variables hold on a
+            given day does not make it another server. What the folder itself chooses does: the
+            values that it fills in.
+    """
+    written = definition.written
+    files = [[file.path, file.content] for file in definition.files]
+    content: dict[str, object] = {
+        "purpose": _PURPOSE,
+        "transport": definition.transport.value,
+        "program": definition.program,
+        "source": [definition.origin.value, definition.source, definition.extension],
+        "sign-in": {key: written[key] for key in SIGN_IN_KEYS if key in written},
+    }
+    if folder is not None:
+        preview = definition.preview
+        content |= {
+            "folder": list(folder),
+            "written": dict(effective_entry(written)),
+            "brought": dict(preview.brought) if preview is not None else {},
+            "defaults": list(map(list, preview.defaults)) if preview is not None else [],
+            "files": files,
+        }
+        if added := definition.inheritance.added():
+            content["inherits"] = added
+    else:
+        content |= {
+            "command": definition.command,
+            "args": list(definition.args),
+            "cwd": str(definition.cwd) if definition.cwd is not None else None,
+            "env": dict(definition.env),
+            "url": definition.url,
+            "sse": definition.sse_fallback,
+            "headers": dict(definition.headers),
+        }
+        content |= {"files": files} if files else {}
+    return digest(content, salt)
+
+
+def effective_entry(written: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the keys of an entry that determine what runs."""
+    return {key: value for key, value in written.items() if key in _RUN_KEYS}
+
+
+def _salt_in(content: Mapping[str, object]) -> bytes:
+    """Return the salt in a file; empty if there is none."""
+    text = content.get("salt")
+    try:
+        salt = bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        return b""
+    return salt if len(salt) == SALT_BYTES else b""
+
+
+class Installation(Protocol):
+    """What fingerprints need to know of this installation and of the opened folder."""
+
+    @property
+    def salt(self) -> bytes:
+        """The salt of fingerprints."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells the opened folder from another one at its place."""
+
+
+class Identifier:
+    """Adds program, files and fingerprint to a definition. Blocks on the file system.
+
+    Args:
+        environ: The environment that servers inherit from.
+        folder: The opened folder, in which no program is looked up by its name.
+        home: The user's home.
+        gate: Knows the salt, and the identity of the folder.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], folder: Path, home: Path, gate: Installation
+    ) -> None:
+        self._environ = environ
+        self._folder = folder
+        self._avoid = guarded_folders((folder,), home)
+        self._gate = gate
+        self._code = ServerCode(environ, folder, home)
+        self._paths: dict[str, str] = {}
+        self._found: dict[tuple[str, str, Path], str] = {}
+
+    def __call__(
+        self, definition: ServerDefinition, effective: ServerDefinition
+    ) -> ServerDefinition:
+        """Return the definition with its program, files and fingerprint.
+
+        Args:
+            definition: The server, expanded or not.
+            effective: The same with all its references filled in: what would run.
+        """
+        program = self._program(effective)
+        files = self._code.find(effective, program)
+        known = replace(definition, program=program, files=files)
+        identity = self._gate.identity if definition.origin is Origin.PROJECT else None
+        return replace(known, fingerprint=server_fingerprint(known, self._gate.salt, identity))
+
+    def _program(self, definition: ServerDefinition) -> str:
+        """Find the program; one whose name holds a variable that is not set is not looked for."""
+        path = definition.env.get(_PATH, self._environ.get(_PATH, os.defpath))
+        if not definition.command or "$" in definition.command or "$" in path:
+            return ""
+        if path not in self._paths:
+            self._paths[path] = search_path(path, self._avoid)
+        folder = definition.cwd if definition.cwd is not None else self._folder
+        sought = (definition.command, self._paths[path], folder)
+        if sought not in self._found:
+            self._found[sought] = find_program(sought[0], {_PATH: sought[1]}, folder) or ""
+        return self._found[sought]

@@ -1,0 +1,257 @@
+"""Detect commands that would run code of the folder they start in.
+
+Package runners and build tools take code and configuration from there, interpreters take modules
+and relative scripts. In doubt the answer is yes: the user is then asked once for that folder.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.known_programs import (
+    BUILDS,
+    CONTAINERS,
+    RUNNERS,
+    interpreters_in,
+    is_loader_variable,
+    pieces_of,
+    program_names,
+    variables_of,
+)
+from tui.engine.definitions.programs import is_within
+
+_QUIET_FLAGS: Final[Mapping[str, str]] = {
+    "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
+    "pypy": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
+    "node": r"--(?:no|trace|max|stack)-[\w=-]+|--enable-source-maps|--expose[-_]gc"
+    r"|--use-system-ca|--disable-warning=\w+|--dns-result-order=\w+",
+    "ruby": r"-[wvUW]\d?",
+    "perl": r"-[wWXtT]+",
+    "java": r"-jar|-Xm[nsx]\d+\w?|-Xss\d+\w?|-XX:[+-](?!Read)\w+|-XX:\w+=\d+\w?|-server|-ea"
+    r"|-D(?!java\.|jdk\.|sun\.)[\w.]+=[\w-]*|-D[\w.]+=(?:/|true|false|\d+)",
+    "lua": r"-W",
+    "bash": r"-[ux]+|--norc|--noprofile|--posix",
+    "": r"-[ux]+",
+}
+"""Per interpreter, flags that load no code. After any other one we do not know what runs."""
+
+_OWN_FOLDER: Final = frozenset(
+    {
+        *("python", "pypy", "node", "ruby", "perl", "java"),
+        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
+    }
+)
+"""Interpreters that look for what a script loads beside it, not where they start."""
+
+_ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
+
+_WRAPPERS: Final = frozenset(
+    {
+        *("env", "sudo", "doas", "su", "runuser", "nice", "ionice", "nohup", "timeout", "gtimeout"),
+        *("stdbuf", "setsid", "time", "xargs", "script", "watch", "flock", "taskset", "chrt"),
+        *("chroot", "unshare", "nsenter", "bwrap", "firejail", "systemd-run", "dbus-run-session"),
+        *("xvfb-run", "caffeinate", "arch", "command", "exec", "prlimit", "setpriv", "capsh"),
+        *("strace", "ltrace", "valgrind", "proot", "fakeroot", "rlwrap", "unbuffer", "winpty"),
+        *("wine", "parallel", "entr", "watchexec", "ssh-agent", "setarch", "linux32", "linux64"),
+        *("coreutils", "toybox", "op", "doppler", "infisical"),
+    }
+)
+"""Programs that run another one, which their arguments name."""
+
+_CODE_FLAGS: Final = frozenset(
+    {"-m", "-c", "-e", "-r", "--require", "--import", "--loader", "--plugin-dir"}
+)
+_CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
+"""What precedes a command within an argument, as in ``--checkpoint-action=exec=./x``."""
+
+_OPTION_VARIABLES: Final[Mapping[str, str]] = {
+    "NODE_OPTIONS": "node",
+    "RUBYOPT": "ruby",
+    "PERL5OPT": "perl",
+    "JAVA_TOOL_OPTIONS": "java",
+    "JDK_JAVA_OPTIONS": "java",
+    "_JAVA_OPTIONS": "java",
+}
+"""Variables that hold flags, and whose."""
+
+_ADDRESS_VARIABLES: Final = frozenset(
+    {
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED"),
+        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
+    }
+)
+"""Variables that change whom a program talks to, not what it loads from a folder."""
+
+_BLANKS: Final = re.compile(r"\s")
+_SEPARATORS: Final = re.compile(r"[\s=:,;]+")
+
+
+def extensions_folder(home: Path) -> Path:
+    """Return the folder in which gemini-cli keeps a user's extensions."""
+    return home / ".gemini" / "extensions"
+
+
+def code_folders(
+    one: ServerDefinition, opened: Path, home: Path, environ: Mapping[str, str]
+) -> tuple[Path, ...]:
+    """Return the folders whose code a user's server would run, which waits for a yes. Blocks.
+
+    These are the opened folder and, where that is another one, the folder that it starts in,
+    unless the user installed that as an extension.
+
+    Args:
+        one: The server. Of the variables that it inherits those count that load code into it.
+        opened: The opened folder.
+        home: The user's home.
+        environ: The environment that it inherits from.
+    """
+    start = one.cwd if one.cwd is not None else opened
+    opened = Path(os.path.realpath(opened))
+    is_inside = is_within(os.path.realpath(start), opened)  # a link in it leads elsewhere
+    env = variables_of(one, environ)
+    folders = [] if starts_installed(one, start, home) else [opened if is_inside else start]
+    if not is_inside and reaches_into(opened, start, one.command, one.args, env):
+        folders.insert(0, opened)
+    return tuple(
+        folder
+        for folder in folders
+        if runs_code_of(folder, start, one.command, one.args, one.program, env)
+    )
+
+
+def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
+    """Return whether a server starts among the extensions, which the user installed. Blocks."""
+    installed = os.path.realpath(extensions_folder(home))
+    return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
+
+
+def runs_code_of(
+    folder: Path,
+    start: Path,
+    command: str,
+    args: Sequence[str],
+    program: str = "",
+    env: Mapping[str, str] | None = None,
+) -> bool:
+    """Return whether a command would run code of a folder where it starts or that it names. Blocks.
+
+    A folder among its arguments is data, unless the program may run that.
+
+    Args:
+        folder: The folder.
+        start: Where it starts.
+        command: The program, as the entry names it.
+        args: Its arguments.
+        program: The file that it means, if one was found.
+        env: The variables that count, such as those that the entry sets.
+    """
+    if any(_loads_code(name, value, folder) for name, value in (env or {}).items()):
+        return True
+    names = program_names(command, program, os.path.realpath(program) if program else "")
+    names |= {name.partition(".")[0] for name in names}  # vim.basic
+    if _lies_in(command, folder) or _runs(names, program or command, args, folder):
+        return True
+    if any(_is_file_of(piece, start, folder) for word in args for piece in pieces_of(word)):
+        return True
+    if names & CONTAINERS:  # what the other words name runs in the container
+        return bool(BUILDS & set(args))
+    return _names_command(args, folder, is_wrapper=bool(names & _WRAPPERS))
+
+
+def reaches_into(
+    folder: Path, start: Path, command: str, args: Sequence[str], env: Mapping[str, str]
+) -> bool:
+    """Return whether a command that starts elsewhere names anything in a folder. Blocks."""
+    pieces = {piece for word in (command, *args, *env.values()) for piece in pieces_of(word)}
+    place = Path(os.path.realpath(start))
+    return any(is_within(place / piece, folder) for piece in pieces if "\0" not in piece)
+
+
+def _runs(names: Iterable[str], program: str, args: Sequence[str], folder: Path) -> bool:
+    known = set(names)
+    if known & RUNNERS or _lies_in(program, folder):
+        return True
+    interpreters = interpreters_in(known)
+    return bool(interpreters) and not any(_has_own_script(i, args, folder) for i in interpreters)
+
+
+def _names_command(args: Sequence[str], folder: Path, *, is_wrapper: bool) -> bool:
+    """Look at each word as if a command began there: which one does depends on the program."""
+    for index, word in enumerate(args):
+        name, sign, value = word.partition("=")
+        if name in _CODE_FLAGS or _CODE_MARK.search(word):
+            return True
+        if is_wrapper and (_BLANKS.search(word) or (not sign and _lies_in(word, folder))):
+            return True
+        if sign and _loads_code(name, value, folder):
+            return True
+        for piece in pieces_of(word):
+            if piece.startswith(os.sep) and os.path.isdir(piece):  # noqa: PTH112  (never raises)
+                continue  # a folder is no program, whatever it is called
+            rest = args[index + 1 :] if piece == word else ()
+            if _runs(program_names(piece), "", rest, folder):
+                return True
+    return False
+
+
+def _has_own_script(interpreter: str, args: Sequence[str], folder: Path) -> bool:
+    """Return whether an interpreter runs a script at an absolute path outside the folder."""
+    kind = _ALIASES.get(interpreter, interpreter)
+    if kind not in _OWN_FOLDER or (kind == "java" and "-jar" not in args):
+        return False
+    takes_value = ("-W", "-X") if kind in {"python", "pypy"} else ()
+    words = iter(args)
+    for word in words:
+        flag = word + next(words, "") if word in takes_value else word
+        if not word.startswith("-"):
+            return _is_outside(word, folder)
+        if word != "--" and not _is_quiet(kind, flag, folder):
+            return False
+    return False
+
+
+def _is_quiet(kind: str, flag: str, folder: Path) -> bool:
+    """Return whether a flag of an interpreter loads no code; a path in it must lie outside."""
+    name, sign, value = flag.partition("=")
+    if sign and all(_is_outside(part, folder) for part in value.split(os.pathsep)):
+        flag = f"{name}=/"
+    return bool(re.fullmatch(_QUIET_FLAGS.get(kind, _QUIET_FLAGS[""]), flag))
+
+
+def _is_outside(path: str, folder: Path) -> bool:
+    return Path(path).is_absolute() and not is_within(path, folder)
+
+
+def _lies_in(program: str, folder: Path) -> bool:
+    """Return whether a program is a relative path, or lies in the folder; a bare name does not."""
+    path = Path(program)
+    if path.is_absolute():
+        return is_within(path, folder)
+    return "/" in program or "\\" in program or program in {".", ".."}
+
+
+def _is_file_of(piece: str, start: Path, folder: Path) -> bool:
+    """Return whether a part of an argument names a file of the folder."""
+    path = start / piece
+    try:
+        return stat.S_ISREG(path.stat().st_mode) and is_within(path, folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _loads_code(name: str, value: str, folder: Path) -> bool:
+    """Return whether a variable may make a program load code of the folder it starts in."""
+    upper = name.upper()
+    if not is_loader_variable(name) or upper in _ADDRESS_VARIABLES:
+        return False
+    if kind := _OPTION_VARIABLES.get(upper):
+        return not all(_is_quiet(kind, word, folder) for word in value.split())
+    if upper.endswith("PATH"):
+        parts = re.split(r"[:;]", value)
+    else:
+        parts = [part for part in _SEPARATORS.split(value) if part]
+    return not all(_is_outside(part, folder) for part in parts)

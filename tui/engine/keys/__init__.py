@@ -1,0 +1,1 @@
+"""The key of the model's service, and which service may be asked."""

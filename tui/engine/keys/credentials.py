@@ -1,0 +1,249 @@
+"""Choose the model service and its credentials."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.saved_service import OWN_SERVICE, KeptService, Service
+from tui.model.addresses import is_loopback
+from tui.model.chat import BackendKind
+from tui.model.frozen import dataclass
+
+DEFAULT_LOCATION: Final = "global"
+"""The default Vertex location, as in the Google SDK."""
+
+KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+"""Variables with an API key; the first one set wins, as in the Google SDK."""
+
+VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
+"""Variables that choose Vertex; the first one set wins, as in the Google SDK."""
+
+_FILE_VARIABLES: Final = (
+    *KEY_VARIABLES,
+    *VERTEX_SWITCHES,
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_CLOUD_LOCATION",
+)
+"""Variables that also count where a file of the user's sets them; an address is not among them."""
+
+_CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
+"""A project or location. Both become part of the address, so they must not contain a slash."""
+
+MAX_URL: Final = 2_048
+"""Longest base URL, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """How to reach a model service.
+
+    Attributes:
+        kind: Which service.
+        api_key: The key, unless Application Default Credentials are used.
+        project: The Google Cloud project, for Vertex without a key.
+        location: Its location.
+        base_url: The service's address, or an empty string for the default.
+        source: Where the credentials come from: a variable's name, or the key store's location.
+        is_kept: Whether gemdeck keeps the key, the address or the project, and can forget it.
+    """
+
+    kind: BackendKind
+    api_key: SecretStr | None = None
+    project: str = ""
+    location: str = ""
+    base_url: str = field(default="", repr=False)
+    source: str = ""
+    is_kept: bool = False
+
+
+def with_file(own: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with the user's ``.env``, which ranks below it."""
+    return {**{name: own[name] for name in _FILE_VARIABLES if name in own}, **environ}
+
+
+def find_access(
+    environ: Mapping[str, str], keys: KeyStore, kept: KeptService = OWN_SERVICE
+) -> ModelAccess | None:
+    """Find the credentials to use. Blocks on the key store: call it in a thread.
+
+    The order: Vertex if a switch selects it; a key in the environment; Vertex if the user chose
+    it last; the stored key of the address in the environment, or else of the one chosen last;
+    Vertex if both project and location are set. A key of the environment goes to the address of
+    the environment or to Google, and never to one that is kept.
+
+    Returns:
+        The credentials, or None if the user has to choose.
+
+    Raises:
+        CredentialError: If the configured credentials cannot be used; says what to do.
+    """
+    if _selects_vertex(environ):
+        return _selected_vertex(environ)
+    for variable in KEY_VARIABLES:
+        if key := _key_in(environ, variable):
+            return key_access(environ, key, variable)
+    if kept.service is Service.VERTEX:
+        return replace(vertex_access(environ, kept.project, kept.location), is_kept=True)
+    address = _base_url(environ, BackendKind.GEMINI)
+    if not address and kept.service is Service.ADDRESS:
+        address = checked_base_url(kept.address, "The kept address")
+    store_error: CredentialError | None = None
+    try:
+        stored = keys.get(address)
+    except CredentialError as error:
+        stored, store_error = None, error
+    if stored:
+        return address_access(address, stored, keys.place, is_kept=True)
+    project, location = _project(environ), _location(environ)
+    if project and location:
+        return _vertex(environ, project, location)
+    if store_error:
+        raise store_error
+    return None
+
+
+def vertex_access(environ: Mapping[str, str], project: str, location: str) -> ModelAccess:
+    """Return the access to Vertex for a project that the user entered.
+
+    Raises:
+        CredentialError: If project, location or base URL cannot be used.
+    """
+    return _vertex(environ, project.strip(), location.strip() or DEFAULT_LOCATION, "Vertex")
+
+
+def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> ModelAccess:
+    """Return the access with a key from somewhere.
+
+    Raises:
+        CredentialError: If the base URL cannot be used.
+    """
+    return address_access(_base_url(environ, BackendKind.GEMINI), key, source)
+
+
+def address_access(
+    address: str, key: SecretStr, source: str, *, is_kept: bool = False
+) -> ModelAccess:
+    """Return the access to the Gemini API at an address that was checked; empty for Google's."""
+    return ModelAccess(BackendKind.GEMINI, key, base_url=address, source=source, is_kept=is_kept)
+
+
+def overruling(environ: Mapping[str, str]) -> str:
+    """Return the variable that chooses another service than the one that is kept, or ""."""
+    if _selects_vertex(environ):
+        return next(name for name in VERTEX_SWITCHES if name in environ)
+    return next((name for name in KEY_VARIABLES if environ.get(name, "").strip()), "")
+
+
+def checked_base_url(url: str, variable: str) -> str:
+    """Return the address of a model service if the key may be sent to it.
+
+    Raises:
+        CredentialError: If it is neither https nor http on loopback.
+    """
+    if not _is_safe_for_key(url):
+        raise CredentialError(
+            f"{variable} is not a safe address to send a key to.",
+            advice="Use an https address, or http on 127.0.0.1 or localhost, or unset it.",
+        )
+    return url
+
+
+def typed_base_url(url: str) -> str:
+    """Return the address of a model service that the user typed, in its kept form.
+
+    Raises:
+        CredentialError: If the key must not be sent to it; see `checked_base_url`.
+    """
+    url = url.strip().rstrip("/")
+    if not url:
+        raise CredentialError("The address is empty.", advice="Enter the address of a service.")
+    if not _is_safe_for_key(url):
+        raise CredentialError(
+            "A key must not be sent to this address.",
+            advice="Use https, or http on this computer.",
+        )
+    return url
+
+
+def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
+    """Use project and location, or else a key (Vertex express mode)."""
+    if project := _project(environ):
+        return _vertex(environ, project, _location(environ) or DEFAULT_LOCATION)
+    for variable in KEY_VARIABLES:
+        if key := _key_in(environ, variable):
+            base_url = _base_url(environ, BackendKind.VERTEX)
+            return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
+    switch = next(name for name in VERTEX_SWITCHES if name in environ)
+    raise CredentialError(
+        f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set.",
+        advice=f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}.",
+    )
+
+
+def _selects_vertex(environ: Mapping[str, str]) -> bool:
+    for name in VERTEX_SWITCHES:
+        if name in environ:
+            return environ[name].strip().lower() in {"true", "1"}
+    return False
+
+
+def _vertex(
+    environ: Mapping[str, str], project: str, location: str, source: str = "Vertex environment"
+) -> ModelAccess:
+    for value, what in ((project, "project"), (location, "location")):
+        if not _CLOUD_NAME.fullmatch(value):
+            raise CredentialError(
+                f"The Google Cloud {what} is not a valid name.",
+                advice="Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, for example to"
+                " my-project and global.",
+            )
+    base_url = _base_url(environ, BackendKind.VERTEX)
+    return ModelAccess(
+        BackendKind.VERTEX, project=project, location=location, base_url=base_url, source=source
+    )
+
+
+def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr | None:
+    value = environ.get(variable, "")
+    if not value.strip():
+        return None
+    try:
+        return SecretStr(checked_key(value))
+    except ValueError as error:
+        raise CredentialError(
+            f"{variable} is not an API key. {error}", advice="Copy the key again or unset it."
+        ) from error
+
+
+def _project(environ: Mapping[str, str]) -> str:
+    return environ.get("GOOGLE_CLOUD_PROJECT", "").strip()
+
+
+def _location(environ: Mapping[str, str]) -> str:
+    return environ.get("GOOGLE_CLOUD_LOCATION", "").strip()
+
+
+def _base_url(environ: Mapping[str, str], kind: BackendKind) -> str:
+    """Return the address from the environment; settings files cannot redirect the key."""
+    vertex = kind is BackendKind.VERTEX
+    variable = "GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL"
+    url = environ.get(variable, "").strip()
+    return checked_base_url(url, variable) if url else ""
+
+
+def _is_safe_for_key(url: str) -> bool:
+    if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\"):
+        return False
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or port == 0 or "@" in parts.netloc or parts.query or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))

@@ -1,1 +1,0 @@
-"""Server definitions from the entries of ``mcpServers``."""

@@ -1,0 +1,223 @@
+"""Takes the browser back from a sign-in: a listener on this machine for one answer.
+
+It looks at the state before anything else. A request that is not the answer gets a refusal and
+changes nothing, whoever sends it.
+"""
+
+import asyncio
+import errno
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import field
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from tui.engine.sign_in.sign_in_record import AuthError
+from tui.model.addresses import is_loopback
+from tui.model.frozen import dataclass
+
+MAX_HEAD: Final = 8_192
+"""Largest request, in bytes."""
+
+MAX_CLIENTS: Final = 16
+"""Most connections at the same time."""
+
+READ_TIMEOUT: Final = 5.0
+"""Seconds for a request to arrive."""
+
+_HOSTS: Final = ("127.0.0.1", "::1")
+"""What a name of this machine stands for."""
+
+_PAGE: Final = """<!doctype html><meta charset="utf-8"><title>gemdeck</title>
+<p>{words}</p>"""
+_THANKS: Final = "Done. You can close this tab and go back to the terminal."
+_HEADERS: Final = (
+    "Content-Type: text/html; charset=utf-8\r\n"
+    "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
+    "Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\n"
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """The parameters with which an authorization server sends the browser back.
+
+    Attributes:
+        code: The code, or empty.
+        iss: Who the server says it is (RFC 9207), or empty.
+        error: Why there is no code, or empty.
+        description: The server's words on that.
+        is_whole: Whether all of the address is known, and not only a pasted code.
+    """
+
+    code: str = field(default="", repr=False)
+    iss: str = ""
+    error: str = ""
+    description: str = ""
+    is_whole: bool = True
+
+
+class CallbackListener:
+    """Listens for the one answer to a sign-in; an async context manager.
+
+    Args:
+        redirect_uri: Where the browser is to return to, on this machine.
+        may_move: Whether another port, or a literal address in place of a name, does as well.
+
+    Attributes:
+        redirect_uri: Where it really listens, once entered.
+        answer: Gets the answer.
+    """
+
+    def __init__(self, redirect_uri: str, *, may_move: bool) -> None:
+        parts = urlsplit(redirect_uri)
+        host = parts.hostname or ""
+        if parts.scheme != "http" or not is_loopback(host) or parts.query or parts.fragment:
+            raise AuthError(
+                "cannot send the browser back: redirectUri is not a plain http address of this "
+                "computer",
+                "Set oauth.redirectUri to http://localhost:7777/oauth/callback or leave it out.",
+            )
+        self.redirect_uri = redirect_uri
+        self.answer: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
+        if may_move and _is_name(host):
+            host = _HOSTS[0]  # a name may also lead to where somebody else listens (RFC 8252, 8.3)
+        self._host, self._port = host, parts.port or 80
+        self._path = parts.path or "/"
+        self._may_move = may_move
+        self._state = ""
+        self._clients = 0
+        self._servers: list[asyncio.Server] = []
+
+    async def __aenter__(self) -> "CallbackListener":
+        try:
+            await self._listen(self._port)
+        except OSError:
+            if not self._may_move:
+                await self.__aexit__()
+                raise AuthError(
+                    f"cannot send the browser back: port {self._port} is in use",
+                    "Close what uses it, or set another port in oauth.redirectUri.",
+                ) from None
+            await self._listen(0)
+        if self._may_move:
+            shown = f"[{self._host}]" if ":" in self._host else self._host
+            self.redirect_uri = f"http://{shown}:{self._port}{self._path}"
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        for server in self._servers:
+            server.close()
+        self.answer.cancel()
+
+    def expect(self, state: str) -> None:
+        """Take an answer from now on, if it has this state."""
+        self._state = state
+
+    def read_pasted(self, text: str) -> Redirect:
+        """Read what the user pasted: the address the browser ended at, or the code alone.
+
+        Raises:
+            AuthError: If it is neither, or of another sign-in.
+        """
+        text = "".join(text.split())
+        if "://" not in text and "=" not in text:
+            if not text or len(text) > MAX_HEAD or not text.isascii():
+                raise AuthError("gave no code that could be used")
+            return Redirect(code=text, is_whole=False)
+        found = _parameters(urlsplit(text).query if "://" in text else text.lstrip("?"))
+        if not self._is_ours(found):
+            raise AuthError("gave this address for another sign-in: its state is not ours")
+        return _redirect(found)
+
+    async def _listen(self, port: int) -> None:
+        """Listen on all the loopback addresses that the host stands for."""
+        for host in _HOSTS if _is_name(self._host) else (self._host,):
+            try:
+                server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD)
+            except OSError as error:
+                if not self._servers or error.errno == errno.EADDRINUSE:
+                    raise
+                continue  # many machines have no IPv6
+            self._servers.append(server)
+        self._port = self._servers[0].sockets[0].getsockname()[1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients += 1
+        try:
+            if self._clients <= MAX_CLIENTS:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    status, words = self._judge(head.decode("latin-1").split("\r\n"))
+                    writer.write(_response(status, words))
+                    await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # it is not the browser
+        finally:
+            self._clients -= 1
+            writer.close()
+
+    def _judge(self, lines: list[str]) -> tuple[HTTPStatus, str]:
+        """Take the answer if a request is it; return what the browser is told."""
+        words = lines[0].split(" ")
+        if len(words) != 3 or words[0] != "GET":
+            return HTTPStatus.METHOD_NOT_ALLOWED, "Only GET."
+        hosts = [
+            line.partition(":")[2].strip().lower()
+            for line in lines[1:]
+            if line.lower().startswith("host:")
+        ]
+        if hosts != [urlsplit(self.redirect_uri).netloc.lower()]:
+            return HTTPStatus.BAD_REQUEST, "Another host."
+        try:
+            parts = urlsplit(words[1])
+        except ValueError:
+            return HTTPStatus.BAD_REQUEST, "Unreadable."
+        if parts.scheme or parts.netloc or parts.path != self._path:
+            return HTTPStatus.NOT_FOUND, "Nothing here."
+        found = _parameters(parts.query)
+        if not self._is_ours(found) or not ("code" in found or "error" in found):
+            return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in that is under way."
+        if self.answer.done():
+            return HTTPStatus.BAD_REQUEST, "This sign-in has its answer already."
+        self.answer.set_result(_redirect(found))
+        return HTTPStatus.OK, _THANKS
+
+    def _is_ours(self, found: Mapping[str, str]) -> bool:
+        state = found.get("state", "").encode()
+        return bool(self._state) and secrets.compare_digest(state, self._state.encode())
+
+
+def _is_name(host: str) -> bool:
+    """Return whether a loopback host is a name, and no address."""
+    return host.removesuffix(".").endswith("localhost")
+
+
+def _parameters(query: str) -> dict[str, str]:
+    """Return the parameters of a query; one that stands twice counts as none (RFC 6749, 3.1)."""
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    with suppress(ValueError):
+        for name, value in parse_qsl(query, max_num_fields=50):
+            if name in found:
+                twice.add(name)
+            found[name] = value
+    return {name: value for name, value in found.items() if name not in twice}
+
+
+def _redirect(found: Mapping[str, str]) -> Redirect:
+    return Redirect(
+        found.get("code", ""),
+        found.get("iss", ""),
+        found.get("error", ""),
+        found.get("error_description", ""),
+    )
+
+
+def _response(status: HTTPStatus, words: str) -> bytes:
+    body = _PAGE.format(words=words).encode()
+    head = f"HTTP/1.1 {status.value} {status.phrase}\r\n{_HEADERS}"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

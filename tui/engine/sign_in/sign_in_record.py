@@ -1,0 +1,139 @@
+"""What is kept of a sign-in: the client, its tokens, and which server they are for."""
+
+import hashlib
+import json
+import time
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tui.engine.definitions.definition import ServerDefinition
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class AuthError(Exception):
+    """A sign-in did not work, or its token cannot be used.
+
+    Attributes:
+        reason: One line that continues "The server"; it may hold text of the server.
+        advice: One line that says what to do, or empty.
+        is_transient: Whether a later attempt may well work with the same credentials.
+        is_permanent: Whether another sign-in would not help either.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        advice: str = "",
+        *,
+        is_transient: bool = False,
+        is_permanent: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.advice = advice
+        self.is_transient = is_transient
+        self.is_permanent = is_permanent
+
+
+class DeclinedError(AuthError):
+    """The person does not want to sign in; that says nothing against the client."""
+
+
+class SignInRecord(BaseModel):
+    """One sign-in. Without an access token it is only a registered client.
+
+    Attributes:
+        server: The server's canonical address.
+        issuer: The authorization server's identifier.
+        resource: What the tokens are for (RFC 8707).
+        client_id: The client.
+        client_secret: Its secret, or empty.
+        secret_ends_at: When the secret expires, in seconds since the epoch; 0 for never.
+        auth_method: How the client authenticates at the token endpoint.
+        redirect_uri: The redirect URI it registered, or empty.
+        token_endpoint: Where tokens come from.
+        revocation_endpoint: Where they are revoked, or empty.
+        access_token: The token, or empty.
+        refresh_token: What gets the next one, or empty.
+        scope: The scopes granted, separated by blanks.
+        expires_at: When to get the next one, in seconds since the epoch; None if never said.
+        is_registered: Whether the client registered itself, and is not from the settings.
+    """
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, extra="ignore")
+
+    server: str
+    issuer: str
+    resource: str
+    client_id: str
+    client_secret: str = Field("", repr=False)
+    secret_ends_at: float = 0.0
+    auth_method: str = "none"
+    redirect_uri: str = ""
+    token_endpoint: str = ""
+    revocation_endpoint: str = ""
+    access_token: str = Field("", repr=False)
+    refresh_token: str = Field("", repr=False)
+    scope: str = ""
+    expires_at: float | None = None
+    is_registered: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the record is kept under: issuer, resource and client, never a name."""
+        return digest(self.issuer, self.resource, self.client_id)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next token should be got before this one is used."""
+        return self.expires_at is not None and self.expires_at <= time.time()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has to register anew, since its secret expired."""
+        return 0 < self.secret_ends_at <= time.time()
+
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.access_token, self.refresh_token, self.client_secret)))
+
+    def without_tokens(self) -> "SignInRecord":
+        """Return what is left when the tokens are worth nothing: the client."""
+        return self.model_copy(update={"access_token": "", "refresh_token": "", "expires_at": None})
+
+    def fits(self, definition: ServerDefinition) -> bool:
+        """Return whether it was made for this server, with these settings."""
+        oauth = definition.sign_in.oauth
+        if self.server != canonical_address(definition.url):
+            return False
+        if oauth.issuer and not same_issuer(oauth.issuer, self.issuer):
+            return False
+        if oauth.token_url and oauth.token_url != self.token_endpoint:
+            return False
+        if not oauth.client_id or oauth.client_id == self.client_id:
+            return True
+        # Where a server does not take the address of a document, a client registers itself.
+        return self.is_registered and oauth.client_id.startswith("https://")
+
+
+def digest(*parts: str) -> str:
+    """Return what stands for these texts in a key."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def canonical_address(url: str) -> str:
+    """Return an address as RFC 8707 compares it: lower-case host, no default port or fragment."""
+    parts = urlsplit(url)
+    host, port = (parts.hostname or "").lower(), parts.port
+    netloc = f"[{host}]" if ":" in host else host
+    if port is not None and port != _DEFAULT_PORTS.get(parts.scheme):
+        netloc += f":{port}"
+    return urlunsplit((parts.scheme, netloc, parts.path, parts.query, ""))
+
+
+def same_issuer(one: str, other: str) -> bool:
+    """Compare issuers as text, but for the slash at the end of a bare host (RFC 8414, 3.3)."""
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or (longer == f"{shorter}/" and urlsplit(shorter).path == "")

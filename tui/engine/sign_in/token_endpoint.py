@@ -1,0 +1,190 @@
+"""Requests to a token endpoint and what it answers; nothing it sends is believed unchecked."""
+
+import base64
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import field
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
+from tui.model.bounded_json import JsonError, read_object
+from tui.model.frozen import dataclass
+from tui.text import sanitize_line
+
+MAX_TOKEN: Final = 16_384
+"""Longest token, in characters."""
+
+MAX_SCOPE: Final = 4_096
+"""Longest list of scopes, in characters."""
+
+MIN_LIFE: Final = 30.0
+"""Shortest life of a token in seconds; a shorter one would be refreshed without end."""
+
+MAX_LIFE: Final = 30 * 86_400.0
+"""Longest life of a token in seconds."""
+
+EARLY: Final = 60.0
+"""Seconds before the end of its life that a token is replaced, or a tenth of its life."""
+
+MAX_SAID: Final = 200
+"""Characters shown of an authorization server's own words."""
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_SCOPE: Final = re.compile(r"[\x20-\x7e]*")
+_REJECTED: Final = frozenset(
+    {
+        *("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
+        *("invalid_scope", "invalid_target", "access_denied"),
+    }
+)
+"""Errors (RFC 6749, 5.2) after which the same credentials will not work again."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthResponse:
+    """The answer of an authorization server, complete."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+Send = Callable[[str, str, Mapping[str, str], bytes | None], Awaitable[AuthResponse]]
+"""Sends a request (method, address, headers, body) to an authorization server.
+
+Raises:
+    AuthError: If it may not go there, or nothing came back.
+"""
+
+
+class RejectedError(AuthError):
+    """An authorization server does not accept these credentials."""
+
+
+async def ask_for_token(
+    send: Send, record: SignInRecord, form: Mapping[str, str], kind: str = "bearer"
+) -> SignInRecord:
+    """Ask a token endpoint for a token of a kind; return the record with it.
+
+    Raises:
+        RejectedError: If the credentials are worth nothing.
+        AuthError: If there is no usable token for another reason.
+    """
+    fields, headers = authenticated(record, form)
+    body = urlencode(fields).encode()
+    answer = await send("POST", record.token_endpoint, headers, body)
+    if answer.status not in {200, 201}:
+        raise _refusal(answer)
+    return _with_token(record, _content(answer), kind)
+
+
+async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:
+    """Get the next token of a sign-in; see `ask_for_token`."""
+    form = {"grant_type": "refresh_token", "refresh_token": record.refresh_token}
+    form |= {"resource": record.resource}
+    if audience:
+        form["audience"] = audience
+    return await ask_for_token(send, record, form)
+
+
+async def revoke(send: Send, record: SignInRecord) -> bool:
+    """Revoke the tokens of a sign-in (RFC 7009); return whether the server did it."""
+    done = bool(record.revocation_endpoint)
+    for kind in ("refresh_token", "access_token"):
+        token: str = getattr(record, kind)
+        if token and record.revocation_endpoint:
+            form = {"token": token, "token_type_hint": kind}
+            fields, headers = authenticated(record, form)
+            body = urlencode(fields).encode()
+            answer = await send("POST", record.revocation_endpoint, headers, body)
+            done = done and answer.status == 200
+    return done
+
+
+def authenticated(
+    record: SignInRecord, form: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the fields and headers of a request with the client's credentials (RFC 6749, 2.3)."""
+    headers = {"content-type": _FORM, "accept": "application/json"}
+    if record.auth_method == "client_secret_basic" and record.client_secret:
+        pair = f"{quote(record.client_id, safe='')}:{quote(record.client_secret, safe='')}"
+        headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        return dict(form), headers
+    fields = {**form, "client_id": record.client_id}
+    if record.auth_method == "client_secret_post" and record.client_secret:
+        fields["client_secret"] = record.client_secret
+    return fields, headers
+
+
+def said_error(content: Mapping[str, Any]) -> str:
+    """Return an OAuth error in the server's own words, as shown."""
+    code, words = content.get("error"), content.get("error_description")
+    told = [sanitize_line(word, MAX_SAID) for word in (code, words) if isinstance(word, str)]
+    return ": ".join(filter(None, told))
+
+
+def _refusal(answer: AuthResponse) -> AuthError:
+    """Return the error of a refused request, without anything that may be secret."""
+    if answer.status >= 500 or answer.status == 429:
+        reason = f"got no token: the authorization server failed (HTTP {answer.status})"
+        return AuthError(reason, "Try again later.", is_transient=True)
+    try:
+        content = read_object(answer.body)
+    except JsonError:
+        content = {}
+    said = said_error(content) or f"HTTP {answer.status}"
+    kind = RejectedError if content.get("error") in _REJECTED else AuthError
+    return kind(f"got no token: the authorization server refused ({said})")
+
+
+def _content(answer: AuthResponse) -> dict[str, Any]:
+    try:
+        return read_object(answer.body)
+    except JsonError:
+        raise AuthError("got no token: the authorization server's answer is not JSON") from None
+
+
+def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
+    """Return the record with the token of an answer; what is left out stays as it was."""
+    if str(content.get("token_type", kind)).lower() != kind:
+        raise AuthError("got a token of an unknown kind; only bearer tokens can be used")
+    token = checked_token(content.get("access_token"))
+    refresh_token, scope = content.get("refresh_token"), content.get("scope")
+    if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope):
+        scope = record.scope
+    change: dict[str, Any] = {
+        "access_token": token,
+        "refresh_token": checked_token(refresh_token) if refresh_token else record.refresh_token,
+        "scope": scope,
+        "expires_at": _end_of_life(content.get("expires_in")),
+    }
+    return record.model_copy(update=change)
+
+
+def checked_token(token: object) -> str:
+    """Return a token that can be sent.
+
+    Raises:
+        AuthError: If it cannot be.
+    """
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token) or len(token) > MAX_TOKEN:
+        raise AuthError("got a token that cannot be sent: it is empty, too long or malformed")
+    return token
+
+
+def _end_of_life(expires_in: object) -> float | None:
+    """Return when to replace a token, in seconds since the epoch."""
+    if expires_in is None:
+        return None
+    try:
+        life = float(expires_in) if isinstance(expires_in, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        life = math.nan
+    if isinstance(expires_in, bool) or math.isnan(life) or life <= 0:
+        raise AuthError("got a token whose time of expiry makes no sense")
+    life = min(max(life, MIN_LIFE), MAX_LIFE)
+    return time.time() + life - min(EARLY, life / 10)

@@ -1,0 +1,387 @@
+"""Decide which settings of an opened folder take effect."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.fingerprint import SALT_FILE, load_salt
+from tui.engine.files.state_file import private_file
+from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
+from tui.engine.settings.sources.locations import shown_path
+from tui.engine.trust.content import FolderContent, describe, difference
+from tui.engine.trust.disclosure import disclose
+from tui.engine.trust.identity import (
+    FolderIdentity,
+    identify,
+    may_cover_children,
+    reason_to_refuse,
+)
+from tui.engine.trust.start_folders import Start, StartFolders
+from tui.engine.trust.starts import OUTSIDE, StartFinder
+from tui.engine.trust.trust_store import Standing, TrustStore
+from tui.model.consent import RequestId
+from tui.model.frozen import dataclass
+from tui.model.servers import ServerId
+from tui.model.trust import (
+    DifferenceLine,
+    Disclosure,
+    FolderTrust,
+    TrustAnswer,
+    TrustRequest,
+    TrustSubject,
+)
+from tui.text import sanitize_line
+
+NO_ID: Final = RequestId("")
+"""The id of a question that has not been asked yet."""
+
+_OTHER_FOLDER: Final = DifferenceLine(
+    "+", "this is not the trusted folder, but another in its place"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the user's earlier answers say, as found while the settings were read.
+
+    Attributes:
+        attended: Whether there is a user to ask.
+        refused: Servers of the user's settings that were refused, with the answer; see
+            `new_servers.entry_keys`.
+        starts: What the user's servers would run of folders. A yes to one folder is none to the
+            others.
+        folder: The key of the opened folder.
+        outside: The folder of the empty folders in which servers start, or None.
+        withdrawals: How often trust in the opened folder had been taken back in this run.
+        salt: The salt of this installation.
+        added: Servers of the user's settings that the user wrote there by a command; see
+            `new_servers.entry_keys`.
+    """
+
+    attended: bool = True
+    refused: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[ServerId, tuple[Start, ...]] = field(default_factory=dict)
+    folder: tuple[object, ...] = ()
+    outside: Path | None = None
+    withdrawals: int = 0
+    salt: bytes = field(default=b"", repr=False)
+    added: frozenset[str] = frozenset()
+
+    @property
+    def here(self) -> tuple[Start, ...]:
+        """What the user's servers would run of the opened folder."""
+        every = (one for starts in self.starts.values() for one in starts)
+        return tuple(one for one in every if one.folder.is_opened)
+
+
+class OpenedFolder:
+    """The user's answers about the opened folder: stored, and from the command line.
+
+    Blocks; for threads only. Several may use it at once.
+
+    Args:
+        folder: The opened folder.
+        home: The user's home.
+        state: The state folder, or None for this run only.
+        named: Folders that the command line says to trust, as it names them.
+        attended: Whether there is a user to ask. Where there is none, only the command line's
+            word or a yes to exactly this makes a folder trusted; what was forbidden stays so.
+        on_problem: Takes what is wrong, such as with a state file, in the thread that finds it.
+
+    Attributes:
+        store: What was said about folders.
+        start_folders: Where the user's servers may start although they run code from there.
+        in_force: What the folder forbade when it was trusted last in this run.
+        withdrawals: How often trust was taken back in this run.
+        is_withdrawn: Whether it was, and not given again: this holds even if it cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        home: Path,
+        state: Path | None,
+        named: Sequence[Path],
+        on_problem: Callable[[str], None],
+        *,
+        attended: bool,
+    ) -> None:
+        self.folder = folder
+        self.home = home
+        self.attended = attended
+        self._named = tuple(named)
+        self._on_problem = on_problem
+        self._is_checked = False
+        self._named_hash = ""
+        self.in_force = ProjectRules()
+        self.withdrawals = 0
+        self.is_withdrawn = False
+        self._salt_file = private_file(state, SALT_FILE, on_problem)
+        self._lock = threading.Lock()
+        self.store = TrustStore(state, home, on_problem)
+        self.start_folders = StartFolders(state, home, on_problem)
+        self.outside = state / OUTSIDE if state is not None else None
+        self._finder = StartFinder(
+            folder, home, self.outside, self.start_folders, self.store, attended
+        )
+
+    def gate(self, *, review: bool = False) -> "FolderGate":
+        """Return the gate for one reading of the settings.
+
+        Args:
+            review: Whether the user wants to see what the folder brings, whatever was said.
+        """
+        return FolderGate(self, review=review)
+
+    @property
+    def salt(self) -> bytes:
+        """The salt of this installation."""
+        with self._lock:
+            return self._salt
+
+    @cached_property
+    def _salt(self) -> bytes:
+        return load_salt(self._salt_file)
+
+    def check_names(self, identity: FolderIdentity | None) -> None:
+        """Report once the folders on the command line that are not this one."""
+        path = identity.path if identity is not None else self.folder
+        for name in self._named if not self._is_checked else ():
+            if name != path:
+                text = f"--trust-folder {name} is not this folder, which is {path}."
+                self._on_problem(sanitize_line(text))
+        self._is_checked = True
+
+    def is_named(self, identity: FolderIdentity, content_hash: str) -> bool:
+        """Return whether the command line trusts this folder; with the content it had first."""
+        if identity.path not in self._named:
+            return False
+        self._named_hash = self._named_hash or content_hash
+        return self._named_hash == content_hash
+
+    def trust(self, offer: ProjectOffer, shown: tuple[object, ...], *, children: bool) -> None:
+        """Trust the folder with what it was seen to bring.
+
+        Args:
+            offer: What it brings.
+            shown: The identity of the folder that the user was asked about; another one that was
+                put in its place meanwhile is not trusted.
+            children: Whether trust reaches the folders in it, where it may.
+        """
+        identity = identify(self.folder)
+        if identity is not None and identity.key == shown:
+            children = children and may_cover_children(identity.path, self.home)
+            content = describe(offer, self.salt, identity.path)
+            self.store.trust(identity, content, children=children)
+            if children:
+                self.start_folders.keep(identity, TrustAnswer.TRUST_WITH_CHILDREN)
+            self.is_withdrawn = False
+
+    def trust_edit(self, before: ProjectVerdict, now: ProjectVerdict, server: ServerId) -> None:
+        """Trust the folder with what the user's own edit of one server made of it.
+
+        Where it was not trusted before, or anything else has changed, nothing is kept.
+        """
+        identity = identify(self.folder)
+        if identity is None or not before.folder == now.folder == identity.key:
+            return
+        if before.trust is FolderTrust.TRUSTED and before.offer and now.offer:
+            was, content = (
+                describe(offer, self.salt, identity.path) for offer in (before.offer, now.offer)
+            )
+            if was.without(server) == content.without(server):
+                record = self.store.standing(identity).record
+                children = record is not None and record.children
+                self.store.trust(identity, content, children=children)
+
+    def never(self) -> None:
+        """Never trust the folder."""
+        self._withdraw()
+        if (identity := identify(self.folder)) is not None:
+            self.store.never(identity)
+            self.start_folders.keep(identity, TrustAnswer.NEVER)
+
+    def forget(self) -> None:
+        """Forget the user's answers about the folder."""
+        self._withdraw()
+        if (identity := identify(self.folder)) is not None:
+            self.store.forget(identity)
+            self.start_folders.forget(identity)
+
+    def _withdraw(self) -> None:
+        self.withdrawals += 1
+        self.is_withdrawn = True
+        self._named = ()
+        self.in_force = ProjectRules()
+
+    def starts(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, tuple[Start, ...]]:
+        """Find what the user's servers would run of folders."""
+        withdrawn = self.is_withdrawn
+        return self._finder.find(servers, self.salt, self._named, is_withdrawn=withdrawn)
+
+
+class FolderGate:
+    """A `ProjectGate` for one reading of the settings.
+
+    Args:
+        word: What was said of the folder.
+        review: Whether the user wants to see what it brings, whatever was said.
+    """
+
+    def __init__(self, word: OpenedFolder, *, review: bool = False) -> None:
+        self._word = word
+        self._review = review
+        self._withdrawals = word.withdrawals
+
+    def trust(self, servers: Sequence[ServerDefinition]) -> Trust:
+        """Return the user's earlier answers about servers read through this gate."""
+        word = self._word
+        refused, starts = word.store.refused(), word.starts(servers)
+        return Trust(
+            word.attended,
+            refused,
+            starts,
+            self.identity,
+            word.outside,
+            self._withdrawals,
+            self.salt,
+            word.store.added(),
+        )
+
+    @property
+    def salt(self) -> bytes:
+        return self._word.salt
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return self._identity.key if self._identity is not None else ()
+
+    @cached_property
+    def _identity(self) -> FolderIdentity | None:
+        return identify(self._word.folder)
+
+    @cached_property
+    def _standing(self) -> Standing:
+        identity = self._identity
+        return self._word.store.standing(identity) if identity is not None else Standing()
+
+    def may_read(self) -> bool:
+        """Return, from the folder's identity alone, whether its files may be read."""
+        if self._identity is None:
+            return False
+        return self._review or not self._standing.never
+
+    def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
+        """Decide which of this content takes effect; None means nothing was read."""
+        self._word.check_names(self._identity)
+        verdict = self._judge(offer)
+        if verdict.trust is FolderTrust.TRUSTED and offer is not None:
+            self._word.in_force = offer.rules
+        return verdict
+
+    def _judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
+        identity, standing = self._identity, self._standing
+        if identity is None or offer is None:
+            never = standing.never
+            return ProjectVerdict(FolderTrust.NEVER if never else FolderTrust.UNTRUSTED)
+        forbidden = self._forbidden
+        if offer.is_empty and (standing.never or not forbidden.words()):
+            nothing = FolderTrust.NEVER if standing.never else FolderTrust.NOTHING_TO_TRUST
+            return ProjectVerdict(nothing, offer=offer)
+        content = describe(offer, self.salt, identity.path)
+        refusal = reason_to_refuse(identity.path)
+        verdict = replace(
+            self._verdict(identity, content, refusal),
+            offer=offer,
+            hash=content.hash,
+            folder=identity.key,
+            forbidden=forbidden,
+        )
+        if verdict.trust is FolderTrust.TRUSTED and offer.is_empty:
+            return replace(verdict, trust=FolderTrust.NOTHING_TO_TRUST)
+        if verdict.trust is FolderTrust.TRUSTED and not self._review:
+            return verdict
+        question = self._question(identity, offer, content, refusal)
+        standing_servers = tuple(one.id for one in offer.servers if one.id in verdict.servers)
+        return replace(verdict, question=replace(question, standing=standing_servers))
+
+    @property
+    def _forbidden(self) -> ProjectRules:
+        """What was forbidden with the user's yes, until a change of it got one as well."""
+        standing = self._standing
+        record = standing.record
+        if standing.never:
+            return ProjectRules()
+        if record is not None and record.content is not None:
+            return record.content.forbidden
+        return self._word.in_force
+
+    def _verdict(
+        self, identity: FolderIdentity, content: FolderContent, refusal: str
+    ) -> ProjectVerdict:
+        standing = self._standing
+        record = standing.record
+        everything = ProjectVerdict(
+            FolderTrust.TRUSTED, frozenset(ServerId(s.name) for s in content.servers), rules=True
+        )
+        if standing.never:
+            return ProjectVerdict(FolderTrust.NEVER)
+        if refusal or self._word.is_withdrawn:
+            return ProjectVerdict(FolderTrust.UNTRUSTED)
+        if self._word.is_named(identity, content.hash):
+            return replace(everything, source="--trust-folder")
+        if standing.covered:
+            if not self._word.attended:
+                return ProjectVerdict(FolderTrust.UNTRUSTED)
+            self._word.store.inherit(identity, content)
+            return replace(everything, source="trust in a folder above")
+        if record is None or not record.hashes:
+            return ProjectVerdict(FolderTrust.UNTRUSTED)
+        if standing.swapped:
+            return ProjectVerdict(FolderTrust.CHANGED)
+        if content.hash in record.hashes:
+            return everything
+        if not self._word.attended:
+            return ProjectVerdict(FolderTrust.CHANGED)
+        known = {server.hash for server in record.content.servers} if record.content else set()
+        same = frozenset(ServerId(s.name) for s in content.servers if s.hash in known)
+        rules = record.content is not None and record.content.rules == content.rules
+        return ProjectVerdict(FolderTrust.CHANGED, same, rules=rules)
+
+    def _question(
+        self, identity: FolderIdentity, offer: ProjectOffer, content: FolderContent, refusal: str
+    ) -> TrustRequest:
+        record = self._standing.record
+        before = record.content if record is not None else None
+        lines = difference(before, content) if before is not None else ()
+        if self._standing.swapped:
+            lines = (_OTHER_FOLDER, *lines)
+        return TrustRequest(
+            NO_ID,
+            TrustSubject.FOLDER,
+            shown_path(identity.path, self._word.home),
+            tuple(_disclosures(offer, content, before, identity.path)),
+            variables=tuple(offer.variables),
+            rules=offer.rules.words(),
+            context=offer.context_words(),
+            difference=lines,
+            refusal=refusal,
+            may_include_children=may_cover_children(identity.path, self._word.home),
+        )
+
+
+def _disclosures(
+    offer: ProjectOffer, content: FolderContent, before: FolderContent | None, folder: Path
+) -> Iterator[Disclosure]:
+    """Return details of every server, and the names of servers removed since the last trust."""
+    old = {server.name: server for server in before.servers} if before is not None else {}
+    for definition, now in zip(offer.servers, content.servers, strict=True):
+        known = old.pop(now.name, None)
+        change = "new" if known is None else "" if known.hash == now.hash else "changed"
+        yield disclose(definition, folder, change if before is not None else "")
+    for one in old.values():
+        yield Disclosure(ServerId(one.name), one.source, one.transport, change="gone")

@@ -1,1 +1,0 @@
-"""How a model answers, and which ones there are."""

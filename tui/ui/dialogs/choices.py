@@ -1,0 +1,134 @@
+"""The dialogs that choose a model, a theme or a log level, and one of several texts."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from textual.getters import app
+
+from tui.model.models import ModelOffer, ModelsListed
+from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.ui import themes
+from tui.ui.app import GemdeckApp
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.list_dialog import ChoiceDialog, ListDialog
+from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.plain import count, one_line
+
+T = TypeVar("T")
+
+LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+"""The levels of RFC 5424 as MCP spells them, most verbose first."""
+
+MAX_SHOWN: Final = 300
+"""Characters of a text that its row shows."""
+
+MAX_SEARCHED: Final = 2_000
+"""Characters of a text that are searched."""
+
+
+class ModelsScreen(ListDialog[ModelOffer]):
+    """List the models of the service with their limits; the chosen one answers from then on.
+
+    Those that were listed last are shown while the service is asked again.
+
+    Args:
+        bridge: Provides the models.
+        commands: Asks for them, and uses the chosen one.
+    """
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(
+            "Models",
+            DialogFilterList("model"),
+            lambda model: commands.use_model(model.name),
+            head="Asking the service…",
+        )
+        self._bridge = bridge
+        self._commands = commands
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, lambda state: state.models, self._show)
+        self._commands.list_models()
+
+    def _show(self, listed: ModelsListed | None) -> None:
+        if listed is not None:
+            self.show_head(one_line(listed.failure))
+            current = self._bridge.state.model.name
+            self.listed.set_entries([_offer(model, current) for model in listed.models])
+
+
+class ThemeScreen(ChoiceDialog[str]):
+    """Offer gemdeck's themes, then Textual's; the one under the cursor is shown at once."""
+
+    HINTS = (("↵", "choose"), ("Esc", "back"))
+    app = app(GemdeckApp)
+
+    def __init__(self) -> None:
+        self._before = self.app.theme
+        names = themes.in_order(self.app.available_themes)
+        super().__init__("Theme", [*map(self._entry, names)], self.app.choose_theme, self._before)
+
+    def moved(self, item: str | None) -> None:
+        self.app.theme = item or self._before
+
+    def action_close(self) -> None:
+        """Bring back the theme from before."""
+        self.app.theme = self._before
+        self.dismiss()
+
+    def _entry(self, name: str) -> ListEntry[str]:
+        theme = self.app.available_themes[name]
+        kind = "16 colors" if theme.ansi else "dark" if theme.dark else "light"
+        note = f"{kind} · current" if name == self._before else kind
+        return ListEntry(name, Row("", name, note=note), name)
+
+
+def log_levels(bridge: StoreBridge, commands: Commands, server: ServerId) -> ChoiceDialog[str]:
+    """Return the dialog that sets a server's log level."""
+    now = bridge.state.log_levels.get(server, "")
+    entries = [
+        ListEntry(level, Row("", f"{level}  (current)" if level == now else level), level)
+        for level in LEVELS
+    ]
+
+    def use(level: str) -> None:
+        commands.set_log_level(server, level)
+
+    return ChoiceDialog(f"Log level of {server}", entries, use, now if now in LEVELS else "info")
+
+
+def pick(
+    title: str, noun: str, offered: Iterable[tuple[str, T]], use: Callable[[T], object]
+) -> ListDialog[T]:
+    """Return the dialog that picks one of several texts, narrowed by what is typed.
+
+    Args:
+        title: What is picked.
+        noun: The word for one text.
+        offered: The texts and what they stand for, the likeliest first.
+        use: What is done with what the picked one stands for.
+    """
+    entries = [
+        ListEntry(item, Row("", one_line(text[:MAX_SHOWN])), text[:MAX_SEARCHED].lower())
+        for text, item in offered
+    ]
+    return ListDialog(title, DialogFilterList(noun, entries=entries), use)
+
+
+def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer]:
+    facts = [f"context {count(model.context_limit)}"] if model.context_limit else []
+    facts += [f"output {count(model.output_limit)}"] if model.output_limit else []
+    lead = "●" if model.name == current else " "
+    row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
+    return ListEntry(model, row, model.name.lower(), model.title.lower())

@@ -1,0 +1,131 @@
+"""Dialogs with the details of a server, a tool or a rule."""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+
+from tui.model.catalog import ToolView
+from tui.model.consent import GrantView, ToolStanding
+from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.store.selectors import server as find_server
+from tui.store.state import AppState
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.dialog import Dialog
+from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.text.describe import describe_server, describe_tool
+from tui.ui.widgets.text.plain import PlainText, one_line
+
+T = TypeVar("T")
+
+
+class DetailsScreen(Dialog):
+    """Show scrollable content.
+
+    Args:
+        title: The title of the frame.
+        content: The content; `update` replaces it.
+    """
+
+    def __init__(self, title: str, content: Content | None = None) -> None:
+        super().__init__()
+        self._subject = title
+        self._content = content or Content()
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog") as frame:
+            frame.border_title = Content(one_line(self._subject))
+            frame.border_subtitle = key_hints(("Esc", "close"))
+            yield PlainText(self._content)
+
+    def update(self, content: Content) -> None:
+        self.query_one(PlainText).update(content)
+
+
+class ReportScreen(DetailsScreen, Generic[T]):
+    """Show a part of the state as text and keep it up to date.
+
+    Args:
+        title: The title of the frame.
+        bridge: Provides the state.
+        select: Selects the part.
+        describe: Writes it.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        bridge: StoreBridge,
+        select: Callable[[AppState], T],
+        describe: Callable[[T], Content],
+    ) -> None:
+        super().__init__(title)
+        self._bridge = bridge
+        self._select = select
+        self._describe = describe
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, self._select, lambda part: self.update(self._describe(part)))
+
+
+class ServerDetailsScreen(DetailsScreen):
+    """Show the details of a server and keep them up to date."""
+
+    def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
+        super().__init__(server)
+        self._bridge = bridge
+        self._server = server
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, self._describe, self.update)
+
+    def _describe(self, state: AppState) -> Content:
+        view = find_server(state, self._server)
+        if view is None:
+            return Content("This server is no longer in the settings.")
+        return describe_server(view, monotonic(), state.instructions.get(self._server, ""))
+
+
+class ToolDetailsScreen(DetailsScreen):
+    """Show the details of a tool, with its schema and what happens on a call.
+
+    Args:
+        bridge: Provides the state.
+        commands: Explains what happens on a call; asked again whenever a rule changes.
+        server: The tool's server.
+        tool: The tool's name on its server.
+    """
+
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, server: ServerId, tool: str
+    ) -> None:
+        super().__init__(f"{server} · {tool}")
+        self._bridge = bridge
+        self._commands = commands
+        self._server = server
+        self._tool = tool
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, self._view, self._show)
+        self._bridge.watch(self, lambda state: state.grants, self._explain)
+
+    def _explain(self, _: tuple[GrantView, ...]) -> None:
+        self._commands.explain_tool(self._server, self._tool)
+
+    def _view(self, state: AppState) -> tuple[ToolView | None, ToolStanding | None]:
+        view = find_server(state, self._server)
+        tools = view.catalog.tools if view is not None else ()
+        return next((tool for tool in tools if tool.name == self._tool), None), state.standing
+
+    def _show(self, view: tuple[ToolView | None, ToolStanding | None]) -> None:
+        tool, standing = view
+        if tool is None:
+            self.update(Content("The server no longer has this tool."))
+        else:
+            self.update(
+                describe_tool(self._server, tool, schema=True, standing=standing, framed=True)
+            )

@@ -1,0 +1,164 @@
+"""The grants screen: the rules for tools and the trust in the folder, both revocable."""
+
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+from textual.content import Content
+
+from tui.model.consent import GrantView
+from tui.model.trust import FolderTrust
+from tui.store.commands import Commands
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.widgets.header import trust_tone
+from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.describe import describe_grant, moment
+from tui.ui.widgets.text.plain import PlainText, fit, one_line
+
+EMPTY: Final = """\
+No rules yet: every tool asks before it runs.
+
+Answer a question with "always" to make one, or name tools
+in ~/.gemini/settings.json, under "gemdeck": "alwaysAllow"
+and "alwaysDeny"."""
+
+WIDE: Final = 96
+"""Width in cells from which the list has all columns."""
+
+SLIM: Final = 56
+"""Width in cells below which the list has only the names."""
+
+EFFECT_WIDTH: Final = 5
+SCOPE_WIDTH: Final = 21
+ORIGIN_WIDTH: Final = 17
+DATE_WIDTH: Final = 10
+GAP: Final = 2
+"""Widths of the columns, and of the gap between two, in cells."""
+
+HEADINGS: Final = ("server", "tool", "scope", "source", "created", "last used")
+
+
+def column_widths(width: int) -> tuple[int, ...]:
+    """Return the widths of the columns after the effect, possibly fewer than `HEADINGS`."""
+    fixed: tuple[int, ...] = ()
+    if width >= WIDE:
+        fixed = (SCOPE_WIDTH, ORIGIN_WIDTH, DATE_WIDTH, DATE_WIDTH)
+    elif width >= SLIM:
+        fixed = (SCOPE_WIDTH,)
+    room = max(2, width - EFFECT_WIDTH - GAP - sum(fixed) - GAP * (len(fixed) + 1))
+    server = room * 2 // 5
+    return server, room - server, *fixed
+
+
+def columns(texts: tuple[str, ...], widths: tuple[int, ...]) -> str:
+    """Lay texts out in columns, leaving out those without a column."""
+    return (" " * GAP).join(
+        fit(one_line(text), width) for text, width in zip(texts, widths, strict=False)
+    )
+
+
+class GrantsScreen(ListDialog[GrantView]):
+    """List the rules for tools and show whether the folder is trusted.
+
+    Args:
+        bridge: Provides the state.
+        commands: Revokes a rule or the trust in the folder.
+    """
+
+    BINDING_GROUP_TITLE = "Grants"
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
+    AUTO_FOCUS = "RowList"
+    KIND = "whole grants"
+    KEYS = (
+        ("grants.revoke", "revoke"),
+        ("grants.details", "details"),
+        ("list.filter", "filter"),
+        ("dialog.close", "close"),
+        ("grants.folder", "review"),
+        ("grants.forget", "forget folder"),
+    )
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__("Grants: rules for tools", FilterList("rule", EMPTY))
+        self._bridge = bridge
+        self._commands = commands
+        self._headings = PlainText(classes="columns")
+
+    def on_mount(self) -> None:
+        self.listed.mount(self._headings, after=self.listed.line)
+        self._bridge.watch(
+            self, lambda state: (state.workspace, state.folder_trust), self._show_folder
+        )
+        self._bridge.watch(self, lambda state: state.grants, lambda _: self._lay_out())
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._lay_out)
+
+    def _lay_out(self) -> None:
+        """List the rules in columns that fit the width."""
+        widths = column_widths(self.listed.rows.room)
+        heading = "rule".ljust(EFFECT_WIDTH + GAP) + columns(HEADINGS, widths)
+        self._headings.update(Content(heading))
+        self.listed.set_entries([_entry(grant, widths) for grant in self._bridge.state.grants])
+
+    async def choose(self, item: GrantView) -> None:
+        """Show all of the rule."""
+        self.app.push_screen(DetailsScreen("Rule", describe_grant(item)))
+
+    def moved(self, item: GrantView | None) -> None:
+        self.tell(None if item is None else describe_grant(item))
+
+    def action_revoke(self) -> None:
+        """Revoke the rule under the cursor on the second press."""
+        grant = self.listed.current
+        if grant is None:
+            return
+        if not grant.revocable:
+            self.say(f"This rule comes from {grant.origin}: change it there.")
+            return
+        name = f"{grant.effect} {grant.server} {grant.tool}, {grant.scope}"
+        if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
+            self._commands.revoke_grant(grant.id)
+            self.say("Revoked: its tools ask again.")
+
+    def action_review_folder(self) -> None:
+        self._commands.review_folder()
+
+    def action_forget_folder(self) -> None:
+        """Forget the decision about the folder on the second press."""
+        if self.is_again("grants.forget", "", "forget this folder."):
+            self._commands.forget_folder()
+            self.say("Forgotten: nothing from this folder runs until you trust it again.")
+
+    def _show_folder(self, view: tuple[str, FolderTrust]) -> None:
+        workspace, trust = view
+        word = trust.value or "no decision yet"
+        self.show_head(
+            Content.assemble(
+                ("folder  ", "$text-muted"),
+                one_line(workspace),
+                "  ",
+                (word, trust_tone(trust)),
+            )
+        )
+
+
+def _entry(grant: GrantView, widths: tuple[int, ...]) -> ListEntry[GrantView]:
+    texts = (
+        grant.server,
+        grant.tool,
+        grant.scope,
+        grant.origin,
+        moment(grant.granted_at, "%Y-%m-%d", ""),
+        moment(grant.used_at, "%Y-%m-%d", "never"),
+    )
+    return ListEntry(
+        item=grant,
+        row=Row(grant.effect.value.ljust(EFFECT_WIDTH), columns(texts, widths)),
+        label=f"{grant.server}:{grant.tool} {grant.effect} {grant.scope}".lower(),
+        text=grant.origin.lower(),
+    )

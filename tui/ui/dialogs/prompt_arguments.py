@@ -1,0 +1,230 @@
+"""The form for the arguments of a prompt or the variables of a resource template."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Button, Input, OptionList
+from textual.widgets.option_list import Option
+
+from tui.model.catalog import PromptArgument
+from tui.model.events import ArgumentCompleted
+from tui.model.requests import FieldKind, FormField
+from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.store.selectors import server as find_server
+from tui.text import clip
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.dialog import DIALOG_STYLES
+from tui.ui.widgets.chat.completion import COMPLETE_AFTER
+from tui.ui.widgets.forms.form_fields import TypedField, check_rows
+from tui.ui.widgets.key_bar import HintLine, key_hints
+from tui.ui.widgets.text.plain import PlainText, one_line
+
+MAX_ARGUMENTS: Final = 50
+"""Arguments shown in the form."""
+
+MAX_SUGGESTIONS: Final = 20
+"""Completions shown at once."""
+
+MAX_LABEL: Final = 100
+"""Characters shown of a completion."""
+
+
+class ArgumentRow(TypedField):
+    """One argument: its name, its description, an input and the completions below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("up", "move(-1)", "Previous completion"),
+        ("down", "move(1)", "Next completion"),
+    ]
+
+    def __init__(self, argument: PromptArgument) -> None:
+        name, about, required = argument.name, argument.description, argument.required
+        super().__init__(FormField(name, FieldKind.TEXT, name, about, required))
+        self.offered = OptionList(markup=False, compact=True, classes="offered")
+        self.offered.can_focus = False
+        self._values: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> str:
+        return "required" if self.field.required else "optional"
+
+    def compose(self) -> ComposeResult:
+        *parts, problem = super().compose()
+        yield from (*parts, self.offered, problem)
+
+    def on_mount(self) -> None:
+        self.offer(())
+
+    def offer(self, values: Sequence[str]) -> None:
+        """Show completions, none of them highlighted."""
+        others = (value for value in values if value != self.control.value)
+        self._values = tuple(others)[:MAX_SUGGESTIONS]
+        self.offered.set_options(
+            Option(Content(clip(one_line(value), MAX_LABEL))) for value in self._values
+        )
+        self.offered.display = bool(self._values)
+        self.offered.highlighted = None
+
+    def action_move(self, by: int) -> None:
+        """Highlight the next or previous completion."""
+        if self._values:
+            index = self.offered.highlighted
+            self.offered.highlighted = (
+                (0 if by > 0 else len(self._values) - 1)
+                if index is None
+                else (index + by) % len(self._values)
+            )
+
+    def accept(self, index: int | None = None) -> bool:
+        """Put a completion, by default the highlighted one, into the line.
+
+        Returns:
+            Whether there was one.
+        """
+        index = self.offered.highlighted if index is None else index
+        if index is None or not self._values:
+            return False
+        self.control.value = self._values[index]
+        self.control.cursor_position = len(self.control.value)
+        self.offer(())
+        return True
+
+    def go_on(self) -> None:
+        """Accept the highlighted completion, else go to the next input or the button."""
+        if not self.accept():
+            self.offer(())
+            super().go_on()
+
+    @on(OptionList.OptionSelected)
+    def _on_clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.accept(event.option_index)
+
+
+class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
+    """Ask for arguments; the result is those that were filled in, or None if canceled.
+
+    Args:
+        bridge: Provides the state, with the completions.
+        commands: Asks the server for completions, if it has any.
+        server: The server.
+        target: What takes the arguments: a prompt's name or a URI template.
+        title: The title of the frame, after the server.
+        about: The description of the prompt or template.
+        arguments: What can be filled in.
+        verb: The label of the button, and of Ctrl+S.
+    """
+
+    AUTO_FOCUS = "Input, Button"
+    CSS_PATH = DIALOG_STYLES
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=("arguments.send", "arguments.close")
+    )
+
+    def __init__(
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        server: ServerId,
+        target: str,
+        *,
+        title: str,
+        about: Content,
+        arguments: Sequence[PromptArgument],
+        verb: str,
+    ) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._commands = commands
+        self._server = server
+        self._target = target
+        self._title = f"{server} · {title}"
+        self._about = about
+        self._rows = [ArgumentRow(argument) for argument in arguments[:MAX_ARGUMENTS]]
+        self._verb = verb
+        view = find_server(bridge.state, server)
+        self._completes = view is not None and view.info is not None and view.info.completions
+        self._timer: Timer | None = None
+        self._requested: tuple[str, ArgumentRow] | None = None
+        self._serial = 0
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="request arguments") as frame:
+            frame.border_title = Content(one_line(self._title))
+            with VerticalScroll(classes="request-body", can_focus=False):
+                yield PlainText(self._about)
+                yield from self._rows
+            with Container(classes="request-buttons"):
+                yield Button(
+                    Content(self._verb.title()), id="send", compact=True, action="screen.send"
+                )
+                yield Button(Content("Cancel"), id="cancel", compact=True, action="screen.close")
+            keys = ("^S", self._verb), ("Esc", "cancel"), ("↵", "next field")
+            hints = key_hints(*keys, ("↑↓", "choose a completion"))
+            yield HintLine(hints, classes="request-hint")
+
+    def on_mount(self) -> None:
+        self._fit()
+        self._bridge.watch(self, lambda state: state.completion, self._on_completed)
+
+    def on_resize(self) -> None:
+        """Leave room for the buttons, and keep the focused input in view."""
+        self._fit()
+        if self.focused is not None:
+            self.call_after_refresh(self.focused.scroll_visible, animate=False)
+
+    def fill(self, values: Mapping[str, str]) -> None:
+        """Fill in what is known already."""
+        for row in self._rows:
+            row.control.value = values.get(row.field.key, "")
+
+    def action_send(self) -> None:
+        """Return the arguments, unless a required one is missing."""
+        if check_rows(self._rows):
+            self.dismiss(dict(self._filled_in(self._rows)))
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    @on(Input.Changed)
+    def _on_typed(self, event: Input.Changed) -> None:
+        """Request completions after a pause in typing."""
+        event.stop()
+        row = next(row for row in self._rows if row.control is event.input)
+        if self._timer is not None:
+            self._timer.stop()
+        if self._completes and row.control.has_focus:
+            self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._request(row))
+
+    def _request(self, row: ArgumentRow) -> None:
+        if not row.control.has_focus:
+            return
+        self._serial += 1
+        token = f"{id(self)}-{self._serial}"
+        self._requested = token, row
+        others = self._filled_in(other for other in self._rows if other is not row)
+        self._commands.complete_argument(
+            token, self._server, self._target, row.field.key, row.control.value, dict(others)
+        )
+
+    def _on_completed(self, completed: ArgumentCompleted | None) -> None:
+        if completed is None or self._requested is None or completed.token != self._requested[0]:
+            return
+        row = self._requested[1]
+        if row.control.has_focus:
+            row.offer(completed.values)
+
+    def _filled_in(self, rows: Iterable[ArgumentRow]) -> Iterable[tuple[str, str]]:
+        return ((row.field.key, row.control.value) for row in rows if row.control.value)
+
+    def _fit(self) -> None:
+        self.query_one(".request-body").styles.max_height = max(3, self.app.size.height - 9)

@@ -1,0 +1,185 @@
+"""The sessions screen: the saved conversations of the folder, with the end of each."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, Final
+
+from textual import on
+from textual.binding import BindingType
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Input
+
+from tui.model.chat import ModelText, ToolCall, UserMessage
+from tui.model.sessions import SessionId, SessionPreviewed, SessionView
+from tui.store.commands import Commands
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.describe import moment
+from tui.ui.widgets.text.plain import count, one_line
+
+EMPTY: Final = """\
+No saved conversations in this folder yet.
+
+Each one is saved as it goes, unless gemdeck was started with
+--private or "gemdeck": "sessions": {"save": false} says so."""
+
+PREVIEW_AFTER: Final = 0.15
+"""Seconds that the cursor rests on a session before its end is read."""
+
+MAX_LINE: Final = 300
+"""Characters of an entry in the preview."""
+
+PREVIEWED: Final = 6
+"""Entries in the preview."""
+
+MAX_TITLE: Final = 200
+
+
+class SessionsScreen(ListDialog[SessionView]):
+    """List the sessions of the folder, and open, rename, delete and export them.
+
+    Args:
+        bridge: Provides the sessions.
+        commands: Carries out what is asked of them.
+        query: What narrows the list at first.
+        open_beside: Opens one in a tab of its own.
+    """
+
+    BINDING_GROUP_TITLE = "Sessions"
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SESSIONS)
+    AUTO_FOCUS = "RowList"
+    KIND = "whole sessions"
+    KEYS = (
+        ("sessions.choose", "open"),
+        ("sessions.tab", "in a tab"),
+        ("sessions.rename", "rename"),
+        ("sessions.delete", "delete"),
+        ("dialog.close", "close"),
+        ("sessions.export", "export"),
+        ("list.filter", "search"),
+    )
+
+    def __init__(
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        query: str = "",
+        *,
+        open_beside: Callable[[SessionId], None],
+    ) -> None:
+        super().__init__(
+            "Sessions of this folder",
+            FilterList("session", EMPTY),
+            lambda view: commands.resume_session(view.id),
+        )
+        self._bridge = bridge
+        self._commands = commands
+        self._first_query = query
+        self._open_beside = open_beside
+        self._resting: Timer | None = None
+        self._renamed: SessionView | None = None
+        self.title_line = Input(placeholder="the new title", max_length=MAX_TITLE, compact=True)
+
+    def on_mount(self) -> None:
+        self.title_line.display = False
+        self.mount(self.title_line, before=self.hint)
+        self._bridge.watch(self, lambda state: state.sessions, self._show)
+        self._bridge.watch(self, lambda state: state.preview, self._show_preview)
+        self._commands.list_sessions()
+        self.listed.set_filter(self._first_query)
+
+    def action_close(self) -> None:
+        """Leave the line for the title, else close."""
+        if self.title_line.display:
+            self._end_rename()
+        else:
+            self.dismiss()
+
+    def action_choose_beside(self) -> None:
+        """Go on with the session in a new tab, or in the one that it is open in."""
+        if (view := self.listed.current) is not None:
+            self._open_beside(view.id)
+            self.dismiss()
+
+    def action_rename(self) -> None:
+        """Ask for another title of the session under the cursor, wherever that goes meanwhile."""
+        if (view := self.listed.current) is not None:
+            self._renamed = view
+            self.title_line.display = True
+            self.title_line.value = view.name
+            self.title_line.focus()
+
+    def action_export(self) -> None:
+        """Write the session to a Markdown file in the opened folder."""
+        if (view := self.listed.current) is not None:
+            self._commands.export_session(view.id, "")
+
+    def action_delete(self) -> None:
+        """Delete the session under the cursor on the second press."""
+        view = self.listed.current
+        if view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
+            self._commands.delete_session(view.id)
+
+    @on(Input.Submitted)
+    def _on_title(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self._renamed is not None:
+            self._commands.rename_session(self._renamed.id, event.value.strip())
+        self._end_rename()
+
+    def _end_rename(self) -> None:
+        self._renamed = None
+        self.title_line.display = False
+        self.listed.focus_list()
+
+    def moved(self, item: SessionView | None) -> None:
+        """Read the end of a session once the cursor rests on it."""
+        if self._resting is not None:
+            self._resting.stop()
+        self.tell(None if item is None else Content())
+        self._show_preview(self._bridge.state.preview)
+        if item is not None:
+            read = partial(self._commands.preview_session, item.id)
+            self._resting = self.set_timer(PREVIEW_AFTER, read)
+
+    def _show(self, sessions: Sequence[SessionView]) -> None:
+        self.listed.set_entries([*map(_entry, sessions)])
+
+    def _show_preview(self, preview: SessionPreviewed | None) -> None:
+        view = self.listed.current
+        if preview is not None and view is not None and preview.session == view.id:
+            self.tell(_previewed(preview))
+
+
+def _entry(view: SessionView) -> ListEntry[SessionView]:
+    changed = moment(view.changed, "%m-%d %H:%M", "")
+    facts = filter(None, [view.model, "a copy" if view.parent else ""])
+    tokens = f"{count(view.tokens)} tokens" if view.tokens else ""
+    return ListEntry(
+        item=view,
+        row=Row(changed, one_line(view.name), tokens, note=" · ".join(facts)),
+        label=f"{view.title} {view.first}".lower(),
+        text=f"{view.id} {view.model} {changed}".lower(),
+    )
+
+
+def _previewed(preview: SessionPreviewed) -> Content:
+    if preview.failure:
+        return Content.styled(one_line(preview.failure), "$text-error")
+    shown = [
+        line
+        for entry in preview.entries
+        if (
+            line := entry.text
+            if isinstance(entry, UserMessage | ModelText)
+            else f"{entry.server} · {entry.tool}"
+            if isinstance(entry, ToolCall)
+            else ""
+        )
+    ]
+    lines = (one_line(line[:MAX_LINE]) for line in shown[-PREVIEWED:])
+    return Content("\n").join(Content(line) for line in lines)
