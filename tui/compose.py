@@ -21,6 +21,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from tui.engine.background import OrderedWorker, within
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import (
     append_message,
@@ -33,7 +34,6 @@ from tui.engine.files.preferences import (
 )
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
-from tui.engine.threads import OrderedWorker, within
 from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -196,7 +196,7 @@ def _settings_files(folder: Path, state: Path, tell: Tell) -> SettingsFiles:
     def imports() -> "ServerImports":
         from tui.engine.commands.own_edits import OwnEdits  # noqa: PLC0415 - with the engine
         from tui.engine.commands.server_imports import ServerImports  # noqa: PLC0415 - ditto
-        from tui.engine.settings.importers.clients import Machine  # noqa: PLC0415 - ditto
+        from tui.engine.settings.importers.candidates import Machine  # noqa: PLC0415 - ditto
 
         edits = OwnEdits(folder, Path.home(), state, tell)
         return ServerImports(Machine(Path.home(), folder, os.environ), edits)

@@ -28,7 +28,7 @@ TOUCHED: Final[dict[str, dict[str, str]]] = {
         "_return_code": "textual.app.App",
         "_exception": "textual.app.App",
     },
-    "tui.ui.bell": {"_driver": "textual.app.App"},
+    "tui.ui.pending": {"_driver": "textual.app.App"},
     "tui.ui.driver": {
         "_xterm_parser": "textual",
         "_app": "textual.driver.Driver",

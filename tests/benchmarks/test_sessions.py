@@ -17,8 +17,7 @@ from tests.ui.harness import running
 from tests.ui.shell import decks
 from tests.unit.engine.sessions.written import complain, turn, write
 from tui.engine.chats.sessions.library import SessionLibrary
-from tui.engine.chats.sessions.records import Record, header, summary
-from tui.engine.chats.sessions.session_file import SessionFile
+from tui.engine.chats.sessions.session_file import Record, SessionFile, header, summary
 from tui.engine.logs.redaction import Redactor
 from tui.model.chat import ModelText, UserMessage
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView

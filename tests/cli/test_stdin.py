@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli import piped_input
+from tui.cli import headless
 
 
 def read_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
     warnings: list[str] = []
     with path.open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        return piped_input.read_piped_input(warnings.append), warnings
+        return headless.read_piped_input(warnings.append), warnings
 
 
 def test_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,13 +24,13 @@ def test_nothing_comes_from_the_null_device_or_no_input_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert read_from(Path(os.devnull), monkeypatch) == ("", [])
-    assert piped_input.read_piped_input(print) == ""  # the file is closed by now
+    assert headless.read_piped_input(print) == ""  # the file is closed by now
     monkeypatch.setattr(sys, "stdin", None)
-    assert piped_input.read_piped_input(print) == ""
+    assert headless.read_piped_input(print) == ""
 
 
 def test_what_is_cut_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piped_input, "MAX_INPUT", 1024 * 1024)
+    monkeypatch.setattr(headless, "MAX_INPUT", 1024 * 1024)
     path = tmp_path / "long"
     path.write_bytes(b"x" * (1024 * 1024))
     assert read_from(path, monkeypatch) == ("x" * 1024 * 1024, [])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.trust.identity import may_cover_children, reason_to_refuse
+from tui.engine.trust.trust_store import may_cover_children, reason_to_refuse
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 

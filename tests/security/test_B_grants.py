@@ -17,7 +17,7 @@ from tui.engine.approval.grants import (
     read_all,
     write_all,
 )
-from tui.engine.approval.tool_patterns import AllowingPatterns, DenyingPatterns
+from tui.engine.approval.policy import AllowingPatterns, DenyingPatterns
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.catalog import ToolId

@@ -10,9 +10,8 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, deck, tool
 from tests.unit.engine.chats.support import chatting, fetched, make_inquiry, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.approval.call_question import call_notes
-from tui.engine.approval.consent import Denial, Inquiry, TurnRecord
 from tui.engine.approval.gate import Gate
+from tui.engine.approval.inquiry import Denial, Inquiry, TurnRecord, call_notes
 from tui.engine.chats.message import MessageContent
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import Permit, TextPart

@@ -16,7 +16,7 @@ from tui.engine.files.atomic import write_private
 from tui.engine.files.preferences import append_message, save_theme
 from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.logs.audit import AuditLog
-from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.manager import Enablement
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallDecided
 from tui.model.servers import ServerId

@@ -22,7 +22,7 @@ from tui.engine.files.state_file import StateFile
 from tui.engine.files.unwritten import write_now
 from tui.engine.keys.key_store import FilePlace
 from tui.engine.logs.audit import AuditLog
-from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.manager import Enablement
 from tui.model.events import Event, NoticeRaised
 
 IS_ROOT: Final = os.geteuid() == 0
@@ -137,7 +137,7 @@ import json, sys
 from pathlib import Path
 from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.manager import Enablement
 from tui.engine.files.state_file import StateFile
 
 folder, told = Path(sys.argv[1]), []

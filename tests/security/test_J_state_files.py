@@ -21,7 +21,7 @@ from tui.engine.files.preferences import append_message, load_messages, load_the
 from tui.engine.files.state_file import STATE_VERSION, StateFile
 from tui.engine.keys.key_store import FilePlace
 from tui.engine.logs.audit import AuditLog
-from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.manager import Enablement
 from tui.engine.mcp.session.era import EraCache
 from tui.model.servers import ProtocolEra
 

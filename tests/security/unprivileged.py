@@ -15,7 +15,7 @@ NOBODY: Final = 65_534
 _PREAMBLE: Final = """
 import os, sys
 if os.geteuid() == 0:
-    import tui.engine.keys.key_store, tui.engine.files.preferences, tui.engine.mcp.enablement
+    import tui.engine.keys.key_store, tui.engine.files.preferences, tui.engine.mcp.manager
     import keyring.backends.fail
     os.setgroups([])
     os.setgid({nobody})

@@ -27,13 +27,13 @@ SLOW: Final = tuple(
         "support/test_run.py",
         "support/test_warm.py",
         *(
-            f"unit/engine/auth/test_{name}.py"
+            f"unit/engine/sign_in/test_{name}.py"
             for name in ("callback", "google", "hostile_servers", "two_instances")
         ),
-        "unit/engine/auth/test_signing_in.py",
-        "unit/engine/chat",
-        "unit/engine/consent/test_direct_calls.py",
-        "unit/engine/consent/test_records.py",
+        "unit/engine/sign_in/test_signing_in.py",
+        "unit/engine/chats",
+        "unit/engine/approval/test_direct_calls.py",
+        "unit/engine/approval/test_records.py",
         *(f"unit/engine/sessions/test_{name}.py" for name in ("killed", "model_commands")),
         *(
             f"unit/engine/sessions/test_{name}.py"

@@ -7,9 +7,10 @@ import signal
 import sys
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import get_completion_class
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.settings.sources.locations import shown_path
@@ -106,3 +107,27 @@ async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
         if (number := getattr(signal, name, None)) is not None:
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await task
+
+
+_VARIABLE: Final = "_GEMDECK_COMPLETE"
+"""Where the shell says what it wants, by the library's rule."""
+
+
+@click.command(epilog="Example: gemdeck completion bash >> ~/.bashrc")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that lets your shell complete gemdeck's commands and options.
+
+    \b
+    bash: gemdeck completion bash >> ~/.bashrc
+    zsh:  gemdeck completion zsh >> ~/.zshrc
+    fish: gemdeck completion fish > ~/.config/fish/completions/gemdeck.fish
+    """  # noqa: D301 - the library reads this backspace
+    finish(_script(shell), as_json=False)
+
+
+async def _script(shell: str) -> CommandOutput:
+    found = get_completion_class(shell)
+    assert found is not None  # noqa: S101 - the library knows these shells
+    script = found(click.Command("gemdeck"), {}, "gemdeck", _VARIABLE)
+    return CommandOutput({}, script.source_template % script.source_vars())

@@ -9,7 +9,7 @@ import click
 from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
 from tui.cli.output import ExitCode, table
 from tui.cli.servers.server_session import ServerSession, StartOptions
-from tui.engine.approval.rule_views import trust_view
+from tui.engine.approval.policy import trust_view
 from tui.engine.engine import Engine
 from tui.model.consent import GrantView
 

@@ -5,6 +5,8 @@ Only the result goes to stdout; all messages go to stderr.
 
 import asyncio
 import json
+import os
+import select
 import shlex
 import signal
 import sys
@@ -17,7 +19,6 @@ from typing import Final
 
 from tui.cli.command import way_out
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
-from tui.cli.piped_input import read_piped_input
 from tui.cli.results import (
     Ending,
     JsonLines,
@@ -27,7 +28,7 @@ from tui.cli.results import (
     whole_result,
 )
 from tui.engine.approval.gate import NOBODY_TO_ASK
-from tui.engine.approval.tool_patterns import Meaning, meanings
+from tui.engine.approval.policy import Meaning, meanings
 from tui.engine.demo.model import demo_server
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
@@ -49,6 +50,63 @@ from tui.model.sessions import ConversationRestored
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
+
+MAX_INPUT: Final = 8 * 1024 * 1024
+"""Most bytes read; the rest is ignored."""
+
+_PIECE: Final = 64 * 1024
+
+
+def read_piped_input(warn: Callable[[str], None]) -> str:
+    """Read standard input to its end if it is a pipe or a file.
+
+    There is no timeout, since the writer may be slow; after a while a message on standard error
+    says that the command is waiting.
+
+    Args:
+        warn: Called if the input was cut.
+
+    Raises:
+        IsADirectoryError: If it is a folder.
+    """
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return ""
+    try:
+        data = _read(sys.stdin.fileno())
+    except IsADirectoryError:
+        raise
+    except (OSError, ValueError):  # a closed descriptor
+        return ""
+    if len(data) > MAX_INPUT:
+        warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
+    return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
+
+
+def _read(descriptor: int) -> bytes:
+    """Read to the end, or until `MAX_INPUT` is exceeded."""
+    data = bytearray()
+    deadline = time.monotonic() + PATIENCE
+    is_told = False
+    while len(data) <= MAX_INPUT:
+        left = None if is_told else max(0.0, deadline - time.monotonic())
+        if not _is_ready(descriptor, left):
+            is_told = True
+            say("reading standard input; press Ctrl+C to stop")
+            continue
+        piece = os.read(descriptor, _PIECE)
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
+
+
+def _is_ready(descriptor: int, seconds: float | None) -> bool:
+    """Wait until there is data or the end; None waits forever."""
+    if sys.platform == "win32":  # select supports only sockets there
+        return True
+    readable, _, _ = select.select([descriptor], [], [], seconds)
+    return bool(readable)
+
 
 _E: Final = Severity.ERROR
 READY: Final = ServerStatus.READY

@@ -13,8 +13,13 @@ from tui.cli.output import fields
 from tui.cli.servers.server_edits import own_edits, place_of
 from tui.engine.commands.server_imports import OfferedFile, ServerImports
 from tui.engine.settings.edits import EditError
-from tui.engine.settings.importers.candidates import ClientFile, find_files, read_client_file
-from tui.engine.settings.importers.clients import TITLES, Machine
+from tui.engine.settings.importers.candidates import (
+    TITLES,
+    ClientFile,
+    Machine,
+    find_files,
+    read_client_file,
+)
 from tui.model.trust import ImportOffer, ImportState
 
 

@@ -8,25 +8,27 @@ import click
 from pydantic import SecretStr
 
 from tui.cli.command import CommandError, CommandOutput, finish, json_option
+from tui.cli.headless import read_piped_input
 from tui.cli.output import ExitCode, say
-from tui.cli.piped_input import read_piped_input
 from tui.cli.settings import load
 from tui.engine import late
+from tui.engine.background import in_daemon_thread
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.credentials import (
     ModelAccess,
+    Service,
+    ServiceStore,
     address_access,
     find_access,
+    forget_access,
+    keep_access,
     key_access,
     typed_base_url,
     with_file,
 )
-from tui.engine.keys.key_saving import forget_access, keep_access
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
-from tui.engine.keys.saved_service import Service, ServiceStore
 from tui.engine.logs.log_file import prepare_process
-from tui.engine.threads import in_daemon_thread
 from tui.model.chat import BackendKind
 from tui.text import sanitize_line
 

@@ -42,7 +42,7 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "trust": "tui.cli.trust:trust",
         "grants": "tui.cli.grants:grants",
         "sessions": "tui.cli.sessions:sessions",
-        "completion": "tui.cli.completion:completion",
+        "completion": "tui.cli.command:completion",
     }
 )
 """Where each command is; it is loaded when it is used."""

@@ -11,18 +11,17 @@ from typing import Self
 from tui import __version__
 from tui.engine import late
 from tui.engine.approval.tool_access import ToolAccess
+from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chats.backends.backend import Provider
 from tui.engine.chats.calls import ResultReviewer
-from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.conversations import Conversations, TurnContexts
 from tui.engine.chats.generation import backend_generator
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
-from tui.engine.chats.turn_contexts import TurnContexts
-from tui.engine.commands.direct_calls import DirectCaller
-from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.feature_commands import DirectCaller, FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
 from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
@@ -30,24 +29,20 @@ from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, secrets_of
 from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.keys.saved_service import ServiceStore
+from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
-from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
-from tui.engine.mcp.enablement import Enablement
-from tui.engine.mcp.manager import FirstStarts, ServerManager
+from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.tasks import TaskSet
-from tui.engine.threads import in_daemon_thread
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
@@ -110,7 +105,7 @@ class Engine:
         self._trust = TrustQuestions(
             self.desk, self._opened, self._access.audit, say, self._tasks, self._take_answer
         )
-        self._enablement = Enablement(state and state / enablement.FILE_NAME, say)
+        self._enablement = Enablement(state and state / ENABLEMENT_FILE, say)
         self.context_files = ContextFiles(publish, Path.home(), self._tasks)
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(

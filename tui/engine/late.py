@@ -8,11 +8,11 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
+from tui.engine.background import import_alone
 from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.keys.credentials import ModelAccess
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.sign_in.sign_ins import MakeSend
-from tui.engine.threads import import_alone
 from tui.model.settings import GemdeckSettings
 
 _SERVING: Final = (

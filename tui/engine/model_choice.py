@@ -11,29 +11,29 @@ from typing import Final, TypeVar
 from pydantic import SecretStr
 
 from tui.engine import late
+from tui.engine.background import OrderedWorker, TaskSet, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
-from tui.engine.chats.conversations import Conversations
-from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.chats.conversations import Conversations, OpenConversation
 from tui.engine.demo.model import DemoBackend
 from tui.engine.keys import key_store
 from tui.engine.keys.credentials import (
     ModelAccess,
+    Service,
+    ServiceStore,
     address_access,
     find_access,
+    forget_access,
+    keep_access,
     key_access,
     overruling,
     typed_base_url,
     vertex_access,
     with_file,
 )
-from tui.engine.keys.key_saving import forget_access, keep_access
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
-from tui.engine.keys.saved_service import Service, ServiceStore
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
-from tui.engine.tasks import TaskSet
-from tui.engine.threads import OrderedWorker, in_daemon_thread
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings

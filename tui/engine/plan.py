@@ -9,17 +9,23 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
-from tui.engine.definitions.definition import REVIEW_ADVICE, ServerDefinition
-from tui.engine.definitions.inheritance import Inheritance
+from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.settings.sections import inheritance_of
-from tui.engine.trust import new_servers
 from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.new_servers import KnownServer, known_server
 from tui.engine.trust.start_folders import Start, StartFolder
-from tui.engine.trust.starts import outside
+from tui.engine.trust.starts import (
+    KnownServer,
+    entry_keys,
+    hold,
+    is_new,
+    is_users,
+    known_server,
+    outside,
+    refusal_key,
+)
 from tui.engine.trust.trust_questions import TrustCase
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
@@ -86,8 +92,8 @@ class Answers:
         if self.accepted is not None:
             return replace(now, accepted=self.accepted | set(_added(sources, trust)))
         accepted, put_off = set[KnownServer](), set[KnownServer]()
-        for one in filter(new_servers.is_users, sources.servers):
-            words = {trust.refused.get(key) for key in new_servers.entry_keys(one, trust.salt)}
+        for one in filter(is_users, sources.servers):
+            words = {trust.refused.get(key) for key in entry_keys(one, trust.salt)}
             if words == {None}:
                 accepted.add(known_server(one))
             elif TrustAnswer.NEVER in words:
@@ -154,8 +160,8 @@ class Answers:
 
 def _added(sources: LoadedSettings, trust: Trust) -> Iterator[KnownServer]:
     """Find the servers that the user wrote into the settings by a command."""
-    for one in filter(new_servers.is_users, sources.servers if trust.added else ()):
-        if new_servers.entry_keys(one, trust.salt)[1] in trust.added:
+    for one in filter(is_users, sources.servers if trust.added else ()):
+        if entry_keys(one, trust.salt)[1] in trust.added:
             yield known_server(one)
 
 
@@ -242,8 +248,8 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
         if trust.withdrawals < answers.withdrawals:
             return _untrusted(one, "Comes with this folder, which is no longer trusted.")
         return one
-    if new_servers.is_new(one, accepted):
-        return new_servers.hold(one, accepted, trust.refused, trust.salt)
+    if is_new(one, accepted):
+        return hold(one, accepted, trust.refused, trust.salt)
     starts = trust.starts.get(one.id, ())
     held = next((start for start in starts if not start.is_allowed), None)
     if held is not None:
@@ -287,7 +293,7 @@ def _start_questions(sources: LoadedSettings, trust: Trust, answers: Answers) ->
     """
     asked: dict[StartFolder, list[tuple[ServerDefinition, Start]]] = {}
     for one in sources.servers:
-        if new_servers.is_new(one, answers.accepted or frozenset()):
+        if is_new(one, answers.accepted or frozenset()):
             continue
         starts = trust.starts.get(one.id, ())
         held = [start for start in starts if not start.is_allowed][:1]
@@ -318,7 +324,7 @@ def _questions(
         yield replace(folder, servers=start.servers, starts=start.starts)
         own = [one for one in own if one is not start]
     accepted = answers.accepted or frozenset()
-    new = tuple(one for one in sources.servers if new_servers.is_new(one, accepted))
+    new = tuple(one for one in sources.servers if is_new(one, accepted))
     if not answers.put_off.issuperset(map(known_server, new)):
         places = ", ".join(dict.fromkeys(one.source for one in new))
         trusting = sorted(one.id for one in new if one.trust)
@@ -326,8 +332,8 @@ def _questions(
         yield TrustCase(
             TrustRequest(NO_ID, TrustSubject.SETTINGS, places, rules=rules),
             new,
-            refusal_keys=tuple(new_servers.refusal_key(one, accepted, trust.salt) for one in new),
-            entry_keys=tuple(k for one in new for k in new_servers.entry_keys(one, trust.salt)),
+            refusal_keys=tuple(refusal_key(one, accepted, trust.salt) for one in new),
+            entry_keys=tuple(k for one in new for k in entry_keys(one, trust.salt)),
             changed=frozenset(known.id for known in accepted),
         )
     yield from own

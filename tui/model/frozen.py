@@ -15,10 +15,13 @@ __all__ = ["dataclass"]
 T = TypeVar("T")
 
 
-def _frozen(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
-    """Make a data class. It is always frozen and has slots; mypy wants to read so at each."""
-    assert frozen  # noqa: S101 - a class that is not is made by the standard library
+def _frozen(
+    *, slots: bool, frozen: bool = False, kw_only: bool = False
+) -> Callable[[type[T]], type[T]]:
+    """Make a data class with slots; one that is not frozen as the standard library does."""
     assert slots  # noqa: S101
+    if not frozen:
+        return dataclasses.dataclass(slots=True, kw_only=kw_only)
 
     def make(cls: type[T]) -> type[T]:
         made = dataclasses.dataclass(slots=True, kw_only=kw_only, repr=False, eq=False)(cls)

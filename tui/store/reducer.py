@@ -1,6 +1,6 @@
 """`reduce`, the pure function from state and event to the next state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,6 @@ from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionEvent
 from tui.model.trust import BranchRead, FoldersOpened
-from tui.store.retention import clip_old_results
 from tui.store.session_reducer import MAX_TITLE, reduce_sessions, with_conversation
 from tui.store.state import (
     MAX_LOG_LINES,
@@ -38,8 +37,48 @@ from tui.store.state import (
 )
 from tui.text import sanitize_line
 
-if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
+if TYPE_CHECKING:
     from tui.model.sections.price_settings import PriceSettings
+
+MAX_RESULTS: Final = 16 * 1024 * 1024
+"""Total characters of results kept whole."""
+
+MAX_OLD_RESULT: Final = 2_000
+"""Characters kept of an older result."""
+
+_NOTICE: Final = 100
+"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
+
+
+def clip_old_results(transcript: TranscriptState) -> TranscriptState:
+    """Clip the results of older calls above the limit; return the same object otherwise."""
+    entries = (*transcript.settled, *transcript.live)
+    if sum(len(entry.result) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:
+        return transcript
+    kept = _clipped(reversed(entries))[::-1]
+    count = len(transcript.settled)
+    return replace(transcript, settled=tuple(kept[:count]), live=tuple(kept[count:]))
+
+
+def _clipped(newest_first: Iterable[Entry]) -> list[Entry]:
+    room = MAX_RESULTS
+    kept: list[Entry] = []
+    for entry in newest_first:
+        if isinstance(entry, ToolCall):
+            room -= len(entry.result)
+            kept.append(entry if room >= 0 else _cut(entry))
+        else:
+            kept.append(entry)
+    return kept
+
+
+def _cut(call: ToolCall) -> ToolCall:
+    dropped = len(call.result) - MAX_OLD_RESULT
+    if dropped <= _NOTICE:
+        return call
+    notice = f"… [clipped; {dropped:,} characters were dropped]"
+    return replace(call, result=f"{call.result[:MAX_OLD_RESULT]}\n{notice}")
+
 
 _FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})

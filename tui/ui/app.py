@@ -293,7 +293,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.notify(words, title="Settings", severity="error", markup=False)
 
     def action_sample_settings(self) -> None:
-        from tui.ui.dialogs.dialog import ViewerScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.list_dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.push_screen(ViewerScreen("settings.sample.json", self._settings.sample()))
 

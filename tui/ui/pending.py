@@ -1,5 +1,7 @@
 """Puts the first question that waits for the user on the screen, and takes it away again."""
 
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from textual.app import App
@@ -20,13 +22,57 @@ from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
-from tui.ui.bell import Bell
 from tui.ui.bridge import MIN_WAIT, StoreBridge
 from tui.ui.panes import ShowConversation
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.welcome import WorkingLine
+
+QUIET_SECONDS: Final = 10.0
+"""Seconds after a ring in which nothing rings."""
+
+_WORDS: Final = "gemdeck: a question waits for you"
+"""gemdeck's own words alone: no name from outside can end the sequence that carries them."""
+
+_OSC_9: Final = f"\x1b]9;{_WORDS}\x1b\\"
+_OSC_99: Final = f"\x1b]99;;{_WORDS}\x1b\\"
+
+_BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
+_BY_TERM: Final = {"xterm-kitty": _OSC_99, "xterm-ghostty": _OSC_9}
+
+
+def notification(environment: Mapping[str, str]) -> str:
+    """Return what the terminal shows as a notification, or nothing where only the bell is known."""
+    by_program = _BY_PROGRAM.get(environment.get("TERM_PROGRAM", ""))
+    return by_program or _BY_TERM.get(environment.get("TERM", ""), "")
+
+
+class Bell:
+    """Rings at most once in `QUIET_SECONDS`, and only while the user looks elsewhere.
+
+    Args:
+        app: The running app.
+        clock: Gives seconds that never run backwards.
+    """
+
+    def __init__(self, app: App[Any], clock: Callable[[], float]) -> None:
+        self._app = app
+        self._clock = clock
+        self._quiet_until = clock()
+        self._sequence = notification(os.environ)
+
+    def ring(self) -> None:
+        """Ring, unless the user looks or it rang a moment ago."""
+        if self._app.app_focus or self._clock() < self._quiet_until:
+            return
+        self._quiet_until = self._clock() + QUIET_SECONDS
+        driver = self._app._driver
+        if self._sequence and driver is not None and not self._app.is_headless:
+            driver.write(self._sequence)
+        else:
+            self._app.bell()
+
 
 _AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
 """What the user or the running turn waits for."""
@@ -123,7 +169,10 @@ class PendingController:
 
     def _make(self, request: PendingRequest) -> Question[Any]:
         """Make the screen for a kind of request; all are loaded with the first question."""
-        from tui.ui.questions.address import AddressQuestion  # noqa: PLC0415
+        from tui.ui.questions.address import (  # noqa: PLC0415
+            AddressQuestion,
+            ToolChangeQuestion,
+        )
         from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
         from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
         from tui.ui.questions.sampling import (  # noqa: PLC0415
@@ -132,7 +181,6 @@ class PendingController:
             SamplingQuestion,
         )
         from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
-        from tui.ui.questions.tool_changes import ToolChangeQuestion  # noqa: PLC0415
         from tui.ui.questions.trust import TrustQuestion  # noqa: PLC0415
 
         kinds: dict[type[PendingRequest], type[Question[Any]]] = {

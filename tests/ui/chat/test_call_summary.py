@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tui.ui.widgets.text.call_summary import MAX_SCANNED, arguments_line, result_line
+from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 
 
 @pytest.mark.parametrize(

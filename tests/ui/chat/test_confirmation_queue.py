@@ -11,8 +11,8 @@ from tests.ui.harness import ChatApp, Clock, chat_app, until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import BellSet
-from tui.ui.bell import notification
-from tui.ui.dialogs.dialog import ViewerScreen
+from tui.ui.dialogs.list_dialog import ViewerScreen
+from tui.ui.pending import notification
 from tui.ui.questions.confirmation import ConfirmationQuestion
 
 

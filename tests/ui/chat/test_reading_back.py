@@ -14,7 +14,7 @@ from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
-from tui.ui.dialogs.dialog import ViewerScreen
+from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.search import SearchLine, SearchWords
 from tui.ui.widgets.chat.transcript import Transcript

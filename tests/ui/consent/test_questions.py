@@ -12,7 +12,7 @@ from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.requests import PendingRequest
 from tui.model.trust import TrustAnswer, TrustRequest
-from tui.ui.dialogs.dialog import Dialog
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.questions.question import Question
 
 NOTICE = "a server put this here"

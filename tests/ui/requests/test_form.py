@@ -18,7 +18,7 @@ from tui.model.requests import (
     Reply,
     ReplyAction,
 )
-from tui.ui.dialogs.dialog import ViewerScreen
+from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion
 from tui.ui.widgets.forms.form_fields import FieldRow, problem_of

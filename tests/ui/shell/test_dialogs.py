@@ -15,9 +15,9 @@ from tui.model.models import ModelOffer, ModelsListed
 from tui.model.sessions import SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
-from tui.ui.dialogs.dialog import ViewerScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import HelpScreen
+from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen

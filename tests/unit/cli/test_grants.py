@@ -8,8 +8,7 @@ import pytest
 
 from tests.unit.cli.conftest import Run
 from tui.cli.output import ExitCode
-from tui.engine.approval.grant_store import FILE_NAME, GrantBook
-from tui.engine.approval.grants import Grant, GrantNote
+from tui.engine.approval.grants import FILE_NAME, Grant, GrantBook, GrantNote
 from tui.engine.files.paths import state_dir
 from tui.engine.files.state_file import private_file
 from tui.model.consent import Effect, GrantScope

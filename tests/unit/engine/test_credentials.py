@@ -15,7 +15,10 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
 from tui.engine.keys import key_store
 from tui.engine.keys.credentials import (
+    KeptService,
     ModelAccess,
+    Service,
+    ServiceStore,
     checked_base_url,
     find_access,
     key_access,
@@ -32,7 +35,6 @@ from tui.engine.keys.key_store import (
     KeyStore,
     checked_key,
 )
-from tui.engine.keys.saved_service import KeptService, Service, ServiceStore
 from tui.model.chat import BackendKind
 from tui.model.events import Event, ModelSelected, NoticeRaised
 

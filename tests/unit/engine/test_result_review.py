@@ -9,7 +9,7 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Script, Turncoat, deck, tool
 from tests.support.waiting import eventually
 from tests.unit.engine.test_own_tools import answers
-from tui.engine.approval.consent import MAX_SAME_CALLS
+from tui.engine.approval.inquiry import MAX_SAME_CALLS
 from tui.engine.chats.calls import WITHHELD
 from tui.model.chat import ToolCallStatus, TurnOutcome
 from tui.model.consent import Choice

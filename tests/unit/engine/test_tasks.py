@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from tui.engine.tasks import TaskSet
+from tui.engine.background import TaskSet
 
 
 async def _forever() -> None:

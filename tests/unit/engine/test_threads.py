@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import pytest
 
-from tui.engine.threads import MAX_JOBS, OrderedWorker, in_daemon_thread, within
+from tui.engine.background import MAX_JOBS, OrderedWorker, in_daemon_thread, within
 
 
 @pytest.fixture

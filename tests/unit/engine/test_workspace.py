@@ -8,9 +8,8 @@ import pytest
 
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.engine.workspace import reading as reading_module
-from tui.engine.workspace.ignored import IgnoreRules
 from tui.engine.workspace.reading import MAX_FILES, PathReader, UnreadablePathError
-from tui.engine.workspace.workspace import OutsideError, Workspace
+from tui.engine.workspace.workspace import IgnoreRules, OutsideError, Workspace
 
 PNG = bytes.fromhex("89504e470d0a1a0a") + b"\0" * 32
 

@@ -7,7 +7,7 @@ import pytest
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, TurnOutcome, UserMessage
 from tui.model.servers import ServerId
-from tui.store import retention
+from tui.store import reducer
 from tui.store.reducer import reduce
 from tui.store.state import AppState, TranscriptState
 
@@ -39,7 +39,7 @@ def results(state: AppState) -> list[str]:
 def test_the_newest_results_stay_whole_and_older_ones_are_cut_across_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retention, "MAX_RESULTS", 20_000)
+    monkeypatch.setattr(reducer, "MAX_RESULTS", 20_000)
     state = after(AppState(), turn(1), *called(1, "a" * 9_000), *called(2, "b" * 9_000))
     assert results(state) == ["a" * 9_000, "b" * 9_000]
     finished = e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, "")
@@ -55,7 +55,7 @@ def test_the_newest_results_stay_whole_and_older_ones_are_cut_across_turns(
 
 
 def test_what_is_cut_once_is_not_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MAX_RESULTS", 5_000)
+    monkeypatch.setattr(reducer, "MAX_RESULTS", 5_000)
     state = after(AppState(), turn(1), *called(1, "a" * 9_000))
     for number in range(2, 5):
         state = after(state, *called(number, str(number) * 5_000))
@@ -66,7 +66,7 @@ def test_what_is_cut_once_is_not_cut_again(monkeypatch: pytest.MonkeyPatch) -> N
 def test_within_the_limit_nothing_is_touched() -> None:
     call = ToolCall(EntryId("e"), ServerId("s"), "look", "{}", result="x")
     transcript = TranscriptState(settled=(call,) * 10)
-    assert retention.clip_old_results(transcript) is transcript
+    assert reducer.clip_old_results(transcript) is transcript
 
 
 def test_a_long_conversation_of_large_results_is_bounded_and_cheap() -> None:
@@ -76,10 +76,10 @@ def test_a_long_conversation_of_large_results_is_bounded_and_cheap() -> None:
     )
     transcript = TranscriptState(settled=tuple(calls))
     began = time.process_time()
-    kept = retention.clip_old_results(transcript)
+    kept = reducer.clip_old_results(transcript)
     assert time.process_time() - began < 1
     held = sum(len(entry.result) for entry in kept.settled if isinstance(entry, ToolCall))
-    assert held < retention.MAX_RESULTS + 5_000 * 2_100
+    assert held < reducer.MAX_RESULTS + 5_000 * 2_100
     assert [entry.id for entry in kept.settled] == [entry.id for entry in transcript.settled]
 
 

@@ -19,7 +19,7 @@ from tui.cli.output import ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starting_options
 from tui.cli.settings import server_names
 from tui.engine import late
-from tui.engine.threads import in_daemon_thread
+from tui.engine.background import in_daemon_thread
 
 
 @click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")

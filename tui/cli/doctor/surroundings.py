@@ -14,15 +14,14 @@ from tui.cli.doctor.findings import DoctorSection, FindingLevel
 from tui.cli.output import say
 from tui.cli.settings import places_text
 from tui.engine import late
+from tui.engine.background import in_daemon_thread
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir, usable_state_dir
-from tui.engine.keys.credentials import ModelAccess, find_access, with_file
+from tui.engine.keys.credentials import ModelAccess, ServiceStore, find_access, with_file
 from tui.engine.keys.key_store import KEYRING_LIMIT, CredentialError, KeyStore
-from tui.engine.keys.saved_service import ServiceStore
 from tui.engine.logs.redaction import Redactor
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import DEFAULT, Layers, problem_object
-from tui.engine.threads import in_daemon_thread
 from tui.model.settings import GemdeckSettings
 from tui.model.trust import FolderTrust
 from tui.text import sanitize_line

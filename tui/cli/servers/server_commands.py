@@ -11,10 +11,9 @@ from tui.cli.command import CommandError, CommandOutput, no_such
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.servers.server_session import ServerSession, StartOptions, log_text, serving
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
-from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.model.catalog import PromptView, ToolView
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
@@ -188,7 +187,7 @@ async def set_enabled(server: str, *, enabled: bool) -> CommandOutput:
         raise no_such("server", server, found)
     state = usable_state_dir()
     problems = list[str]()
-    kept = Enablement(state and state / enablement.FILE_NAME, problems.append)
+    kept = Enablement(state and state / ENABLEMENT_FILE, problems.append)
     kept.load()
     kept.set_enabled(definition, enabled=enabled)
     kept.save()

@@ -11,11 +11,11 @@ import click
 from tui.cli.command import CommandError, json_option, no_such, way_out
 from tui.cli.output import ExitCode, say
 from tui.engine import late
+from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.context import OpenUrl, open_nothing
-from tui.engine.threads import in_daemon_thread
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus, ServerView

@@ -8,11 +8,11 @@ from typing import Any, Final
 from tui.cli.command import CommandError, CommandOutput
 from tui.cli.output import ExitCode, say
 from tui.cli.servers.server_session import StartOptions, serving
+from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
 from tui.engine.engine import Engine
 from tui.engine.mcp.context import open_nothing
 from tui.engine.sign_in.sign_in_record import AuthError
-from tui.engine.threads import in_daemon_thread
 from tui.model.consent import RequestId
 from tui.model.events import RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest

@@ -7,15 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tui.engine.approval.call_question import argument_fields, call_notes, origin_words
-from tui.engine.approval.consent import Denial, Edit, Inquiry, UnusableEditError, decided
 from tui.engine.approval.file_change import content_of, file_change
-from tui.engine.approval.policy import Policy, Verdict
-from tui.engine.approval.tool_patterns import names_tool
+from tui.engine.approval.inquiry import (
+    Denial,
+    Edit,
+    Inquiry,
+    UnusableEditError,
+    argument_fields,
+    call_notes,
+    decided,
+    origin_words,
+)
+from tui.engine.approval.policy import Policy, Verdict, names_tool
+from tui.engine.background import in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
-from tui.engine.threads import in_daemon_thread
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId

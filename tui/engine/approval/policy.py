@@ -3,30 +3,279 @@
 Deny beats ask beats allow; without a rule, ask.
 """
 
+import calendar
+import re
+import time
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
-from tui.engine.approval.grant_store import GrantBook
-from tui.engine.approval.grants import MAX_LABEL, Grant, GrantNote
-from tui.engine.approval.rule_views import (
-    EFFECTS,
-    grant_words,
-    pattern_views,
-    record_view,
-    rule_place,
-    trust_view,
-    unasked_view,
-)
-from tui.engine.approval.tool_patterns import AllowingPatterns, DenyingPatterns
+from tui.engine.approval.grants import MAX_GRANTS, MAX_LABEL, Grant, GrantBook, GrantNote
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.model.consent import Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
+from tui.engine.settings.prohibitions import DenyRule
+from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
 from tui.model.events import GrantsChanged
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import ToolPattern
-from tui.text import sanitize_line
+from tui.text import INVISIBLE, LATIN_ALIKE, sanitize_line
+
+ANY: Final = "*"
+"""Stands for any characters, also none."""
+
+_REMEMBERED: Final = 65_536
+"""Names whose likeness is remembered: those of a large catalog are compared with each call."""
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""The names that the protocol allows for tools."""
+
+_ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
+"""Characters that many fonts draw alike; capitals are folded before."""
+
+_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
+"""Blanks, controls, and what draws nothing; they are left out."""
+
+_UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
+
+
+class AllowingPatterns:
+    """Patterns of rules that allow: exact characters, and only names that a tool may have.
+
+    None at all allow nothing.
+    """
+
+    def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
+        self.patterns = tuple(patterns)
+
+    def match(self, server: str, tool: str) -> bool:
+        return is_plain(tool) and any(
+            _matches(pattern.server, server) and _matches(pattern.tool, tool)
+            for pattern in self.patterns
+        )
+
+
+class DenyingPatterns:
+    """Patterns of rules that deny: compared by what names look like.
+
+    Those that are about a server are sorted out once, so that a long catalog is judged fast.
+    """
+
+    def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
+        self.patterns = tuple(patterns)
+        self._by_server: dict[str, tuple[dict[str, ToolPattern], dict[str, ToolPattern]]] = {}
+
+    def match(self, server: str, tool: str, given: str = "") -> ToolPattern | None:
+        """Return a rule that matches a tool.
+
+        Args:
+            server: Its server.
+            tool: Its name as the server spells it.
+            given: Its name towards the model, where it has one already.
+        """
+        if not self.patterns:
+            return None
+        exact, wild = self._about(server)
+        for name in _looks(tool, given):
+            if name in exact:
+                return exact[name]
+            for pattern, rule in wild.items():
+                if _matches(pattern, name):
+                    return rule
+        return None
+
+    def _about(self, server: str) -> tuple[dict[str, ToolPattern], dict[str, ToolPattern]]:
+        """Return the rules about a server by the likeness of their tools: all, those with ``*``."""
+        known = self._by_server.get(server)
+        if known is None:
+            forms = {likeness(server), likeness(sanitize_name(server))}
+            exact = {
+                likeness(rule.tool): rule
+                for rule in self.patterns
+                if any(_matches(likeness(rule.server), form) for form in forms)
+            }
+            wild = {pattern: rule for pattern, rule in exact.items() if ANY in pattern}
+            known = self._by_server[server] = exact, wild
+        return known
+
+
+def is_plain(name: str) -> bool:
+    """Return whether the protocol allows a name for tools."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def likeness(name: str) -> str:
+    """Reduce a name to what it looks like: equal for names that a hurried reader mixes up.
+
+    Compatibility forms, case, marks, blanks, invisible characters and letters of other alphabets
+    that look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
+    """
+    if not name.isascii():
+        folded = unicodedata.normalize("NFKC", name).casefold()
+        plain = unicodedata.normalize("NFKD", folded)
+        kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
+        name = "".join(kept).translate(LATIN_ALIKE)
+    return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _looks(tool: str, given: str) -> frozenset[str]:
+    """Return the likeness of each form of a tool's name."""
+    forms = (tool, sanitize_line(tool), sanitize_name(tool), given or tool)
+    return frozenset(map(likeness, forms))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Match a whole name, in time that grows with pattern times name at most."""
+    first, *others = pattern.split(ANY)
+    if not others:
+        return pattern == name
+    *inner, last = others
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for piece in inner:
+        found = name.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True
+
+
+_WHOLE_SERVER: Final = ".*"
+
+Meaning = tuple[ServerId, str | None]
+"""A server and the name of one of its tools, or None for all of them."""
+
+
+def meanings(word: str, servers: Collection[ServerId]) -> tuple[Meaning, ...]:
+    """Return all that a word of ``--allowed-tools`` can mean.
+
+    It goes by the names of servers alone, so that it means the same whichever of them are up.
+
+    Args:
+        word: ``SERVER``, ``SERVER.*`` or ``SERVER.TOOL``; names may hold dots.
+        servers: All configured servers.
+    """
+    wholes = sorted({word, word.removesuffix(_WHOLE_SERVER)})
+    splits = ((word[:dot], word[dot + 1 :]) for dot, sign in enumerate(word) if sign == ".")
+    return (
+        *((ServerId(whole), None) for whole in wholes if whole in servers),
+        *((ServerId(one), tool) for one, tool in splits if one in servers and is_plain(tool)),
+    )
+
+
+def names_tool(
+    words: Iterable[str], server: ServerId, tool: str, servers: Collection[ServerId]
+) -> bool:
+    """Return whether one of the words can mean only this tool, or only its server."""
+    found = (meanings(word, servers) for word in words)
+    return any(meant in {((server, tool),), ((server, None),)} for meant in found)
+
+
+MAX_NAME: Final = 256
+"""Characters of a name or folder that are shown."""
+
+EFFECTS: Final = {
+    Effect.ALLOW: "Allowed",
+    Effect.ASK: "You are asked before each call",
+    Effect.DENY: "Denied",
+}
+_SCOPES: Final = {
+    GrantScope.SESSION: "for this session",
+    GrantScope.FOLDER: "for this folder",
+    GrantScope.EVERYWHERE: "everywhere",
+}
+
+
+def grant_words(grant: Grant, note: GrantNote) -> str:
+    """Say where a grant comes from and how far it reaches."""
+    chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
+    when = f" on {day(note.granted_at)}" if note.granted_at is not None else ""
+    conditions = ", for certain arguments" if grant.conditions else ""
+    return sanitize_line(f"{chosen}{when}, {_SCOPES[grant.scope]}{conditions}")
+
+
+def day(moment: float) -> str:
+    """Return the day of a moment in seconds since the epoch, such as ``21 Nov``."""
+    try:
+        then, now = time.localtime(moment), time.localtime()
+    except (OverflowError, ValueError, OSError):
+        return "an unknown day"
+    year = f" {then.tm_year}" if then.tm_year != now.tm_year else ""
+    return f"{then.tm_mday} {calendar.month_abbr[then.tm_mon]}{year}"
+
+
+@lru_cache(maxsize=MAX_GRANTS)
+def record_view(grant: Grant, note: GrantNote) -> GrantView:
+    """Show a grant in the list of rules."""
+    scope = grant.scope.value
+    if grant.scope is GrantScope.FOLDER:
+        scope = f"saved for {sanitize_line(grant.folder, MAX_NAME)}"
+    origin = f"you: {note.words}" if note.words else "saved rule"
+    if grant.conditions:
+        origin += ", for certain arguments"
+    return GrantView(
+        id=grant.id,
+        effect=grant.effect,
+        server=sanitize_line(note.server, MAX_NAME) or "(unknown)",
+        tool="*" if grant.tool is None else sanitize_line(note.tool or grant.tool, MAX_NAME),
+        scope=scope,
+        origin=sanitize_line(origin),
+        granted_at=note.granted_at,
+        used_at=note.used_at,
+    )
+
+
+def pattern_views(deny: Iterable[ToolPattern], allow: Iterable[ToolPattern]) -> list[GrantView]:
+    """Show the patterns of the settings in the list of rules."""
+    denying = [("deny", Effect.DENY, rule, rule_place(rule)) for rule in deny]
+    allowing = [("allow", Effect.ALLOW, rule, "gemdeck.alwaysAllow") for rule in allow]
+    return [
+        _settings_view(f"{kind}:{number}", effect, rule.server, rule.tool, f"settings: {place}")
+        for number, (kind, effect, rule, place) in enumerate((*denying, *allowing))
+    ]
+
+
+def rule_place(rule: ToolPattern) -> str:
+    """Say where a rule that denies tools stands."""
+    return rule.source if isinstance(rule, DenyRule) else "gemdeck.alwaysDeny"
+
+
+def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
+    """Show ``trust: true`` of a server in the list of rules.
+
+    Args:
+        definition: The server.
+        asks: Why it spares no question, or "".
+    """
+    origin = f"trust: true in {definition.source or definition.origin.value}"
+    effect = Effect.ALLOW if not asks else Effect.ASK
+    origin = f"{origin}, which {asks}" if asks else origin
+    return _settings_view(f"trust:{definition.id}", effect, definition.id, "*", origin)
+
+
+def unasked_view() -> GrantView:
+    """Show ``--yolo`` in the list of rules."""
+    return GrantView(
+        UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
+    )
+
+
+def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: str) -> GrantView:
+    return GrantView(
+        id=GrantId(name),
+        effect=effect,
+        server=sanitize_line(server, MAX_NAME),
+        tool=sanitize_line(tool, MAX_NAME),
+        scope="settings",
+        origin=sanitize_line(origin),
+        revocable=False,
+    )
+
 
 DENIED_BY_GRANT: Final = "a saved rule denies it"
 """Why a tool is kept from the model."""

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.approval.gate import Gate
-from tui.engine.approval.grant_store import FILE_NAME as GRANTS_FILE
-from tui.engine.approval.grant_store import GrantBook
-from tui.engine.approval.pins import FOLDER_NAME, PinStore
+from tui.engine.approval.grants import FILE_NAME as GRANTS_FILE
+from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.policy import Policy
-from tui.engine.approval.tool_review import ToolReview
+from tui.engine.approval.tool_review import FOLDER_NAME, PinStore, ToolReview
+from tui.engine.background import in_daemon_thread
 from tui.engine.bus import EventBus
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
@@ -22,7 +22,6 @@ from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
-from tui.engine.threads import in_daemon_thread
 from tui.model.consent import Effect, ToolStanding
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings

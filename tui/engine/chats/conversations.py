@@ -2,27 +2,163 @@
 
 import asyncio
 import contextlib
+import itertools
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Final
 
-from tui.engine.bus import EventBus
-from tui.engine.chats.backends.backend import ModelBackend
+from tui.engine.approval.gate import Gate
+from tui.engine.background import TaskSet
+from tui.engine.bus import EventBus, Publish
+from tui.engine.chats.backends.backend import Asked, ModelBackend
+from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.chats.history import History
+from tui.engine.chats.message import Message, MessageError, give_back
 from tui.engine.chats.sessions.recorder import CLOSE_PATIENCE, Recorder
 from tui.engine.chats.turn import RetryWait, TurnContext
-from tui.engine.tasks import TaskSet
-from tui.model.chat import MAIN, ConversationId, ModelView, Severity
-from tui.model.events import ConversationEvent, Event, ModelSelected, Notice, NoticeRaised
+from tui.engine.mcp.manager import ServerManager
+from tui.model.chat import MAIN, ConversationId, EntryId, ModelView, Severity, Usage
+from tui.model.events import (
+    ContextFile,
+    ConversationEvent,
+    Event,
+    ModelSelected,
+    Notice,
+    NoticeRaised,
+)
 from tui.model.models import OWN_OPTIONS, ModelOptionsChanged
+from tui.model.servers import ServerId
 from tui.model.sessions import (
     ConversationClosed,
     ConversationOpened,
     ConversationSelected,
     SessionId,
 )
+from tui.model.settings import GemdeckSettings
+
+
+@dataclass(eq=False, slots=True)
+class OpenConversation:
+    """A conversation that is open, with or without a model.
+
+    Attributes:
+        key: Its id.
+        tell: Takes its events, which name it.
+        recorder: Writes it down.
+        retry: Its wait for another try.
+        asked: How the user wants its model to answer.
+        model: The name of the model that the user chose for it, or an empty string.
+        view: The model that answers, or None.
+        conversation: What is said; None until there is a model.
+        running: The task of its turns, likewise.
+        choosing: The task that opens another model for it, or None.
+        usage: The tokens of its last request.
+        has_offered: Whether its user was told that the context is nearly full.
+        retried: The session, and the number in it, of the message that was sent again last.
+    """
+
+    key: ConversationId
+    tell: Publish
+    recorder: Recorder
+    retry: RetryWait
+    asked: Asked = field(default_factory=Asked)
+    model: str = ""
+    view: ModelView | None = None
+    conversation: Conversation | None = None
+    running: asyncio.Task[None] | None = None
+    choosing: asyncio.Task[None] | None = None
+    usage: Usage = Usage()
+    has_offered: bool = False
+    retried: tuple[str | None, int] | None = None
+
+    @property
+    def backend(self) -> ModelBackend | None:
+        """The model that answers from the next turn on."""
+        return self.conversation.backend if self.conversation is not None else None
+
+    @property
+    def answering(self) -> tuple[ModelBackend | None, Publish]:
+        """The same, and what takes the events about its answers."""
+        return self.backend, self.publish
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing was said in it, nor is typed as far as is known."""
+        is_idle = self.conversation is None or self.conversation.is_idle
+        return is_idle and not self.recorder.messages and not self.recorder.draft
+
+    def publish(self, event: Event) -> None:
+        """Publish an event, as one of this conversation if it is one of any."""
+        if isinstance(event, ConversationEvent):
+            event = replace(event, conversation=self.key)
+        self.tell(event)
+
+    def send(self, message: Message) -> None:
+        """Send a message; it comes back without a model."""
+        if self.conversation is not None:
+            self.conversation.send(message)
+        else:
+            error = MessageError("Not sent, because there is no model.", "Choose a model first.")
+            give_back(self.publish, message.text, error)
+
+    def keep_settings(self) -> None:
+        """Save how the model is to answer."""
+        self.recorder.keep_settings({"model": self.model, **asdict(self.asked.options)})
+
+    async def end(self) -> None:
+        """Stop its turn, down to the wire."""
+        if self.choosing is not None:
+            self.choosing.cancel()
+        if self.running is not None and self.conversation is not None:
+            self.running.cancel()
+            await self.conversation.wait_idle()
+
+
+@dataclass
+class TurnContexts:
+    """Makes the `TurnContext` of each conversation, whose attributes these are.
+
+    Attributes:
+        numbers: Source of all numbers in ids, so that no id of a conversation is another's.
+        settings: Say how much a turn may do.
+    """
+
+    servers: ServerManager
+    gate: Gate
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]]
+    context_files: Callable[[], Awaitable[Sequence[ContextFile]]]
+    reviewer: ResultReviewer
+    max_steps: int | None
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    settings: GemdeckSettings = field(default_factory=GemdeckSettings)
+
+    def new_call(self) -> EntryId:
+        """Return the id of a call outside any turn."""
+        return EntryId(f"c{next(self.numbers)}")
+
+    def make(self, one: OpenConversation, backend: ModelBackend) -> TurnContext:
+        return TurnContext(
+            backend,
+            self.servers,
+            self.gate,
+            one.publish,
+            self.settings.max_tool_calls,
+            self.settings.system_instruction,
+            self.prepare,
+            one.recorder.save,
+            self.reviewer,
+            self.context_files,
+            History(self.settings.max_result_size),
+            numbers=self.numbers,
+            asked=one.asked,
+            retry=one.retry,
+            max_steps=self.max_steps,
+            conversation=one.key,
+        )
+
 
 MAX_OPEN: Final = 20
 """Most conversations that are open at once."""

@@ -13,9 +13,8 @@ from tui.engine.chats.backends.backend import (
     ModelTraits,
     WireContent,
 )
-from tui.engine.chats.finish import Finish, malformed_call
 from tui.engine.chats.history import UNSIGNED, wire_parts
-from tui.engine.chats.step import ModelStep
+from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId
 from tui.model.events import Event, UsageReported

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.settings.sources.context_places import read_context
-from tui.engine.tasks import TaskSet
 from tui.model.events import ContextFile, ContextRead
 from tui.model.servers import ServerId
 from tui.text import counted

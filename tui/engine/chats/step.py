@@ -1,7 +1,10 @@
 """Run one model step: stream it to the screen and collect the parts to send back."""
 
+import re
 import time
+import unicodedata
 from collections.abc import AsyncGenerator, Callable
+from enum import Enum, auto
 from typing import Final
 
 from tui.engine.bus import Publish
@@ -12,12 +15,197 @@ from tui.engine.chats.backends.backend import (
     ModelRequest,
     WirePart,
 )
-from tui.engine.chats.finish import Finish, judge_finish
 from tui.engine.chats.history import StepParts
-from tui.engine.chats.safe_stream import DeltaSanitizer
 from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, TextStreamed, ThoughtStreamed, UsageReported
-from tui.text import MAX_TEXT, sanitize_line
+from tui.text import MAX_COMBINING, MAX_TEXT, sanitize, sanitize_line
+
+
+class Finish(Enum):
+    """How a step ended without an error."""
+
+    DONE = auto()
+    MALFORMED_CALL = auto()
+
+
+_REASONS: Final = {
+    "SAFETY": "the service's safety filters stopped it",
+    "RECITATION": "it is too similar to existing text",
+    "LANGUAGE": "it is in a language the model does not support",
+    "BLOCKLIST": "it contains a term on the service's block list",
+    "PROHIBITED_CONTENT": "it contains prohibited content",
+    "SPII": "it contains sensitive personal data",
+    "MODEL_ARMOR": "Model Armor stopped it",
+    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
+    "MISSING_THOUGHT_SIGNATURE": "the conversation lacks a thought signature",
+}
+
+_REPHRASE: Final = "Rephrase the message, or choose another model with --model."
+
+
+def judge_finish(
+    *,
+    finish_reason: str,
+    finish_message: str,
+    block_reason: str,
+    any_chunk: bool,
+    any_content: bool,
+) -> Finish:
+    """Evaluate a step whose stream ended without a transport error.
+
+    Args:
+        finish_reason: Gemini's ``finishReason``, or an empty string if there was none.
+        finish_message: The service's explanation.
+        block_reason: Why the prompt was refused, or an empty string.
+        any_chunk: Whether anything arrived.
+        any_content: Whether there is text, a call or other content besides thoughts.
+
+    Raises:
+        ModelError: If there is no complete answer.
+    """
+    if block_reason:
+        raise ModelError(
+            f"The service refused the message ({sanitize_line(block_reason, 60)}).",
+            advice=_REPHRASE,
+        )
+    match finish_reason:
+        case "" if not any_chunk:
+            raise _empty()
+        case "":
+            raise _incomplete()
+        case "STOP" | "UNEXPECTED_TOOL_CALL" if any_content:
+            return Finish.DONE
+        case "STOP":
+            raise _empty()
+        case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
+            return Finish.MALFORMED_CALL
+        case "MAX_TOKENS":
+            raise ModelError(
+                "The answer was cut off: it reached the model's output limit.",
+                advice="Ask the model to continue, or ask for a shorter answer.",
+            )
+        case _:
+            message = sanitize_line(finish_message, 300)
+            why = _REASONS.get(finish_reason) or message or "the service gave no reason"
+            raise ModelError(
+                f"The answer was stopped ({sanitize_line(finish_reason, 60)}): {why}.",
+                advice=_REPHRASE,
+            )
+
+
+def malformed_call(finish_message: str) -> ModelError:
+    """Return the error for a model that keeps sending malformed calls."""
+    message = sanitize_line(finish_message, 300)
+    return ModelError(
+        "The model sent a malformed tool call" + (f": {message}" if message else "."),
+        advice="Send the message again, or choose another model with --model.",
+        retryable=True,
+    )
+
+
+def _incomplete() -> ModelError:
+    return ModelError(
+        "The answer is incomplete: the stream ended early.",
+        advice="Send the message again.",
+        retryable=True,
+    )
+
+
+def _empty() -> ModelError:
+    return ModelError(
+        "The model sent an empty answer.", advice="Send the message again.", retryable=True
+    )
+
+
+MAX_HELD: Final = 4_200
+"""Most characters held back; slightly more than `tui.text` allows for one escape."""
+
+_INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
+_COMPLETE: Final = re.compile(
+    r"""
+    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)
+    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]
+    | \x1b[ -/]*[0-OQ-WYZ\\`-~]
+    """,
+    re.VERBOSE,
+)
+_INCOMPLETE: Final = re.compile(
+    r"""
+    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}\x1b?
+    | (?:\x1b\[|\x9b)[0-?]*[ -/]*
+    | \x1b[ -/]*
+    """,
+    re.VERBOSE,
+)
+_JOINERS: Final = "\u200d\ufe0f"
+
+
+class DeltaSanitizer:
+    """Sanitizes a text that arrives in pieces.
+
+    A possible start of an escape sequence is held back until the rest has arrived, so that the
+    sequence is dropped whole. Joiners and combining marks are checked with the character before
+    them, even if it came in an earlier piece. Every piece passes `tui.text.sanitize`, so the
+    output is safe wherever the text was split.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._context = ""
+
+    def feed(self, piece: str) -> str:
+        """Add the next piece; return the text that can be shown now."""
+        text = self._held + piece
+        cut = _safe_length(text)
+        if len(text) - cut > MAX_HELD:
+            cut = len(text)
+        self._held = text[cut:]
+        return self._release(text[:cut])
+
+    def flush(self) -> str:
+        """Return the text held back; the stream has ended."""
+        text, self._held = self._held, ""
+        released = self._release(text)
+        self._context = ""
+        return released
+
+    def _release(self, text: str) -> str:
+        if not text:
+            return ""
+        shown = sanitize(self._context + text)[len(self._context) :]
+        self._context = _last_cluster(self._context + shown)
+        return shown
+
+
+def _safe_length(text: str) -> int:
+    """Return the length of the prefix that further text cannot change."""
+    position = 0
+    while found := _INTRODUCER.search(text, position):
+        if complete := _COMPLETE.match(text, found.start()):
+            position = complete.end()
+        elif _INCOMPLETE.fullmatch(text, found.start()):
+            return found.start()
+        else:
+            position = found.start() + 1
+    end = len(text)
+    if text.endswith("\r"):
+        return end - 1
+    while end and text[end - 1] in _JOINERS:
+        end -= 1
+    return end
+
+
+def _last_cluster(shown: str) -> str:
+    """Return the last base character with its marks, the context for the next piece."""
+    start = len(shown)
+    while start and len(shown) - start <= MAX_COMBINING:
+        start -= 1
+        character = shown[start]
+        if unicodedata.category(character) not in {"Mn", "Me"}:
+            cluster = shown[start:]
+            return cluster if sanitize(cluster) == cluster else ""
+    return ""
+
 
 MAX_STEP_CHARACTERS: Final = MAX_TEXT
 """Longest text and thoughts of one step, in characters."""

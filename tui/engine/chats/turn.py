@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Self
 
-from tui.engine.approval.consent import TurnRecord
 from tui.engine.approval.gate import Gate
+from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.finish import Finish, malformed_call
 from tui.engine.chats.history import FunctionResponse, History
 from tui.engine.chats.instructions import Instructions, bounded, compose
 from tui.engine.chats.message import Message, MessageContent, MessageError
 from tui.engine.chats.own_tools import resource_tools, tool_search
-from tui.engine.chats.refused_media import drop_refused
-from tui.engine.chats.step import ModelStep
+from tui.engine.chats.retention import drop_refused
+from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (

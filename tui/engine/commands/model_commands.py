@@ -2,19 +2,28 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from tui.engine.bus import EventBus
-from tui.engine.chats.backends.backend import ModelError, ModelTraits
+from tui.engine.background import TaskSet
+from tui.engine.bus import EventBus, Publish
+from tui.engine.chats.backends.backend import (
+    ModelBackend,
+    ModelError,
+    ModelRequest,
+    ModelTraits,
+    WireContent,
+)
 from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.open_conversation import OpenConversation
-from tui.engine.chats.sessions.compressing import summarised
+from tui.engine.chats.conversations import OpenConversation
+from tui.engine.chats.generation import counting
 from tui.engine.chats.sessions.session_commands import Send, SessionCommands
-from tui.engine.commands.context_parts import context_parts
-from tui.engine.tasks import TaskSet
+from tui.engine.chats.step import ModelStep
+from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
 from tui.model.events import (
     ChatNoticeAdded,
@@ -33,9 +42,92 @@ from tui.model.models import (
     ModelOptionsChanged,
     ModelsListed,
 )
+from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored
 from tui.model.settings_rules import check_model_name
 from tui.text import sanitize_line
+
+CHARACTERS_PER_TOKEN: Final = 4
+"""Roughly, where the service has not counted yet."""
+
+MEDIA_TOKENS: Final = 258
+"""What the service counts for an image."""
+
+
+def context_parts(
+    tools: Sequence[OfferedTool], instructions: str, contents: Sequence[WireContent], counted: int
+) -> tuple[ContextPart, ...]:
+    """Split a request into its parts, the largest first. It may take long, so run it in a thread.
+
+    Args:
+        tools: The offered tools.
+        instructions: The system instruction, those of servers and files included.
+        contents: The history; further contents may be added to the original meanwhile.
+        counted: The tokens of the last request as the service counted them; 0 if it has not.
+    """
+    sizes: Counter[tuple[str, ServerId | None]] = Counter()
+    for tool in tools:
+        sizes["tools", tool.server] += _length(tool.declaration)
+    sizes["instructions", None] = len(instructions)
+    for content in contents:
+        for part in content["parts"]:
+            kind = "results" if "functionResponse" in part else "messages"
+            sizes[kind, None] += _size(part)
+    total = sum(sizes.values())
+    scale = counted / total if counted and total else 1 / CHARACTERS_PER_TOKEN
+    return tuple(
+        ContextPart(name, round(size * scale), server)
+        for (name, server), size in sizes.most_common()
+        if size
+    )
+
+
+def _size(part: Mapping[str, Any]) -> int:
+    """Return the characters of a part, an image as what it counts for."""
+    response = part.get("functionResponse", {})
+    media = ("inlineData" in part) + len(response.get("parts", ()))
+    texts = [value for key, value in part.items() if key not in {"inlineData", "functionResponse"}]
+    texts += [value for key, value in response.items() if key != "parts"]
+    return _length(texts) + media * MEDIA_TOKENS * CHARACTERS_PER_TOKEN
+
+
+def _length(value: object) -> int:
+    return len(json.dumps(value, default=str, ensure_ascii=False))
+
+
+SUMMARY_TIMEOUT: Final = 300.0
+"""Seconds that the model gets."""
+
+ASK: Final = (
+    "Summarise this conversation, so that you can go on with it from the summary alone. Keep what "
+    "the user wants, every decision, name, number, path and open question, and what tools were "
+    "called for with what result. Leave out courtesies and dead ends. Write only the summary."
+)
+_BEFORE: Final = "This is a summary of our conversation so far:\n\n"
+_AGREED: Final = "I will go on from this summary."
+
+
+async def summarised(
+    backend: ModelBackend, contents: Sequence[WireContent], publish: Publish
+) -> list[dict[str, Any]]:
+    """Return a short history in place of a long one; the tokens that it took are published.
+
+    Raises:
+        ModelError: If the model cannot, or says nothing.
+        TimeoutError: If it takes too long.
+    """
+    ask = {"role": "user", "parts": [{"text": ASK}]}
+    step = ModelStep(counting(publish), lambda: EntryId(""), lambda: None)
+    async with asyncio.timeout(SUMMARY_TIMEOUT):
+        await step.run(backend, ModelRequest([*contents, ask], ()))
+    text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
+    if not text.strip():
+        raise ModelError("The model gave no summary.", advice="Try again.")
+    return [
+        {"role": "user", "parts": [{"text": _BEFORE + text}]},
+        {"role": "model", "parts": [{"text": _AGREED}]},
+    ]
+
 
 FULL: Final = 0.8
 """The part of the context from which `/compress` is offered."""

@@ -11,7 +11,7 @@ from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 from tui.engine.trust.folder_gate import OpenedFolder
-from tui.engine.trust.new_servers import written_keys
+from tui.engine.trust.starts import written_keys
 from tui.model.servers import ServerId
 
 

@@ -6,13 +6,18 @@ from typing import Any
 
 from tui.engine.commands.own_edits import OwnEdits, servers_in
 from tui.engine.definitions.expansion import references_in
-from tui.engine.settings.importers.candidates import Candidate, ClientFile, find_files
-from tui.engine.settings.importers.clients import TITLES, Machine
-from tui.engine.trust.command_text import spelled
+from tui.engine.settings.importers.candidates import (
+    TITLES,
+    Candidate,
+    ClientFile,
+    Machine,
+    find_files,
+)
 from tui.engine.trust.warnings import (
     address_cautions,
     command_cautions,
     sign_in_cautions,
+    spelled,
     variable_cautions,
 )
 from tui.model.trust import ImportOffer, ImportState

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tui.engine import late
+from tui.engine.background import TaskSet
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.sign_ins import SignIns
-from tui.engine.tasks import TaskSet
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import ServerId, Transport

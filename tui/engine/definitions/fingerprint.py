@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.folder_code import ServerCode
 from tui.engine.definitions.programs import find_program, guarded_folders, search_path
-from tui.engine.definitions.server_code import ServerCode
 from tui.engine.files.state_file import StateFile
 from tui.model.servers import Origin
 

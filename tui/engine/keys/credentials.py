@@ -1,18 +1,79 @@
 """Choose the model service and its credentials."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, field, replace
+from enum import StrEnum
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import SecretStr, TypeAdapter, ValidationError
 
+from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
-from tui.engine.keys.saved_service import OWN_SERVICE, KeptService, Service
 from tui.model.addresses import is_loopback
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
+from tui.text import sanitize_line
+
+FILE_NAME: Final = "service.json"
+
+
+class Service(StrEnum):
+    """A service that can be chosen. The value stands in the file."""
+
+    GOOGLE = "google"
+    ADDRESS = "address"
+    VERTEX = "vertex"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptService:
+    """The choice, with what was entered for it.
+
+    Attributes:
+        service: What answers: the Gemini API at Google, or at another address, or Vertex.
+        address: The other address, or an empty string.
+        project: The Google Cloud project for Vertex.
+        location: Its location.
+    """
+
+    service: Service = Service.GOOGLE
+    address: str = ""
+    project: str = ""
+    location: str = ""
+
+
+OWN_SERVICE: Final = KeptService()
+"""The Gemini API at Google, if nothing else was chosen."""
+
+_CHOICE: Final = TypeAdapter(KeptService)
+
+
+class ServiceStore:
+    """Keeps the choice in a private file: an address decides where a key is sent.
+
+    Every method blocks: call it in a thread.
+
+    Args:
+        folder: The state folder; None keeps it in memory.
+        on_problem: Told from any thread what cannot be read or written.
+    """
+
+    def __init__(self, folder: Path | None, on_problem: Callable[[str], None]) -> None:
+        self._file = private_file(folder, FILE_NAME, on_problem)
+
+    def get(self) -> KeptService:
+        """Return the choice; one that is unsound counts as none."""
+        try:
+            return _CHOICE.validate_python(self._file.load() or {})
+        except ValidationError:
+            return OWN_SERVICE
+
+    def set(self, choice: KeptService) -> None:
+        self._file.update(lambda content: {**content, **asdict(choice)})
+
 
 DEFAULT_LOCATION: Final = "global"
 """The default Vertex location, as in the Google SDK."""
@@ -247,3 +308,51 @@ def _is_safe_for_key(url: str) -> bool:
     if not host or port == 0 or "@" in parts.netloc or parts.query or parts.fragment:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+
+
+def keep_access(
+    access: ModelAccess, service: Service, keys: KeyStore, services: ServiceStore
+) -> None:
+    """Keep a key, and the choice of a service with its address or project.
+
+    The address that was kept before is forgotten with its key.
+
+    Raises:
+        CredentialError: If the key cannot be stored; the choice is as before.
+    """
+    kept = services.get()
+    if access.api_key is not None:
+        keys.set(access.api_key.get_secret_value(), access.base_url)
+    match service:
+        case Service.ADDRESS:
+            if kept.address not in {"", access.base_url}:
+                keys.forget(kept.address)
+            choice = replace(kept, service=service, address=access.base_url)
+        case Service.VERTEX:
+            choice = replace(
+                kept, service=service, project=access.project, location=access.location
+            )
+        case Service.GOOGLE:
+            choice = replace(kept, service=service)
+    if choice != kept:
+        services.set(choice)
+
+
+def forget_access(access: ModelAccess, keys: KeyStore, services: ServiceStore) -> str:
+    """Forget a key with its address, or a project; return in a sentence what was forgotten.
+
+    Raises:
+        CredentialError: If the key cannot be removed; nothing has changed.
+    """
+    kept, address = services.get(), access.base_url
+    if access.kind is BackendKind.VERTEX:
+        services.set(replace(kept, service=Service.GOOGLE, project="", location=""))
+        return f"The project {sanitize_line(access.project)} was forgotten."
+    if keys.get(address) is None and (not address or address != kept.address):
+        return f"No key is kept for {sanitize_line(address, 200) or 'the Gemini API'}."
+    keys.forget(address)
+    if not address or kept.address != address:
+        return "The key was removed."
+    choice = Service.GOOGLE if kept.service is Service.ADDRESS else kept.service
+    services.set(replace(kept, service=choice, address=""))
+    return f"{sanitize_line(address, 200)} and its key were forgotten."

@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from tui.engine.background import within
 from tui.engine.files.paths import state_dir
 from tui.engine.files.state_file import Content, StateFile, StateFileError
-from tui.engine.threads import within
 from tui.text import sanitize_line
 
 SERVICE: Final = "gemdeck"

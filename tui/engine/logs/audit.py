@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.background import OrderedWorker
 from tui.engine.files.line_file import LineFile
 from tui.engine.logs.redaction import Redactor
-from tui.engine.threads import OrderedWorker
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Event, ToolCallChanged, ToolCallDecided

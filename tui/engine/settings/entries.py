@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.definition import (
     REVIEW_ADVICE,
+    Inheritance,
     ServerDefinition,
     SettingsProblem,
     SignInSettings,
@@ -19,16 +20,18 @@ from tui.engine.definitions.definition import (
 )
 from tui.engine.definitions.expansion import Expansion, references_in
 from tui.engine.definitions.fingerprint import Identifier, Installation
-from tui.engine.definitions.inheritance import Inheritance
 from tui.engine.logs.secret_names import is_secret_variable
-from tui.engine.settings.entry_validation import (
+from tui.engine.settings.raw_entries import (
     KNOWN,
     KNOWN_OAUTH,
+    MAX_NAME,
+    Entry,
     known_part,
     salvaged,
+    server_id,
+    tool_name,
     words_on,
 )
-from tui.engine.settings.raw_entries import MAX_NAME, Entry, server_id, tool_name
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
     validation_problems,

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
+from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import Expansion
-from tui.engine.definitions.inheritance import Inheritance
 from tui.engine.settings.entries import disabled
 from tui.engine.settings.prohibitions import (
     EVERY,

@@ -20,8 +20,8 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import AnyHttpUrl, ValidationError
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.sign_in.challenges import Challenge
 from tui.engine.sign_in.endpoints import RefusedAddressError, checked_endpoint
+from tui.engine.sign_in.server_credentials import Challenge
 from tui.engine.sign_in.sign_in_record import AuthError, canonical_address, same_issuer
 from tui.engine.sign_in.token_endpoint import AuthResponse, Send
 from tui.model.bounded_json import JsonError, read_object

@@ -10,13 +10,12 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.challenges import Challenge
-from tui.engine.sign_in.server_credentials import Signature
+from tui.engine.sign_in.server_credentials import Challenge, Signature
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address
 from tui.engine.sign_in.token_store import TokenStore, read_kept
-from tui.engine.threads import import_alone, in_daemon_thread
 from tui.model.addresses import is_loopback
 from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.text import sanitize_line

@@ -7,21 +7,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui.engine.background import TaskSet, import_alone, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sign_in.challenges import Challenge
 from tui.engine.sign_in.gemini_tokens import gemini_sign_in
 from tui.engine.sign_in.google import ISSUER, GoogleSession
-from tui.engine.sign_in.server_credentials import ServerCredentials
+from tui.engine.sign_in.server_credentials import Challenge, ServerCredentials
 from tui.engine.sign_in.sign_in_record import AuthError, DeclinedError, SignInRecord
 from tui.engine.sign_in.token_endpoint import Send
 from tui.engine.sign_in.token_source import TokenSession
 from tui.engine.sign_in.token_store import TokenStore, read_kept
-from tui.engine.tasks import TaskSet
-from tui.engine.threads import import_alone, in_daemon_thread
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.sections.sign_in_settings import AuthProviderType

@@ -7,15 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
+from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.challenges import Challenge
-from tui.engine.sign_in.server_credentials import Signature
+from tui.engine.sign_in.server_credentials import Challenge, Signature
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
 from tui.engine.sign_in.token_store import TokenStore, read_kept
-from tui.engine.tasks import TaskSet
-from tui.engine.threads import in_daemon_thread
 from tui.model.addresses import is_loopback
 from tui.model.sections.sign_in_settings import GrantType
 from tui.model.servers import Transport

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.atomic import locked
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
@@ -17,7 +18,6 @@ from tui.engine.sign_in.sign_in_record import (
     canonical_address,
     digest,
 )
-from tui.engine.threads import in_daemon_thread
 
 Result = TypeVar("Result")
 

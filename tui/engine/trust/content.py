@@ -18,8 +18,8 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
 from tui.engine.logs.secret_names import MASK, is_secret_name, masked_words, without_tokens
 from tui.engine.settings.project import ProjectOffer, ProjectRules
-from tui.engine.trust.command_text import spelled
 from tui.engine.trust.disclosure import disclose, inherited_names, shown_file
+from tui.engine.trust.warnings import spelled
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.trust import DifferenceLine

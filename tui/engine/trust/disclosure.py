@@ -22,13 +22,13 @@ from tui.engine.logs.secret_names import (
     masked_text,
     masked_words,
 )
-from tui.engine.trust.command_text import spelled
 from tui.engine.trust.warnings import (
     address_cautions,
     command_cautions,
     file_cautions,
     program_cautions,
     sign_in_cautions,
+    spelled,
     variable_cautions,
 )
 from tui.model.servers import Origin, Transport

@@ -14,15 +14,16 @@ from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdi
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.trust.content import FolderContent, describe, difference
 from tui.engine.trust.disclosure import disclose
-from tui.engine.trust.identity import (
+from tui.engine.trust.start_folders import Start, StartFolders
+from tui.engine.trust.starts import OUTSIDE, StartFinder
+from tui.engine.trust.trust_store import (
     FolderIdentity,
+    Standing,
+    TrustStore,
     identify,
     may_cover_children,
     reason_to_refuse,
 )
-from tui.engine.trust.start_folders import Start, StartFolders
-from tui.engine.trust.starts import OUTSIDE, StartFinder
-from tui.engine.trust.trust_store import Standing, TrustStore
 from tui.model.consent import RequestId
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId

@@ -3,32 +3,133 @@
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.fingerprint import server_fingerprint
+from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
+from tui.engine.definitions.fingerprint import digest, effective_entry, server_fingerprint
 from tui.engine.definitions.folder_code import code_folders
-from tui.engine.definitions.inheritance import Inheritance
-from tui.engine.definitions.known_programs import is_loader_variable
-from tui.engine.definitions.programs import is_within
+from tui.engine.definitions.programs import is_loader_variable, is_within
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.trust.content import ServerContent, describe
-from tui.engine.trust.identity import (
+from tui.engine.trust.start_folders import Start, StartFolder, StartFolders
+from tui.engine.trust.trust_store import (
     FolderIdentity,
+    TrustStore,
     identify,
     may_cover_children,
     reason_to_refuse,
 )
-from tui.engine.trust.new_servers import is_users
-from tui.engine.trust.start_folders import Start, StartFolder, StartFolders
-from tui.engine.trust.trust_store import TrustStore
-from tui.model.servers import ServerId, Transport
+from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
 from tui.model.trust import TrustAnswer
+
+_ALLOWING: Final = ("trust", "includeTools", "excludeTools")
+_NOT_OURS: Final = frozenset({Origin.PROJECT, Origin.DEMO})
+
+
+class KnownServer(NamedTuple):
+    """What a server of the user's settings is, and what its entry allows it.
+
+    The files that it runs are left out: they are asked about with the folder they lie in.
+    """
+
+    id: ServerId
+    entry: str
+    trust: bool
+    include_tools: frozenset[str] | None
+    exclude_tools: frozenset[str]
+
+
+def known_server(definition: ServerDefinition) -> KnownServer:
+    """Return the parts of a definition that matter for consent."""
+    return KnownServer(
+        definition.id,
+        server_fingerprint(replace(definition, files=()), b""),
+        definition.trust,
+        definition.include_tools,
+        definition.exclude_tools,
+    )
+
+
+def is_users(definition: ServerDefinition) -> bool:
+    """Return whether a server is one of the user's that could run."""
+    return definition.origin not in _NOT_OURS and definition.withheld is None
+
+
+def is_new(definition: ServerDefinition, accepted: Iterable[KnownServer]) -> bool:
+    """Return whether a server may do more than any that the user accepted."""
+    if not is_users(definition):
+        return False
+    now = known_server(definition)
+    same = (known for known in accepted if known.entry == now.entry)
+    return not any(_gains_nothing(now, before) for before in same)
+
+
+def hold(
+    definition: ServerDefinition,
+    accepted: Iterable[KnownServer],
+    refused: Mapping[str, str],
+    salt: bytes,
+) -> ServerDefinition:
+    """Withhold a new server."""
+    word = "changed" if any(known.id == definition.id for known in accepted) else "new"
+    reason = f"Not started: {word} in your settings since gemdeck started."
+    if was_refused(definition, refused, salt):
+        reason = "Not started: you refused it when it appeared in your settings."
+    return replace(
+        definition,
+        withheld=ServerStatus.UNTRUSTED,
+        failure=Failure(reason, REVIEW_ADVICE),
+        may_enable=False,
+    )
+
+
+def was_refused(definition: ServerDefinition, refused: Mapping[str, str], salt: bytes) -> bool:
+    """Return whether a server was refused in an earlier run."""
+    return any(key in refused for key in entry_keys(definition, salt))
+
+
+def entry_keys(definition: ServerDefinition, salt: bytes) -> tuple[str, str]:
+    """Return the hashes of what an entry runs, and of that with what it allows.
+
+    A refusal is remembered by them, since the entry as written does not change with the
+    environment.
+    """
+    return written_keys(definition.written, salt)
+
+
+def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
+    """Return the keys of an entry as it is written; see `entry_keys`."""
+    entry = effective_entry(written).items()
+    runs = {key: value for key, value in entry if key not in _ALLOWING}
+    whole = {**runs, **{key: written[key] for key in _ALLOWING if key in written}}
+    return digest(["runs", runs], salt), digest(["allows", whole], salt)
+
+
+def refusal_key(definition: ServerDefinition, accepted: Iterable[KnownServer], salt: bytes) -> str:
+    """Return the key that a refusal is stored under.
+
+    For a server that ran before its entry allowed more, only the new entry is refused.
+    """
+    now = known_server(definition).entry
+    ran = any(known.entry == now for known in accepted)
+    return entry_keys(definition, salt)[ran]
+
+
+def _gains_nothing(now: KnownServer, before: KnownServer) -> bool:
+    """Return whether a definition, the same server as before, may do no more than before."""
+    if now.trust and not before.trust:
+        return False
+    if before.exclude_tools - now.exclude_tools:
+        return False
+    if before.include_tools is None:
+        return True
+    return now.include_tools is not None and now.include_tools <= before.include_tools
+
 
 OUTSIDE: Final = "outside"
 """The folder of the empty folders in which servers start, in the state folder."""

@@ -1,16 +1,116 @@
 """What the user said about folders, kept across runs: which folder, with which content."""
 
+import os
+import stat
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from tui.engine.files.entry_format import EntryFormat
-from tui.engine.files.state_file import private_file
+from pydantic import PlainSerializer, PlainValidator
+
+from tui.engine.files.state_file import EntryFormat, private_file, read_path, write_path
 from tui.engine.trust.content import FolderContent
-from tui.engine.trust.identity import FolderIdentity, reaches_down
 from tui.model.frozen import dataclass
+
+_SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
+
+
+def _read_absolute(text: object) -> Path:
+    path = Path(read_path(text))
+    if not path.is_absolute():
+        raise ValueError("not an absolute path")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class FolderIdentity:
+    """A folder as it lies on the disk now.
+
+    Attributes:
+        path: Its real path.
+        device: The device it lies on.
+        inode: Its number there.
+        owner: The id of the user it belongs to.
+    """
+
+    path: Annotated[Path, PlainValidator(_read_absolute), PlainSerializer(write_path)]
+    device: int
+    inode: int
+    owner: int
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        return str(self.path), self.device, self.inode, self.owner
+
+
+def identify(folder: Path) -> FolderIdentity | None:
+    """Determine which folder a path leads to; None where it leads to none. Blocks."""
+    try:
+        path = Path(os.path.realpath(folder))
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return None
+    return FolderIdentity(path, found.st_dev, found.st_ino, found.st_uid)
+
+
+def reason_to_refuse(folder: Path) -> str:
+    """Return why a folder cannot be trusted: somebody else may change what is in it. Blocks.
+
+    The rule is that of git's ``safe.directory`` and OpenSSH's ``StrictModes``.
+
+    Returns:
+        One sentence, or "" where there is no reason.
+    """
+    if sys.platform == "win32":
+        return ""
+    try:
+        found = folder.stat()
+    except OSError:
+        return "The folder cannot be read."
+    if found.st_uid != os.geteuid():
+        return "The folder belongs to another user, who could change what runs."
+    if found.st_mode & stat.S_IWOTH:
+        return "Anyone can write to the folder and change what runs. Remedy: chmod o-w."
+    if found.st_mode & stat.S_IWGRP and found.st_gid != _own_group():
+        return "A group can write to the folder and change what runs. Remedy: chmod g-w."
+    return ""
+
+
+def may_cover_children(folder: Path, home: Path) -> bool:
+    """Return whether trust in a folder may reach the folders in it. Blocks.
+
+    Never for the home or what holds it, nor for places in which anybody may make folders.
+    """
+    place, own = Path(os.path.realpath(folder)), Path(os.path.realpath(home))
+    shared = {Path(os.path.realpath(path)) for path in (*_SHARED, tempfile.gettempdir())}
+    if place == own or place in own.parents or place in shared or len(place.parts) == 1:
+        return False
+    return not reason_to_refuse(place)
+
+
+def reaches_down(folder: FolderIdentity, home: Path) -> bool:
+    """Return whether a yes to a folder still covers the folders in it. Blocks."""
+    now = identify(folder.path)
+    return now is not None and now.key == folder.key and may_cover_children(folder.path, home)
+
+
+def _own_group() -> int:
+    """Return the user's primary group; the process may have changed its own (``newgrp``)."""
+    if sys.platform == "win32":
+        return -1
+    import pwd  # noqa: PLC0415 - not on every platform
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_gid
+    except KeyError:
+        return os.getegid()
+
 
 FILE_NAME: Final = "trust.json"
 """Where what the user said about folders is kept, in the state folder."""

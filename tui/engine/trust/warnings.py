@@ -4,6 +4,9 @@ These are hints for a reader, never a boundary: what runs is decided by the user
 whole command.
 """
 
+import functools
+import itertools
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,11 +14,52 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_variable
-from tui.engine.definitions.programs import is_within
+from tui.engine.definitions.programs import CONTAINERS, SHELLS, is_loader_variable, is_within
 from tui.engine.logs.secret_names import is_secret_name
-from tui.engine.trust.command_text import spelled
 from tui.model.addresses import is_loopback
+from tui.text import sanitize
+
+BLANK: Final = "␠"
+"""Stands, with a count behind it, for several blanks in a row or for one at an end."""
+
+_SHOWN: Final = frozenset("LNPS")
+
+
+def spelled(text: str) -> str:
+    r"""Write a text so that it can be told from every other one, on one line.
+
+    Blanks that could push something out of sight are counted in brackets; line ends, control
+    characters, invisible ones, combining marks and backslashes are written as in JSON; an empty
+    text is ``""``. Nothing is left out, whatever its length, and `sanitize` changes nothing.
+    """
+    if not text:
+        return '""'
+    if text == '""':
+        return r"\"\""
+    pieces: list[str] = []
+    at = 0
+    for blank, run in itertools.groupby(text, key=" ".__eq__):
+        characters = list(run)
+        count, end = len(characters), at + len(characters)
+        if not blank:
+            pieces += map(_revealed, characters)
+        elif count > 1 or at == 0 or end == len(text):
+            pieces.append(f"⟨{BLANK}\N{MULTIPLICATION SIGN}{count}⟩")
+        else:
+            pieces.append(" ")
+        at = end
+    return "".join(pieces)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _revealed(character: str) -> str:
+    if "!" <= character <= "~" and character != "\\":
+        return character
+    shown = character not in {"\\", BLANK} and unicodedata.category(character)[0] in _SHOWN
+    if shown and sanitize(character) == character:
+        return character
+    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
+
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(

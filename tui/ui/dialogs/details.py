@@ -15,7 +15,7 @@ from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.dialog import Dialog
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.describe import describe_server, describe_tool
 from tui.ui.widgets.text.plain import PlainText, one_line

@@ -18,7 +18,7 @@ from tui.model.events import Notice
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.dialog import DIALOG_STYLES
+from tui.ui.dialogs.list_dialog import DIALOG_STYLES
 from tui.ui.notices import notices_view
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import PlainText, fit

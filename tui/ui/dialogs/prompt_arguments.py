@@ -22,7 +22,7 @@ from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.dialog import DIALOG_STYLES
+from tui.ui.dialogs.list_dialog import DIALOG_STYLES
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.form_fields import TypedField, check_rows
 from tui.ui.widgets.key_bar import HintLine, key_hints

@@ -18,7 +18,7 @@ from tui.store.state import AppState
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.dialog import MAX_TITLE, Dialog
+from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
 from tui.ui.panes import InsertText, SendResource
 from tui.ui.widgets.key_bar import hint_line, hints
 from tui.ui.widgets.text.describe import resource_facts

@@ -29,7 +29,7 @@ from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
 if TYPE_CHECKING:  # loaded after the first frame
     from tui.ui.widgets.chat.entries import EntryView
-    from tui.ui.widgets.chat.queued import QueuedMessages
+    from tui.ui.widgets.chat.search import QueuedMessages
     from tui.ui.widgets.chat.transcript import Transcript
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
@@ -117,7 +117,7 @@ class ChatPane(CompletingPane):
     async def fill(self) -> None:
         """Add what the first frame does not show, and follow the state."""
         from tui.ui.widgets.chat.completion import CompletionPopup  # noqa: PLC0415 - after the first frame
-        from tui.ui.widgets.chat.queued import QueuedMessages  # noqa: PLC0415 - ditto
+        from tui.ui.widgets.chat.search import QueuedMessages  # noqa: PLC0415 - ditto
         from tui.ui.widgets.chat.transcript import Transcript  # noqa: PLC0415 - ditto
 
         self.transcript, self.working = Transcript(), WorkingLine()
@@ -340,7 +340,7 @@ class ChatPane(CompletingPane):
 
     def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()
-        from tui.ui.dialogs.dialog import ViewerScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.list_dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(event.title, event.text))
 

@@ -9,7 +9,7 @@ What counts is when a key was typed, not when its turn came: a busy event loop h
 at once, and late. So nothing that is held is given right after the loop stood still.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from operator import attrgetter
 from time import monotonic
@@ -19,14 +19,76 @@ from textual import events
 from textual.app import App
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from tui.model.frozen import dataclass
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.chat.composer import Composer
+from tui.ui.widgets.text.folded_text import Position, position_in
 
 if TYPE_CHECKING:
     from tui.ui.questions.answers import Answer
+
+SCROLL_KEYS: Final = {
+    "up": (-1, 0),
+    "down": (1, 0),
+    "pageup": (0, -1),
+    "pagedown": (0, 1),
+    "home": (0, -1_000_000),
+    "end": (0, 1_000_000),
+}
+"""Keys that scroll, each by rows and pages; they work before an answer counts."""
+
+
+class ReadProgress:
+    """Takes note of the ends that were in sight.
+
+    One view of a question has the class `-fits`: the one that gives way to the answers, and whose
+    lines are counted. It has to be seen to its end, as has each one of the class `-read`.
+
+    Args:
+        screen: The question.
+    """
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        self._screen = screen
+        self._seen: set[Widget] = set()
+
+    @property
+    def main(self) -> Widget:
+        return self._screen.query_one(".-fits")
+
+    @property
+    def views(self) -> Sequence[Widget]:
+        return [view for view in self._screen.query(".-read, .-fits") if view.display]
+
+    @property
+    def position(self) -> Position:
+        return position_in(self.main)
+
+    @property
+    def unread(self) -> Widget | None:
+        """The first view whose end is not in sight and never was."""
+        self.look()
+        return next((view for view in self.views if view not in self._seen), None)
+
+    def look(self) -> None:
+        self._seen.update(view for view in self.views if position_in(view).shows_end)
+
+    def words(self, *, short: bool) -> str:
+        """Say that there is more to read, where there is."""
+        unread = self.unread
+        if unread is None:
+            return ""
+        place = position_in(unread)
+        if short:
+            return f"{place.first:,}/{place.rows:,} Read to the end: PageDown"
+        return f"Read to the end first: PageDown, End · {place.words}"
+
+    def begin_anew(self) -> None:
+        self._seen.clear()
+
 
 T = TypeVar("T")
 

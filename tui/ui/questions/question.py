@@ -24,8 +24,7 @@ from tui.model.trust import ToolChangeAnswer, TrustAnswer
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
-from tui.ui.questions.arming import Arming, Keyboard
-from tui.ui.questions.reading import SCROLL_KEYS, ReadProgress
+from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard, ReadProgress
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
 from tui.ui.widgets.key_bar import HintLine
 from tui.ui.widgets.text.folded_text import FoldedText, position_in

@@ -3,9 +3,9 @@
 import asyncio
 
 from tests.unit.engine.chats.support import make_inquiry, make_policy
-from tui.engine.approval.consent import Denial, TurnRecord
 from tui.engine.approval.gate import Gate
-from tui.engine.approval.grant_store import GrantBook
+from tui.engine.approval.grants import GrantBook
+from tui.engine.approval.inquiry import Denial, TurnRecord
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit
 from tui.model.chat import EntryId

@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool, rule
-from tui.engine.approval.consent import Denial
 from tui.engine.approval.gate import Gate
-from tui.engine.approval.grant_store import GrantBook
-from tui.engine.approval.grants import Grant, GrantNote
-from tui.engine.approval.policy import Policy
-from tui.engine.approval.tool_patterns import meanings
+from tui.engine.approval.grants import Grant, GrantBook, GrantNote
+from tui.engine.approval.inquiry import Denial
+from tui.engine.approval.policy import Policy, meanings
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import Permit

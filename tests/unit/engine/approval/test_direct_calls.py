@@ -14,8 +14,8 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, deck, tool, write_settings
 from tests.unit.engine.chats.support import InProcessTools, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually, find_tool
-from tui.engine.approval.consent import Denial, Inquiry, TurnRecord
 from tui.engine.approval.gate import Gate
+from tui.engine.approval.inquiry import Denial, Inquiry, TurnRecord
 from tui.engine.chats.calls import CallRunner
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk

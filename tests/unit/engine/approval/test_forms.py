@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.engine.approval.call_question import argument_fields
+from tui.engine.approval.inquiry import argument_fields
 from tui.engine.mcp.catalog.offered_tool import JsonObject
 from tui.model.requests import FieldKind
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.engine.approval.asked import CALL, Asked, settle
 from tests.unit.engine.chats.support import make_inquiry, make_tool, rule
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.approval.consent import Denial, Edit, TurnRecord
+from tui.engine.approval.inquiry import Denial, Edit, TurnRecord
 from tui.engine.approval.policy import Verdict
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import MAX_PENDING

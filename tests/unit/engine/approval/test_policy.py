@@ -14,11 +14,10 @@ import pytest
 
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
-from tui.engine.approval import grant_store as module
 from tui.engine.approval import grants as grants_module
-from tui.engine.approval import rule_views
-from tui.engine.approval.grant_store import GrantBook
-from tui.engine.approval.grants import Grant, GrantNote, GrantSet, read_all, write_all
+from tui.engine.approval import grants as module
+from tui.engine.approval import policy as policy_module
+from tui.engine.approval.grants import Grant, GrantBook, GrantNote, GrantSet, read_all, write_all
 from tui.engine.approval.policy import Policy
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.atomic import locked, write_private
@@ -108,8 +107,8 @@ async def test_nothing_of_a_sessions_grants_is_written(path: Path) -> None:
 async def test_a_verdict_says_where_it_comes_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.engine.approval.rule_views.time.localtime", time.gmtime)
-    monkeypatch.setitem(rule_views.EFFECTS, Effect.ALLOW, "Runs: unasked")
+    monkeypatch.setattr("tui.engine.approval.policy.time.localtime", time.gmtime)
+    monkeypatch.setitem(policy_module.EFFECTS, Effect.ALLOW, "Runs: unasked")
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
         verdict = policy.judge(make_tool("go"))

@@ -6,16 +6,15 @@ from types import MappingProxyType
 
 import pytest
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.command_files import file_state
+from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
-from tui.engine.definitions.folder_files import FolderFile, file_state
 from tui.engine.trust.content import ServerContent
 from tui.engine.trust.folder_gate import NO_ID
-from tui.engine.trust.identity import identify
 from tui.engine.trust.start_folders import Start, StartFolders
 from tui.engine.trust.starts import StartFinder, described
 from tui.engine.trust.trust_questions import TrustCase, request_of
-from tui.engine.trust.trust_store import TrustStore
+from tui.engine.trust.trust_store import TrustStore, identify
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from tui.engine.approval.grant_store import GrantBook
-from tui.engine.approval.grants import Grant, GrantNote, read_all, write_all
-from tui.engine.approval.pins import Pin, PinStore
+from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, write_all
+from tui.engine.approval.tool_review import Pin, PinStore
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.content import FolderContent, ServerContent
-from tui.engine.trust.identity import FolderIdentity, identify
 from tui.engine.trust.start_folders import StartFolders, StartRecord
-from tui.engine.trust.trust_store import Record, TrustStore, Word
+from tui.engine.trust.trust_store import FolderIdentity, Record, TrustStore, Word, identify
 from tui.model.consent import Effect, GrantScope
 from tui.model.settings import ToolPattern
 from tui.model.trust import TrustAnswer

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.engine.approval.asked import Asked, ended, settle
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.approval.grant_store import GrantBook
+from tui.engine.approval.grants import GrantBook
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import WithdrawnError
 from tui.engine.files.state_file import StateFile

@@ -13,10 +13,9 @@ import pytest
 from tests.support.measures import Measure
 from tests.unit.engine.chats.support import make_policy
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.approval import pins as pins_module
 from tui.engine.approval import tool_review as module
-from tui.engine.approval.pins import Pin, PinStore, pin_key
-from tui.engine.approval.tool_review import CHANGED, UNREADABLE, ToolReview
+from tui.engine.approval import tool_review as pins_module
+from tui.engine.approval.tool_review import CHANGED, UNREADABLE, Pin, PinStore, ToolReview, pin_key
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import UnreadableDefinitionError, difference
 from tui.engine.desk import Desk

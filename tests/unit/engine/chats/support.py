@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support.waiting import PATIENCE
-from tui.engine.approval.consent import Edit, Inquiry, TurnRecord, UnusableEditError
 from tui.engine.approval.gate import Gate
-from tui.engine.approval.grant_store import GrantBook
+from tui.engine.approval.grants import GrantBook
+from tui.engine.approval.inquiry import Edit, Inquiry, TurnRecord, UnusableEditError
 from tui.engine.approval.policy import Policy
 from tui.engine.bus import EventBus
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.chats.safe_stream import MAX_HELD, DeltaSanitizer
+from tui.engine.chats.step import MAX_HELD, DeltaSanitizer
 from tui.text import sanitize
 
 HOSTILE = st.text(

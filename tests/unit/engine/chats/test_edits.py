@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.engine.chats.support import make_tool
-from tui.engine.approval.consent import UnusableEditError
-from tui.engine.chats import call_arguments as module
-from tui.engine.chats.call_arguments import read_edit, told_changes
+from tui.engine.approval.inquiry import UnusableEditError
+from tui.engine.chats import calls as module
+from tui.engine.chats.calls import read_edit, told_changes
 
 SCHEMA = make_tool("go").schema
 

@@ -9,7 +9,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats import generation as module
 from tui.engine.chats import step
 from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelRequest
-from tui.engine.chats.backends.known_models import traits
+from tui.engine.chats.backends.gemini import traits
 from tui.engine.chats.generation import backend_generator
 from tui.engine.chats.history import UNSIGNED
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend

@@ -3,14 +3,14 @@
 import pytest
 
 from tui.engine.chats.backends.backend import ModelError
-from tui.engine.chats.backends.known_models import (
+from tui.engine.chats.backends.gemini import (
     context_limit,
     generation,
     signs_calls,
     takes_media_in_responses,
     thinks,
 )
-from tui.engine.chats.finish import Finish, judge_finish
+from tui.engine.chats.step import Finish, judge_finish
 
 
 @pytest.mark.parametrize(

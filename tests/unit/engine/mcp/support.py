@@ -17,8 +17,7 @@ from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolResult
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.enablement import Enablement
-from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.manager import Enablement, ServerManager
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.model.catalog import Catalog

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.mcp.support import children, running, script
-from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.manager import Enablement
 from tui.model.events import ServersConfigured
 from tui.model.servers import Origin
 from tui.model.servers import ServerStatus as S

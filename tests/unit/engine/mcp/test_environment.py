@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.inheritance import Inheritance
+from tui.engine.definitions.definition import Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.mcp.catalog.tool_names import assign_names, sanitize_name, without_model_prefix
+from tui.engine.mcp.catalog.offered_tool import assign_names, sanitize_name, without_model_prefix
 
 ALLOWED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 

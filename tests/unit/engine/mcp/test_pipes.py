@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.mcp.transports.stdio.pipes import LineSplitter, LineTooLongError
+from tui.engine.mcp.transports.stdio.process import LineSplitter, LineTooLongError
 
 
 @given(st.lists(st.binary(max_size=20)))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.gemini_rules import check_request
 from tui.engine.chats.generation import wire_contents
-from tui.engine.mcp.callbacks.sampling_prompt import (
+from tui.engine.mcp.callbacks.sampling import (
     MAX_MESSAGES,
     MAX_PROMPT,
     MAX_TOKENS,

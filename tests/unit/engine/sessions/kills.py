@@ -25,9 +25,9 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Call, Say, Stall, Think
 from tests.unit.engine.chats.support import Chat, chatting, make_tool
 from tests.unit.engine.sessions.test_recording import Desk
-from tui.engine.chats.sessions.opening import open_session
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.replay import SavedSession
+from tui.engine.chats.sessions.session_commands import open_session
 from tui.model.chat import UserMessage
 
 LOOK: Final = Call([("look", {})])

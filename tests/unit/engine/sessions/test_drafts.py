@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.leaks import FIXTURE_SECRET
-from tui.engine.chats.sessions.drafts import DraftFile
 from tui.engine.chats.sessions.library import DAY, SessionLibrary
-from tui.engine.chats.sessions.recorder import Recorder
+from tui.engine.chats.sessions.recorder import DraftFile, Recorder
 from tui.engine.logs.redaction import Redactor
 from tui.model.chat import EntryId, TurnId, UserMessage
 from tui.model.events import TurnStarted
@@ -64,7 +63,7 @@ def test_what_cannot_be_kept_leaves_the_draft_before(
 
     draft = make(place)
     draft.keep("one")
-    monkeypatch.setattr("tui.engine.chats.sessions.drafts.write_private", fail)
+    monkeypatch.setattr("tui.engine.chats.sessions.recorder.write_private", fail)
     draft.keep("two")
     draft.let_go()
     assert make(place).take_over() == "one"

@@ -12,9 +12,9 @@ from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
-from tui.engine.chats.backends.known_models import thinking_problem
-from tui.engine.chats.open_conversation import OpenConversation
-from tui.engine.commands.context_parts import context_parts
+from tui.engine.chats.backends.gemini import thinking_problem
+from tui.engine.chats.conversations import OpenConversation
+from tui.engine.commands.model_commands import context_parts
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import UserMessage
 from tui.model.models import ModelOffer, ModelOptions
@@ -212,7 +212,7 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
 
 async def test_a_full_context_offers_the_summary_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeGemini([[Say("1")], [Say("2")]]) as fake, deck(fake, monkeypatch) as it:
-        monkeypatch.setattr("tui.engine.chats.backends.known_models.context_limit", lambda _: 8)
+        monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
         it.engine.model.use_model("gemini-3.8-flash")
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")

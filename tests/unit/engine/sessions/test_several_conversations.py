@@ -22,8 +22,7 @@ from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_killed import ENGINE
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chats.backends.backend import ModelBackend
-from tui.engine.chats.conversations import MAX_OPEN
-from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.chats.conversations import MAX_OPEN, OpenConversation
 from tui.model.chat import (
     MAIN,
     BackendKind,
@@ -402,7 +401,7 @@ async def test_a_context_that_fills_up_in_the_background_is_told_as_anothers(
 ) -> None:
     answers = by_words(one=[Say("1"), Sleep(0.05)])
     async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
-        monkeypatch.setattr("tui.engine.chats.backends.known_models.context_limit", lambda _: 8)
+        monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
         second = open_another(it)
         it.engine.model.use_model(FLASH)
         await eventually(lambda: it.store.state.model.choice == 1)
@@ -416,7 +415,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits = {FLASH: 0, PRO: 500}
-    monkeypatch.setattr("tui.engine.chats.backends.known_models.context_limit", limits.__getitem__)
+    monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", limits.__getitem__)
     async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
         budget = it.engine._context.budget
         open_another(it)

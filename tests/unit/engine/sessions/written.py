@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.engine.chats.sessions.library import SessionLibrary, new_id
-from tui.engine.chats.sessions.records import Record, header, summary
-from tui.engine.chats.sessions.session_file import SessionFile
+from tui.engine.chats.sessions.session_file import Record, SessionFile, header, summary
 from tui.engine.logs.redaction import Redactor
 from tui.model.sessions import SessionId, SessionView
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.settings.sources.context_imports import MAX_DEPTH, MAX_IMPORTS, Imports
 from tui.engine.settings.sources.context_places import (
+    MAX_DEPTH,
+    MAX_IMPORTS,
     ContextPlaces,
+    Imports,
     find_context,
     project_context,
     read_context,

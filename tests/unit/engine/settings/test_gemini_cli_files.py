@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.approval.tool_patterns import DenyingPatterns
+from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings
 from tui.model.servers import ServerStatus, Transport

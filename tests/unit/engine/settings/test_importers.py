@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.importers.candidates import Candidate, find_files, read_client_file
-from tui.engine.settings.importers.clients import TITLES, Machine
+from tui.engine.settings.importers.candidates import (
+    TITLES,
+    Candidate,
+    Machine,
+    find_files,
+    read_client_file,
+)
 from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tests.unit.engine.settings.statuses import GOOD
-from tui.engine.approval.tool_patterns import DenyingPatterns
+from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.settings.loader import MAX_PROBLEMS
 from tui.engine.settings.sources.locations import layer_files
 from tui.engine.settings.sources.source import MAX_SERVERS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.approval.tool_patterns import DenyingPatterns
+from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.prohibitions import MAX_POLICIES, MAX_POLICY
 from tui.engine.settings.sources import locations

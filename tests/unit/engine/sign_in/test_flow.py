@@ -24,10 +24,9 @@ from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, ne
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.sign_in.callback import Redirect
-from tui.engine.sign_in.challenges import Challenge
-from tui.engine.sign_in.client_credentials import UnattendedGrant
 from tui.engine.sign_in.discovery import SignInPlace
-from tui.engine.sign_in.flow import Consent, SignInFlow
+from tui.engine.sign_in.flow import Consent, SignInFlow, UnattendedGrant
+from tui.engine.sign_in.server_credentials import Challenge
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.engine.sign_in.token_endpoint import AuthResponse
 from tui.model.requests import Reply, ReplyAction

@@ -15,7 +15,7 @@ from tests.unit.engine.mcp.support import call, eventually
 from tests.unit.engine.sign_in.support import Person, deck, guarded, make_sign_ins, oauth
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.challenges import Challenge
+from tui.engine.sign_in.server_credentials import Challenge
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction

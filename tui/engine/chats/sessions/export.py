@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.chats.sessions.library import SessionError
-from tui.engine.chats.sessions.records import entry
 from tui.engine.chats.sessions.replay import SavedSession
+from tui.engine.chats.sessions.session_file import entry
 from tui.engine.files.state_file import STATE_VERSION
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.text import sanitize_line

@@ -17,9 +17,14 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from tui.engine.chats.sessions.records import MAX_FIRST, Record, summary
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, read_session
-from tui.engine.chats.sessions.session_file import SessionFile, SessionLock
+from tui.engine.chats.sessions.session_file import (
+    MAX_FIRST,
+    Record,
+    SessionFile,
+    SessionLock,
+    summary,
+)
 from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
 from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.logs.redaction import Redactor

@@ -6,6 +6,8 @@ with what was written whenever the bus tells of a step. A thread masks and write
 
 import asyncio
 import contextlib
+import json
+import logging
 import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,19 +17,79 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.chats.history import History
-from tui.engine.chats.sessions import records
-from tui.engine.chats.sessions.drafts import DraftFile
-from tui.engine.chats.sessions.library import SessionLibrary, new_id
-from tui.engine.chats.sessions.records import Record
+from tui.engine.background import OrderedWorker
+from tui.engine.chats.history import History, without_surrogates
+from tui.engine.chats.sessions import session_file
+from tui.engine.chats.sessions.library import DRAFT, SessionLibrary, new_id
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
-from tui.engine.chats.sessions.session_file import SessionFile, SessionLock
+from tui.engine.chats.sessions.session_file import Record, SessionFile, SessionLock
+from tui.engine.files.atomic import ExposedFileError, UnfitFileError, read_own, write_private
+from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
-from tui.engine.threads import OrderedWorker
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import SessionId, SessionView
 from tui.text import sanitize, sanitize_line
+
+MAX_DRAFT: Final = 32 * 1024 * 1024
+"""Largest draft that is read, in bytes."""
+
+MAX_TAKEN: Final = 20
+"""Most drafts that are taken over at once."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class DraftFile:
+    """Keeps the draft of one conversation; all methods block and belong to one thread.
+
+    Args:
+        place: The folder of its file.
+        redactor: Knows the secrets that are masked.
+    """
+
+    def __init__(self, place: Path, redactor: Redactor) -> None:
+        self._place = place
+        self._redactor = redactor
+        self._held: dict[Path, SessionLock] = {}
+
+    def take_over(self) -> str:
+        """Return the drafts that other runs left; they stay until another is kept."""
+        found = []
+        for path in sorted(self._place.glob(f"*{DRAFT}"))[-MAX_TAKEN:]:
+            with contextlib.suppress(OSError, ValueError, UnfitFileError, ExposedFileError):
+                if (lock := SessionLock.take(path)) is not None:
+                    self._held[path] = lock
+                    text = json.loads(read_own(path, MAX_DRAFT, alone=False))
+                    found += [without_surrogates(text)] if isinstance(text, str) else []
+        return "\n\n".join(found)
+
+    def keep(self, text: str) -> None:
+        """Put a draft in place of the one before, which stays if this one cannot be written."""
+        before = dict(self._held)
+        try:
+            if text.strip():
+                self._write(text)
+            for path, lock in before.items():
+                path.unlink(missing_ok=True)
+                lock.release()
+                del self._held[path]
+        except OSError as error:
+            _log.warning("a draft could not be kept: %s", error)
+
+    def _write(self, text: str) -> None:
+        path = self._place / f"{new_id(time.time())}{DRAFT}"
+        make_folder(path)
+        write_private(path, json.dumps(self._redactor.redact_known(text)).encode())
+        if (lock := SessionLock.take(path)) is not None:
+            self._held[path] = lock
+
+    def let_go(self) -> None:
+        """Leave the draft to another run."""
+        for lock in self._held.values():
+            lock.release()
+        self._held.clear()
+
 
 DELTA_EVERY: Final = 0.2
 """Most seconds that a streamed text waits to be written; what a kill may lose."""
@@ -158,7 +220,7 @@ class Recorder:
         """Give the session another title."""
         if self.view is not None:
             self.view = replace(self.view, title=sanitize_line(title, MAX_TITLE))
-            self._put(records.summary(self.view))
+            self._put(session_file.summary(self.view))
 
     async def flush(self) -> None:
         """Wait until all that happened so far is written."""
@@ -243,7 +305,7 @@ class Recorder:
                 self._begin_turn(message)
             case e.MessageExpanded(message):
                 self.messages[message.id] = message
-                self._put(records.entry(message))
+                self._put(session_file.entry(message))
             case e.TextStreamed(entry, delta):
                 self._put_delta("text", entry, delta)
             case e.ThoughtStreamed(entry, delta):
@@ -253,13 +315,13 @@ class Recorder:
             case e.ToolCallRequested() | e.ToolCallChanged():
                 self._put_call(event)
             case e.ChatNoticeAdded(notice):
-                self._put(records.entry(notice))
+                self._put(session_file.entry(notice))
             case e.QueueChanged(texts):
                 self._put_queue(texts)
             case e.TurnPhaseChanged():
                 self._sync()
             case e.UsageReported(usage):
-                self._put(records.usage(usage))
+                self._put(session_file.usage(usage))
                 self._change(tokens=self._tokens() + usage.prompt + usage.output + usage.thoughts)
             case e.TurnFinished(turn, seconds=seconds):
                 self._end_turn(EntryId(f"{turn}-end"), seconds)
@@ -289,7 +351,7 @@ class Recorder:
         self._tokens_before = self._tokens()
         self.messages[message.id] = message
         self.starts[message.id] = len(self._history.contents)
-        self._put(records.entry(message), *([left] if left is not None else []))
+        self._put(session_file.entry(message), *([left] if left is not None else []))
         if is_first and self.draft:
             self._move_draft(message.text)
 
@@ -305,7 +367,7 @@ class Recorder:
         made = library.new_view(self._folder, message.text, self._parent)
         self.view = view = replace(made, model=self._model)
         self._file = SessionFile(library.path_of(view), self._redactor, self._on_problem)
-        self._waiting = [records.header(view), *self._copied, *self._waiting]
+        self._waiting = [session_file.header(view), *self._copied, *self._waiting]
         self._copied = []
         if self._settings:
             self._put(self._settings)
@@ -313,11 +375,11 @@ class Recorder:
     def _end_turn(self, end: EntryId, seconds: float) -> None:
         self._sync()
         tokens = self._tokens() - self._tokens_before
-        self._put(records.entry(TurnEnd(end, len(self._calls), seconds, tokens)))
+        self._put(session_file.entry(TurnEnd(end, len(self._calls), seconds, tokens)))
         self._calls.clear()
         if self.view is not None:
             self._change(turns=self.view.turns + 1, model=self._model)
-            self._put({"t": "end"}, records.summary(self.view))
+            self._put({"t": "end"}, session_file.summary(self.view))
 
     def _put_call(self, event: e.ToolCallRequested | e.ToolCallChanged) -> None:
         match event:
@@ -331,7 +393,7 @@ class Recorder:
                 self._calls[call_id] = replace(call, result="")
                 if seconds is None and not result and arguments is None:
                     return  # it asks or runs: not worth a line
-        self._put(records.entry(call))
+        self._put(session_file.entry(call))
 
     def _change(self, **facts: Any) -> None:  # noqa: ANN401 - of a view
         if self.view is not None:
@@ -343,7 +405,7 @@ class Recorder:
     def _sync(self) -> None:
         """Record how the history differs from what was recorded of it."""
         if self.is_on:
-            self._put(*records.changes(self._history.contents, self._seen))
+            self._put(*session_file.changes(self._history.contents, self._seen))
 
     def _put(self, *lines: Record) -> None:
         """Record something, and write it soon."""

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Final
 
 from tui.engine.chats.history import without_surrogates
 from tui.engine.chats.retention import forget_old
-from tui.engine.chats.sessions.records import Record
 from tui.engine.chats.sessions.repair import Wire, closed, is_whole, valid_contents
+from tui.engine.chats.sessions.session_file import MAX_SESSION, Record
 from tui.engine.files.atomic import UnfitFileError, open_own
 from tui.engine.files.line_file import is_object
 from tui.engine.files.state_file import STATE_VERSION
@@ -35,9 +35,6 @@ from tui.model.chat import (
 from tui.model.servers import ServerId
 from tui.model.sessions import SessionView
 from tui.text import counted, sanitize, sanitize_line
-
-MAX_SESSION: Final = 256 * 1024 * 1024
-"""Most bytes of a session that are written and read."""
 
 MAX_RECORD: Final = 64 * 1024 * 1024
 """Longest line that is read, in bytes."""

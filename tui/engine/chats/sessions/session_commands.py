@@ -4,33 +4,32 @@ Each command returns at once; what comes of it arrives as events.
 """
 
 import asyncio
+import copy
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.conversations import Conversations, OpenConversation
 from tui.engine.chats.message import Message, MessageContent
-from tui.engine.chats.open_conversation import OpenConversation
+from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.export import export_text, write_export
 from tui.engine.chats.sessions.library import SessionError, SessionLibrary
-from tui.engine.chats.sessions.opening import (
-    MAX_PREVIEW,
-    OpenedSession,
-    open_session,
-)
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.repair import Wire, has_responses
-from tui.engine.chats.sessions.replay import MAX_TITLE
+from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
+from tui.engine.chats.sessions.session_file import Record, SessionLock
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
-from tui.engine.tasks import TaskSet
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
+from tui.model.frozen import dataclass
 from tui.model.sessions import (
     ConversationNamed,
     ConversationRestored,
@@ -38,9 +37,79 @@ from tui.model.sessions import (
     SessionId,
     SessionPreviewed,
     SessionsListed,
+    SessionView,
 )
 from tui.model.settings import SessionSettings
 from tui.text import sanitize_line
+
+MAX_PREVIEW: Final = 40
+"""Last entries of a session that a preview shows."""
+
+READ_ONLY: Final = "This session is open in another gemdeck, so it is read-only here."
+COPIED: Final = "A message goes on in a copy; the file stays as it is."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A session that was read to go on.
+
+    Attributes:
+        saved: What was read.
+        lock: The right to write its file; without it a copy is written.
+        copied: With what the copy begins.
+        remark: Why it is a copy, for the user, or an empty string.
+    """
+
+    saved: SavedSession
+    lock: SessionLock | None = None
+    copied: list[Record] = field(default_factory=list)
+    remark: str = ""
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self.lock is not None:
+            self.lock.release()
+
+
+def open_session(library: SessionLibrary, view: SessionView) -> OpenedSession:
+    """Open a session for writing if that can be, else to go on in a copy. Blocks.
+
+    Raises:
+        SessionError: If it cannot be read.
+    """
+    lock = library.lock(view)
+    try:
+        saved = library.read(view)
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise
+    if lock is not None and not saved.remarks:
+        return OpenedSession(saved, lock)
+    if lock is not None:
+        lock.release()
+    why = [READ_ONLY] if lock is None else saved.remarks
+    return OpenedSession(saved, None, [*copied_records(saved)], " ".join([*why, COPIED]))
+
+
+def copied_records(saved: SavedSession) -> Iterator[Record]:
+    """Give the records of a new file with what was read of another, but for its first line."""
+    written = 0
+    for shown in saved.entries:
+        place = saved.starts.get(shown.id)
+        if place is not None:
+            yield from _contents(saved.contents[written:place])
+            written = place
+        yield session_file.entry(shown)
+        yield {"t": "done", "id": shown.id}
+    yield from _contents(saved.contents[written:])
+    yield {"t": "end"}
+
+
+def _contents(contents: Iterable[Record]) -> Iterator[Record]:
+    for content in contents:
+        yield {"t": "content", "content": copy.deepcopy(content)}
+
 
 CLOSED: Final = "The conversation was closed meanwhile."
 BUSY: Final = "Stop the running turn first (Esc)."

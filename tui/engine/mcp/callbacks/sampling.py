@@ -3,25 +3,238 @@
 Revision 2026-07-28 of the protocol deprecates it.
 """
 
+import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import mcp_types as types
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.callbacks.sampling_prompt import (
-    SamplingPrompt,
-    UnusablePromptError,
-    read_prompt,
-    shown_call,
+from tui.engine.mcp.catalog.blocks import Part, convert_block
+from tui.engine.mcp.catalog.offer import MAX_DESCRIPTION
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    PromptMessage,
+    TextPart,
+    assign_names,
 )
-from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator
+from tui.engine.mcp.catalog.results import ROLES, alternating
+from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator, Prompt
+from tui.engine.mcp.schema.coerce import coerce
+from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
 from tui.engine.mcp.server_log import ServerLog
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.requests import SamplingRequest, SamplingReview
-from tui.text import sanitize, sanitize_line
+from tui.model.frozen import dataclass
+from tui.model.requests import SamplingMessage, SamplingRequest, SamplingReview
+from tui.text import clip, sanitize, sanitize_line
+
+MAX_MESSAGES: Final = 100
+"""Messages of one prompt; a longer one is refused."""
+
+MAX_BLOCKS: Final = 200
+"""Content blocks of one prompt; more are refused."""
+
+MAX_PROMPT: Final = 200_000
+"""Characters of one prompt, system prompt included; a longer one is refused."""
+
+MAX_TOOLS: Final = 64
+"""Tools of one prompt; more are refused."""
+
+MAX_TOKENS: Final = 16_384
+"""Most tokens that a server may request."""
+
+MAX_CALL_ID: Final = 128
+"""Characters of the id of a tool call that go to the model."""
+
+MAX_HINTS: Final = 10
+"""Model hints that are shown."""
+
+_Part = TextPart | MediaPart | JsonObject
+
+
+class UnusablePromptError(Exception):
+    """A prompt cannot be sent to the model; the text says why, for the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingPrompt:
+    """A prompt that can be shown and sent to the model.
+
+    The text for the model is sanitized like the text for the screen.
+
+    Attributes:
+        request: What the model gets.
+        messages: The messages as shown.
+        hints: Models that the server prefers, best first.
+        tools: The names of its tools, as shown.
+    """
+
+    request: Prompt
+    messages: tuple[SamplingMessage, ...]
+    hints: tuple[str, ...]
+    tools: tuple[str, ...]
+    _own_tools: Mapping[str, types.Tool]
+
+    @property
+    def declarations(self) -> tuple[str, ...]:
+        """What the model would read of each tool, as shown."""
+        return tuple(
+            sanitize(json.dumps(one, ensure_ascii=False, indent=2))
+            for one in self.request.declarations
+        )
+
+    def own_call(self, call: FunctionCall) -> FunctionCall:
+        """Return a call of the model with the server's own tool name and types."""
+        tool = self._own_tools.get(call.name)
+        if tool is None:
+            return call
+        return FunctionCall(tool.name, coerce(tool.input_schema, call.arguments), call.id)
+
+
+def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
+    """Read a request for a generation.
+
+    ``includeContext`` is ignored: the conversation and other servers are never included. So are
+    the temperature and the other sampling parameters.
+
+    Raises:
+        UnusablePromptError: If it is empty, exceeds a limit or has unusable tools.
+    """
+    if params.max_tokens < 1:
+        raise UnusablePromptError("maxTokens must be positive")
+    if not params.messages or len(params.messages) > MAX_MESSAGES:
+        raise UnusablePromptError(f"there must be 1 to {MAX_MESSAGES} messages")
+    if sum(len(message.content_as_list) for message in params.messages) > MAX_BLOCKS:
+        raise UnusablePromptError(f"there may be {MAX_BLOCKS} content blocks at most")
+    own_tools, declarations = _declare(params)
+    spelled = {tool.name: name for name, tool in own_tools.items()}
+    calls: dict[str, str] = {}
+    read = [_message(message, spelled, calls) for message in params.messages]
+    system = sanitize(params.system_prompt or "")
+    if len(system) + sum(len(shown.text) for shown, _ in read) > MAX_PROMPT:
+        raise UnusablePromptError(f"the prompt is longer than {MAX_PROMPT} characters")
+    preferences = params.model_preferences
+    hints = preferences.hints or [] if preferences is not None else []
+    return SamplingPrompt(
+        Prompt(
+            alternating([PromptMessage(ROLES[shown.role], parts) for shown, parts in read]),
+            declarations,
+            system,
+            min(params.max_tokens, MAX_TOKENS),
+            params.tool_choice is not None and params.tool_choice.mode == "required",
+        ),
+        tuple(shown for shown, _ in read),
+        hints=tuple(sanitize_line(hint.name, 80) for hint in hints[:MAX_HINTS] if hint.name),
+        tools=tuple(sanitize_line(tool.name, 128) for tool in params.tools or ()),
+        _own_tools=own_tools,
+    )
+
+
+def _declare(
+    params: types.CreateMessageRequestParams,
+) -> tuple[dict[str, types.Tool], tuple[Mapping[str, Any], ...]]:
+    """Return the tools by their names for Gemini, and their declarations."""
+    tools = params.tools or []
+    if len(tools) > MAX_TOOLS:
+        raise UnusablePromptError(f"there may be {MAX_TOOLS} tools at most")
+    if len({tool.name for tool in tools}) < len(tools):
+        raise UnusablePromptError("two tools have the same name")
+    given = assign_names([("", [tool.name for tool in tools])])
+    named = {str(given["", tool.name]): tool for tool in tools}
+    if params.tool_choice is not None and params.tool_choice.mode == "none":
+        return named, ()
+    declarations = []
+    for name, tool in named.items():
+        try:
+            schema = to_gemini(tool.input_schema)
+        except UnusableSchemaError as error:
+            raise UnusablePromptError(f"the schema of a tool cannot be used: {error}") from None
+        description = sanitize(tool.description or tool.title or "", MAX_DESCRIPTION)
+        declarations.append(
+            {"name": name, "description": description, "parametersJsonSchema": schema}
+        )
+    return named, tuple(declarations)
+
+
+def _message(
+    message: types.SamplingMessage, spelled: Mapping[str, str], calls: dict[str, str]
+) -> tuple[SamplingMessage, tuple[_Part, ...]]:
+    """Read one message: how it is shown, and the parts that the model gets.
+
+    `calls` collects the names of called tools by call id.
+    """
+    parts: list[_Part] = []
+    lines: list[str] = []
+    for block in message.content_as_list:
+        match block:
+            case types.ToolUseContent():
+                calls[block.id] = name = spelled.get(block.name, "unknown")
+                call_id, arguments = sanitize_line(block.id, MAX_CALL_ID), _sanitized(block.input)
+                call = {"id": call_id, "name": name, "args": arguments}
+                parts.append({"functionCall": call})
+                lines.append(shown_call(FunctionCall(block.name, block.input)))
+            case types.ToolResultContent():
+                part, beside, line = _tool_result(block, calls.get(block.tool_use_id, "unknown"))
+                parts.extend([part, *beside])
+                lines.append(line)
+            case _:
+                for piece in convert_block(block, "Server"):
+                    parts.append(_as_shown(piece.part))
+                    lines.append(piece.shown)
+    if not parts:
+        raise UnusablePromptError("a message is empty")
+    text = "\n".join(line for line in lines if line)
+    return SamplingMessage(message.role, text), tuple(parts)
+
+
+def _tool_result(
+    block: types.ToolResultContent, name: str
+) -> tuple[JsonObject, list[MediaPart], str]:
+    """Return a result as a function response, its media, and how it is shown."""
+    pieces = [piece for content in block.content for piece in convert_block(content)]
+    parts = [_as_shown(piece.part) for piece in pieces]
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    if not texts and block.structured_content is not None:
+        texts = [sanitize(json.dumps(block.structured_content, ensure_ascii=False))]
+    key = "error" if block.is_error else "output"
+    response = {
+        "id": sanitize_line(block.tool_use_id, MAX_CALL_ID),
+        "name": name,
+        "response": {key: "\n".join(texts)},
+    }
+    media = [part for part in parts if isinstance(part, MediaPart)]
+    line = f"[result of {sanitize_line(name, 128)}] " + "\n".join(p.shown for p in pieces)
+    return {"functionResponse": response}, media, line
+
+
+def _as_shown(part: Part) -> Part:
+    """Return a part with the text that the user has seen and allowed."""
+    return TextPart(sanitize(part.text)) if isinstance(part, TextPart) else part
+
+
+def shown_call(call: FunctionCall) -> str:
+    """Show a tool call in one line; if it exceeds `MAX_PROMPT`, so does the line."""
+    arguments = sanitize(json.dumps(call.arguments, ensure_ascii=False), MAX_PROMPT)
+    return clip(f"[call of {sanitize_line(call.name, 128)}] {arguments}", MAX_PROMPT + 1)
+
+
+def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Sanitize all text in a JSON value, including names."""
+    match value:
+        case str():
+            return sanitize(value)
+        case list():
+            return [_sanitized(item) for item in value]
+        case dict():
+            return {sanitize(str(name)): _sanitized(item) for name, item in value.items()}
+        case _:
+            return value
+
 
 REFUSED: Final = -1
 """Error code of a refusal by the user, from the protocol's example."""

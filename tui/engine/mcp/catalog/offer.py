@@ -11,8 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.catalog.tool_names import sanitize_name
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
 from tui.engine.mcp.schema.values import GeminiSchema
 from tui.model.catalog import (

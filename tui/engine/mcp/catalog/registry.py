@@ -6,8 +6,12 @@ from dataclasses import replace
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.holding import Budget, Holding, Key
 from tui.engine.mcp.catalog.offer import ServerOffer, Tool
-from tui.engine.mcp.catalog.offered_tool import OfferedTool
-from tui.engine.mcp.catalog.tool_names import OWN_NAMES, assign_names, assign_prompt_names
+from tui.engine.mcp.catalog.offered_tool import (
+    OWN_NAMES,
+    OfferedTool,
+    assign_names,
+    assign_prompt_names,
+)
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId

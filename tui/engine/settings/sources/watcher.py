@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui.engine.background import import_alone
 from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.sources.dotenv import FILE_NAME, dotenv_files, user_variables
 from tui.engine.settings.sources.extensions import (
@@ -18,7 +19,6 @@ from tui.engine.settings.sources.locations import (
     FOLDER_NAME,
     layer_files,
 )
-from tui.engine.threads import import_alone
 from tui.model.frozen import dataclass
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     cut_error,
     redirect_error,
 )
-from tui.engine.sign_in.challenges import read_challenge
-from tui.engine.sign_in.server_credentials import ServerCredentials, Signature
+from tui.engine.sign_in.server_credentials import ServerCredentials, Signature, read_challenge
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.addresses import is_loopback
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.folder_code import changed_code
 from tui.engine.definitions.programs import find_program, search_path
-from tui.engine.definitions.server_code import changed_code
 from tui.engine.mcp.errors import ServerError
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
