@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final
 from pydantic import AliasPath, Field, PlainSerializer, PlainValidator
 
 from tui.engine.background import OrderedWorker
-from tui.engine.files.state_file import EntryFormat, PathText, Stamp, StateFile
+from tui.engine.files.entry_format import EntryFormat, PathText
+from tui.engine.files.state_file import Stamp, StateFile
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.consent import Effect, GrantId, GrantScope
 from tui.model.frozen import dataclass

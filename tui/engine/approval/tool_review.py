@@ -20,7 +20,8 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import UnreadableDefinitionError, difference
 from tui.engine.desk import Desk
-from tui.engine.files.state_file import EntryFormat, StateFile, private_file
+from tui.engine.files.entry_format import EntryFormat
+from tui.engine.files.state_file import StateFile, private_file
 from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
 from tui.model.chat import Severity

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.definition import FileState, FolderFile
-from tui.engine.definitions.programs import (
+from tui.engine.definitions.known_programs import (
     BUILDS,
     CONTAINERS,
     MANIFESTS,

@@ -19,19 +19,17 @@ from tui.engine.definitions.command_files import (
     named_files,
 )
 from tui.engine.definitions.definition import FolderFile, ServerDefinition
-from tui.engine.definitions.programs import (
+from tui.engine.definitions.known_programs import (
     BUILDS,
     CONTAINERS,
     RUNNERS,
-    guarded_folders,
     interpreters_in,
     is_loader_variable,
-    is_within,
     pieces_of,
     program_names,
-    projects_above,
     variables_of,
 )
+from tui.engine.definitions.programs import guarded_folders, is_within, projects_above
 from tui.model.servers import Origin
 
 _QUIET_FLAGS: Final[Mapping[str, str]] = {

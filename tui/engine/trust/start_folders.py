@@ -9,7 +9,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.files.state_file import EntryFormat, private_file
+from tui.engine.files.entry_format import EntryFormat
+from tui.engine.files.state_file import private_file
 from tui.engine.trust.content import FolderContent, ServerContent
 from tui.engine.trust.trust_store import (
     FOLDER_KEYS,

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.definitions.fingerprint import digest, effective_entry, server_fingerprint
 from tui.engine.definitions.folder_code import code_folders
-from tui.engine.definitions.programs import is_loader_variable, is_within
+from tui.engine.definitions.known_programs import is_loader_variable
+from tui.engine.definitions.programs import is_within
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.trust.content import ServerContent, describe

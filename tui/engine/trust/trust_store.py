@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator
 
-from tui.engine.files.state_file import EntryFormat, private_file, read_path, write_path
+from tui.engine.files.entry_format import EntryFormat, read_path, write_path
+from tui.engine.files.state_file import private_file
 from tui.engine.trust.content import FolderContent
 from tui.model.frozen import dataclass
 

@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.definitions.programs import CONTAINERS, SHELLS, is_loader_variable, is_within
+from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_variable
+from tui.engine.definitions.programs import is_within
 from tui.engine.logs.secret_names import is_secret_name
 from tui.model.addresses import is_loopback
 from tui.text import sanitize

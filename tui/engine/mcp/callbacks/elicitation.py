@@ -22,7 +22,7 @@ from tui.engine.mcp.callbacks.form_schema import (
     read_form,
 )
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.schema.validate import find_pattern
+from tui.engine.mcp.schema import safe_regex
 from tui.model.addresses import Address, AddressError, check_address
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
@@ -123,7 +123,7 @@ def _text(control: Control, entered: FormValue) -> str:
     )
     if field.format and not _has_format(field.format, entered):
         raise AnswerError(field, _FORMATS[field.format][2])
-    if control.pattern and find_pattern(control.pattern, entered) is False:
+    if control.pattern and safe_regex.find(control.pattern, entered) is False:
         raise AnswerError(field, f"does not match {field.pattern}")
     return entered
 
