@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.engine.chats.support import make_tool
-from tui.engine.mcp.catalog.holding import MAX_FOUND, Budget, Holding, search
 from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.mcp.catalog.registry import MAX_FOUND, Budget, Holding, search
 from tui.model.catalog import ToolId, ToolView
 from tui.model.servers import ServerId
 

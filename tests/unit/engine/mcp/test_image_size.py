@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from tui.engine.mcp.catalog.blocks import image_size
+from tui.engine.mcp.catalog.results import image_size
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480)
 JPEG = (

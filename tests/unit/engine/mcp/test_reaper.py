@@ -29,8 +29,7 @@ from tests.unit.engine.mcp.support import (
 )
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio import reaper as reaper_module
-from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
-from tui.engine.mcp.transports.stdio.reaper_client import _request
+from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess, _request
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S

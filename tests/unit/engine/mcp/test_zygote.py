@@ -21,7 +21,6 @@ from tests.unit.engine.mcp.support import (
     server_processes,
 )
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio import reaper_client
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import ServerStatus as S
@@ -173,7 +172,7 @@ async def test_a_zygote_that_hangs_is_replaced(
         [first] = zygotes()
         first.suspend()
         with monkeypatch.context() as hasty:
-            hasty.setattr(reaper_client, "START_TIMEOUT", 0.2)
+            hasty.setattr("tui.engine.mcp.transports.stdio.process.START_TIMEOUT", 0.2)
             with pytest.raises(ServerError, match="its parent process does not answer") as caught:
                 await started(zygote, *READER)
         assert not caught.value.permanent

@@ -14,15 +14,15 @@ from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import ValidationError
 
-from tui.engine.mcp.callbacks.form_schema import (
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.schema import safe_regex
+from tui.engine.mcp.schema.form_schema import (
     Control,
     Form,
     UnusableFormError,
     asks_for_secret,
     read_form,
 )
-from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.schema import safe_regex
 from tui.model.addresses import Address, AddressError, check_address
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised

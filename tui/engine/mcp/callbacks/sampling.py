@@ -12,7 +12,6 @@ from typing import Any, Final
 import mcp_types as types
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.blocks import Part, convert_block
 from tui.engine.mcp.catalog.offer import MAX_DESCRIPTION
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -22,7 +21,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     TextPart,
     assign_names,
 )
-from tui.engine.mcp.catalog.results import ROLES, alternating
+from tui.engine.mcp.catalog.results import ROLES, Part, alternating, convert_block
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator, Prompt
 from tui.engine.mcp.schema.coerce import coerce
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini

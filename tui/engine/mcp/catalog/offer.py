@@ -12,8 +12,7 @@ from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
-from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
-from tui.engine.mcp.schema.values import GeminiSchema
+from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
 from tui.model.catalog import (
     Parameter,
     PromptArgument,

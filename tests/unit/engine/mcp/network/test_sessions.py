@@ -11,7 +11,7 @@ from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, fre
 from tests.unit.engine.mcp.network.support import WEB, connected, define
 from tests.unit.engine.mcp.support import HASTY, call, eventually, running
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
-from tui.engine.mcp.transports.http import dispatcher as dispatcher_module
+from tui.engine.mcp.transports.http.http_transport import MAX_BREAKS
 from tui.model.servers import ServerStatus as S
 
 STREAM = "text/event-stream"
@@ -162,7 +162,7 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
 
     async with RawServer() as server, connected(server.url) as (manager, watcher):
         # An answer that began shows that the server lives, however often it breaks off.
-        for handler in (cut, cut_stream) * dispatcher_module.MAX_BREAKS:
+        for handler in (cut, cut_stream) * MAX_BREAKS:
             server.on["tools/call"] = handler
             with pytest.raises(ToolCallError, match=r"closed the connection .* is unknown"):
                 await call(manager, "echo")
@@ -177,7 +177,7 @@ async def test_three_breaks_in_a_row_end_the_connection() -> None:
 
     async with RawServer() as server, connected(server.url) as (manager, watcher):
         server.on["tools/call"] = cut
-        for _ in range(dispatcher_module.MAX_BREAKS):
+        for _ in range(MAX_BREAKS):
             with pytest.raises(ToolCallError, match="is unknown"):
                 await call(manager, "echo")
         await watcher.until(WEB, S.READY, S.RETRYING)

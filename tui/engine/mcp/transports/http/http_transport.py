@@ -6,23 +6,339 @@ server is gone, has lost the session or requires a sign-in.
 """
 
 import asyncio
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Final
 
 import anyio
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    UNSUPPORTED_PROTOCOL_VERSION,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.http.dispatcher import Dispatcher, connect_error
+from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
+from tui.engine.mcp.transports.http.channels import (
+    ENDPOINT_TIMEOUT,
+    INITIALIZED,
+    ServerSentEvents,
+    StreamableHttp,
+)
 from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
-from tui.engine.mcp.transports.http.http_errors import ExchangeError
-from tui.engine.mcp.transports.jsonrpc_lines import Streams, open_streams
+from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
+from tui.engine.mcp.transports.jsonrpc_lines import (
+    EXCHANGE_FAILED,
+    SESSION_LOST,
+    FromSession,
+    Streams,
+    ToSession,
+    deliver,
+    open_streams,
+    unsendable,
+)
 from tui.engine.sign_in.server_credentials import ServerCredentials
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.addresses import is_loopback
 from tui.model.chat import Severity
 from tui.model.servers import Transport
+
+MAX_REQUESTS: Final = 200
+"""Most concurrent requests to one server; further ones fail at once."""
+
+MAX_NOTICES: Final = 100
+"""Most concurrent messages without an answer; further ones are dropped."""
+
+NOTICE_TIMEOUT: Final = 10.0
+"""Seconds that a server gets to accept a message without an answer."""
+
+MAX_BREAKS: Final = 3
+"""Broken exchanges in a row after which the server counts as gone."""
+
+SETTLE_TIMEOUT: Final = 0.5
+"""Seconds that the other requests of a lost session still get."""
+
+FAREWELL_TIMEOUT: Final = 1.5
+"""Seconds to end the session when the connection closes."""
+
+MAX_REMARKS: Final = 20
+"""Most remarks in the server's log; further ones are dropped."""
+
+CANCELLED: Final = "notifications/cancelled"
+
+_SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
+
+
+class Dispatcher:
+    """Sends messages to one server and delivers its answers.
+
+    A failed exchange gets an error reply and affects no other. The connection ends if the server
+    cannot be reached, has lost the session or requires a sign-in, or if three exchanges in a row
+    broke off.
+
+    Args:
+        http: The client.
+        to_session: Takes messages for the session.
+        log: Takes remarks.
+        ended: Set when the connection has ended.
+        tries_sse: Whether to try SSE if streamable HTTP is refused.
+
+    Attributes:
+        problem: Why the server cannot be used, or None.
+    """
+
+    def __init__(
+        self,
+        http: HttpClient,
+        to_session: ToSession,
+        log: ServerLog,
+        ended: asyncio.Event,
+        *,
+        tries_sse: bool,
+    ) -> None:
+        self.problem: ServerError | None = None
+        self._ended = ended
+        self._http = http
+        self._to_session = to_session
+        self._log = log
+        self._flow_control = FlowControl(log)
+        self._tries_sse = tries_sse
+        self._channel: StreamableHttp | ServerSentEvents = StreamableHttp(http, self)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._requests: dict[RequestId, asyncio.Task[None]] = {}
+        self._notices = 0
+        self._breaks = 0
+        self._remarks = 0
+        self._is_up = False
+        self._is_ending = False
+
+    async def open_sse(self, patience: float | None = None) -> None:
+        """Switch to HTTP+SSE; see `ServerSentEvents.open`.
+
+        Raises:
+            ExchangeError: If the server has no such stream.
+        """
+        channel = ServerSentEvents(self._http, self)
+        await channel.open(patience)
+        self._channel = channel
+
+    async def run(self, from_session: FromSession) -> None:
+        """Send the session's messages until it closes."""
+        async with from_session:
+            async for outgoing in from_session:
+                self._flow_control.note_sent(outgoing.message)
+                match outgoing.message:
+                    case JSONRPCRequest() as request:
+                        await self._begin_request(outgoing, request)
+                    case JSONRPCNotification(method=method) if method == INITIALIZED:
+                        # It ends the handshake: nothing may overtake it.
+                        await self._send_notice(outgoing)
+                    case JSONRPCNotification(method=method, params=params) if method == CANCELLED:
+                        self._cancel(outgoing, cancelled_request_id_from_params(params))
+                    case _:
+                        self._begin_notice(self._send_notice(outgoing))
+
+    async def end_session(self) -> None:
+        """Tell the server that the session is over, within a time limit."""
+        if not self._ended.is_set():
+            with suppress(TimeoutError, ExchangeError):
+                async with asyncio.timeout(FAREWELL_TIMEOUT):
+                    await self._channel.close()
+
+    async def stop(self) -> None:
+        """Stop all tasks."""
+        self.break_off()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._to_session.close()
+
+    def break_off(self) -> None:
+        """Cancel everything at once."""
+        self._ended.set()
+        for task in self._tasks:
+            task.cancel()
+
+    async def take(self, data: bytes) -> JSONRPCMessage | None:
+        """Read what the server sent, within its allowance; None if it is not a message."""
+        async with self._ending_floods():
+            return await self._flow_control.take(data)
+
+    async def take_lines(self, count: int) -> None:
+        """Count lines of a stream against the server's allowance."""
+        async with self._ending_floods():
+            await self._flow_control.take_lines(count)
+
+    @asynccontextmanager
+    async def _ending_floods(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except FloodError as error:
+            await self.end(error)
+            raise ExchangeError(error) from error
+
+    async def deliver(self, message: JSONRPCMessage) -> None:
+        await deliver(self._to_session, message)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run something while the connection lasts."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self, error: ServerError) -> None:
+        """End the connection with an error, which fails all pending requests.
+
+        If the session is lost, running requests get a moment to learn whether the server ran them:
+        those it did not run may be repeated.
+        """
+        if self._is_ending:
+            return
+        self._is_ending = True
+        try:
+            others = set(self._requests.values()) - {asyncio.current_task()}
+            if others and isinstance(error, SessionLostError):
+                await asyncio.wait(others, timeout=SETTLE_TIMEOUT)
+        finally:
+            if not self._ended.is_set():
+                self.problem = error
+                self._ended.set()
+            self._to_session.close()
+
+    def remark(self, text: str) -> None:
+        """Add a remark to the server's log, unless there are too many."""
+        self._remarks += 1
+        if self._remarks <= MAX_REMARKS:
+            self._log.add("gemdeck", Severity.WARNING, text)
+
+    async def _begin_request(self, outgoing: SessionMessage, request: JSONRPCRequest) -> None:
+        if len(self._requests) >= MAX_REQUESTS:
+            error = ServerError("has too many requests under way")
+            await self.deliver(_reply(request, ExchangeError(error, Outcome.NOT_EXECUTED)))
+            return
+        task = self.spawn(self._run_request(outgoing, request))
+        self._requests[request.id] = task
+        task.add_done_callback(lambda _: self._requests.pop(request.id, None))
+
+    async def _run_request(self, outgoing: SessionMessage, request: JSONRPCRequest) -> None:
+        """Send a request and make sure that it gets an answer."""
+        try:
+            await self._send(outgoing)
+        except ExchangeError as fault:
+            await self._fail(request, fault)
+        except ValueError:
+            if (answer := unsendable(request)) is not None:
+                await self.deliver(answer)
+        else:
+            self._is_up = True
+            self._breaks = 0
+            if not self._ended.is_set():
+                self.problem = None
+
+    async def _send(self, outgoing: SessionMessage) -> None:
+        """Send a message; switch to SSE if that is allowed and streamable HTTP was refused.
+
+        The specification prescribes this for servers of 2024-11-05: after a handshake refused with
+        a 4xx status, GET a stream. If that fails too, the first error is reported.
+        """
+        try:
+            await self._channel.send(outgoing)
+        except ExchangeError as fault:
+            if not self._may_be_sse(outgoing.message, fault):
+                raise
+            try:
+                await self.open_sse(ENDPOINT_TIMEOUT)
+            except ExchangeError:
+                raise fault from None
+            await self._channel.send(outgoing)
+
+    def _may_be_sse(self, message: JSONRPCMessage, fault: ExchangeError) -> bool:
+        is_handshake = isinstance(message, JSONRPCRequest) and message.method == "initialize"
+        if not self._tries_sse or not is_handshake or self._is_up:
+            return False
+        if fault.reply is not None and fault.reply.error.code == UNSUPPORTED_PROTOCOL_VERSION:
+            return False
+        return 400 <= fault.status < 500 and fault.status not in _SAYS_NOTHING_OF_TRANSPORT
+
+    async def _fail(self, request: JSONRPCRequest, fault: ExchangeError) -> None:
+        """Answer a request whose exchange failed, and end the connection if necessary."""
+        error = fault.error if self._is_up else connect_error(fault)
+        if not self._is_up and fault.reply is None:
+            self.problem = error
+        await self.deliver(_reply(request, fault))
+        self._breaks = 0 if fault.status else self._breaks + 1
+        if _is_final(fault, error) or self._breaks >= MAX_BREAKS:
+            await self.end(error)
+
+    def _begin_notice(self, sending: Coroutine[None, None, None]) -> None:
+        if self._notices < MAX_NOTICES:
+            self.spawn(sending)
+        else:
+            sending.close()
+            self.remark("accepts messages too slowly; one was dropped")
+
+    async def _send_notice(self, outgoing: SessionMessage) -> None:
+        """Send a message without an answer; a failure goes to the log."""
+        self._notices += 1
+        try:
+            async with asyncio.timeout(NOTICE_TIMEOUT):
+                await self._send(outgoing)
+        except ExchangeError as fault:
+            if _is_final(fault, fault.error):
+                await self.end(fault.error)
+            else:
+                self.remark(f"a message did not get through: the server {fault.error.reason}")
+        except TimeoutError:
+            self.remark("a message was not taken in time")
+        except ValueError:
+            self.remark("a message holds text that cannot be sent")
+        finally:
+            self._notices -= 1
+
+    def _cancel(self, outgoing: SessionMessage, request_id: RequestId | None) -> None:
+        """Cancel a request in the way of the revision in use."""
+        task = self._requests.get(request_id) if request_id is not None else None
+        if not self._channel.cancels_by_abort():
+            self._begin_notice(self._call_off(outgoing, task))
+        elif task is not None:
+            task.cancel()
+
+    async def _call_off(self, outgoing: SessionMessage, task: asyncio.Task[None] | None) -> None:
+        """Tell the server of a cancellation, then stop waiting for the answer."""
+        await self._send_notice(outgoing)
+        if task is not None:
+            task.cancel()
+
+
+def connect_error(fault: ExchangeError) -> ServerError:
+    """Return the error of a failed connection attempt; then a 403 mostly means a sign-in."""
+    if fault.status == 403 and not fault.error.permanent:
+        return SignInError(fault.error.reason, fault.error.advice)
+    return fault.error
+
+
+def _is_final(fault: ExchangeError, error: ServerError) -> bool:
+    return fault.is_gone or isinstance(error, SessionLostError | SignInError)
+
+
+def _reply(request: JSONRPCRequest, fault: ExchangeError) -> JSONRPCError:
+    """Return the server's own error reply, or one in its place."""
+    if fault.reply is not None:
+        return fault.reply
+    is_lost = isinstance(fault.error, SessionLostError)
+    error = ErrorData(
+        code=SESSION_LOST if is_lost else EXCHANGE_FAILED,
+        message=f"{fault.error.reason}; {fault.outcome.value}",
+    )
+    return JSONRPCError(jsonrpc="2.0", id=request.id, error=error)
+
 
 DISCONNECT_TIMEOUT: Final = 1.0
 """Seconds to close the sockets."""
