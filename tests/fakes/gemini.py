@@ -368,10 +368,7 @@ def _error_body(fail: Fail) -> Json:
         )
     if fail.retry_delay:
         details.append(
-            {
-                "@type": "type.googleapis.com/google.rpc.RetryInfo",
-                "retryDelay": fail.retry_delay,
-            }
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fail.retry_delay}
         )
     status = _STATUS.get(fail.status, "UNKNOWN")
     return {

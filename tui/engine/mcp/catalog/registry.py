@@ -275,7 +275,12 @@ class Registry:
 
     def count_again(self) -> None:
         """Decide again which tools the model holds, as after a server came or went."""
-        before, self._beyond = self._beyond, self._count()
+        wanted = {
+            server: [tool for tool in tools.values() if not self._is_withheld((server, tool.name))]
+            for server, tools in self._usable.items()
+            if self._counts(server)
+        }
+        before, self._beyond = self._beyond, self._holding.beyond(wanted)
         if self._beyond == before:
             return
         excess: dict[ServerId, set[ToolId]] = {}
@@ -359,28 +364,25 @@ class Registry:
             for server, offer in ordered
         }
         self._ids = names = assign_names([*self._usable.items()], OWN_NAMES)
-        unusable = [(server, _unusable(offer)) for server, offer in ordered]
-        labelled = [(server, own.values()) for server, own in unusable if own]
-        labels = assign_names(labelled, reserved=names.values() if labelled else ())
+        labelled = [
+            (s, [_label(tool, n) for n, tool in enumerate(offer.tools) if not tool.is_usable])
+            for s, offer in ordered
+        ]
+        labels = assign_names(labelled, reserved=names.values())
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
-        for (server, offer), (_, own) in zip(ordered, unusable, strict=True):
+        for server, offer in ordered:
             withheld = self._withheld.get(server, {})
-            catalogs[server] = tuple(
-                _shown(tool, names[server, tool.name], withheld.get(tool.name))
-                if tool.is_usable
-                else tool.show(labels[server, own[id(tool)]])
-                for tool in offer.tools
-            )
+            views = []
+            for number, tool in enumerate(offer.tools):
+                if not tool.is_usable:
+                    views.append(tool.show(labels[server, _label(tool, number)]))
+                    continue
+                view = tool.show(names[server, tool.name])
+                if (held := withheld.get(tool.name)) is not None:
+                    view = replace(view, problem=held.reason, changed=held.changed)
+                views.append(view)
+            catalogs[server] = tuple(views)
         return catalogs
-
-    def _count(self) -> frozenset[Key]:
-        """Return the tools that the model does not hold, of servers that count."""
-        wanted = {
-            server: [tool for tool in tools.values() if not self._is_withheld((server, tool.name))]
-            for server, tools in self._usable.items()
-            if self._counts(server)
-        }
-        return self._holding.beyond(wanted)
 
     def _is_withheld(self, key: Key) -> bool:
         return key[1] in self._withheld.get(key[0], {})
@@ -395,18 +397,6 @@ class Registry:
         return offered
 
 
-def _shown(tool: Tool, tool_id: ToolId, withheld: Withheld | None) -> ToolView:
-    """Return the view of a tool, with the reason if it is withheld."""
-    view = tool.show(tool_id)
-    if withheld is None:
-        return view
-    return replace(view, problem=withheld.reason, changed=withheld.changed)
-
-
-def _unusable(offer: ServerOffer) -> dict[int, str]:
-    """Return a label for each unusable tool, unique on its server, by the tool's identity."""
-    return {
-        id(tool): f"{tool.name}_{position}"
-        for position, tool in enumerate(offer.tools, start=1)
-        if not tool.is_usable
-    }
+def _label(tool: Tool, number: int) -> str:
+    """Return a label for an unusable tool, unique on its server."""
+    return f"{tool.name}_{number + 1}"

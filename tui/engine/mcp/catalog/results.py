@@ -168,14 +168,14 @@ def text_length(parts: Iterable[Part]) -> int:
 
 def within_limit(parts: Sequence[Part], share: float) -> tuple[Part, ...]:
     """Cut each text to a share of its length, which leaves a short one whole."""
-    return tuple(parts) if share >= 1 else tuple(_shortened(part, share) for part in parts)
-
-
-def _shortened(part: Part, share: float) -> Part:
-    if isinstance(part, MediaPart):
-        return part
-    half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
-    return TextPart(clip_middle(part.text, half, half))
+    cut: list[Part] = []
+    for part in parts:
+        if isinstance(part, TextPart) and share < 1:
+            half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
+            cut.append(TextPart(clip_middle(part.text, half, half)))
+        else:
+            cut.append(part)
+    return tuple(cut)
 
 
 HEAD: Final = 65_536
@@ -272,7 +272,8 @@ def convert_result(
         structured = _unsaid(result.content, structured)
     if structured is not None:
         beside += [text_piece(STRUCTURED)] if pieces else []
-        beside.append(text_piece(_as_json(structured)))
+        as_json = json.dumps(_finite(structured), indent=2, ensure_ascii=False, allow_nan=False)
+        beside.append(text_piece(as_json))
     elif not pieces:
         pieces = [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
     if faults:
@@ -348,10 +349,6 @@ def _block_size(block: types.ContentBlock) -> int:
             return len(resource.blob)
         case _:
             return 0
-
-
-def _as_json(value: object) -> str:
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value: object) -> object:

@@ -116,7 +116,7 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
     for depth in DEPTHS:
         converter = _Converter(schema, depth)
         try:
-            converted = converter.convert_root()
+            converted = converter.plain_root() or converter.any_root()
         except _UNTRANSLATABLE as error:
             if isinstance(error, TooManyNodesError) and depth != DEPTHS[-1]:
                 continue
@@ -124,14 +124,11 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
         if depth == DEPTHS[-1]:
             converter.drop_largest(converted)
         if _size(converted) <= MAX_SCHEMA_BYTES:
-            return converted, _listed(converter.left_out)
+            names = tuple(dict.fromkeys(converter.left_out))
+            if (more := len(names) - MAX_LEFT_OUT) > 0:
+                names = (*names[:MAX_LEFT_OUT], f"and {more:,} more")
+            return converted, names
     raise UnusableSchemaError("its schema is too large")
-
-
-def _listed(left_out: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(left_out))
-    more = len(names) - MAX_LEFT_OUT
-    return names if more <= 0 else (*names[:MAX_LEFT_OUT], f"and {more:,} more")
 
 
 def _reason(error: Exception) -> str:
@@ -156,10 +153,7 @@ class _Converter:
         self._flattener = Flattener(document)
         self.left_out: list[str] = []
 
-    def convert_root(self) -> GeminiSchema:
-        return self._plain_root() or self._any_root()
-
-    def _plain_root(self) -> GeminiSchema | None:
+    def plain_root(self) -> GeminiSchema | None:
         """Convert an object of few single values, as most schemas are; return None for others."""
         document, properties = self._document, self._document.get("properties")
         if (
@@ -185,7 +179,7 @@ class _Converter:
         named = dict.fromkeys(one for one in required if isinstance(one, str) and one in found)
         return _described(schema | ({"required": [*named]} if named else {}), document)
 
-    def _any_root(self) -> GeminiSchema:
+    def any_root(self) -> GeminiSchema:
         flat = self._flattener.flatten((Scoped(dict(self._document)),))
         if flat.never or "object" not in (flat.types or {"object"}):
             raise UnusableSchemaError("its arguments are not an object")

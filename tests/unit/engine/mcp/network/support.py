@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.servers.web import Handler, RawServer
 from tests.unit.engine.mcp.support import Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.manager import ServerManager
@@ -30,6 +31,19 @@ async def connected(
         await eventually(lambda: len(watcher.statuses(WEB)) >= 2)
         assert watcher.statuses(WEB) == [S.STARTING, S.READY], watcher.last(WEB)
         yield manager, watcher
+
+
+@asynccontextmanager
+async def answering(
+    handler: Handler,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[tuple[RawServer, ServerManager, Watcher]]:
+    """Run a server that answers calls in one way, and wait until it is ready."""
+    async with (
+        RawServer(on={"tools/call": handler}) as server,
+        connected(server.url, **more) as (manager, watcher),
+    ):
+        yield server, manager, watcher
 
 
 async def outcome(

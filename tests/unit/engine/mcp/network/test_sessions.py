@@ -8,8 +8,8 @@ import pytest
 
 from tests.servers.sample import server as sample
 from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, free_port, serving
-from tests.unit.engine.mcp.network.support import WEB, connected, define
-from tests.unit.engine.mcp.support import HASTY, call, eventually, running
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, define
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.transports.http.http_transport import MAX_BREAKS
 from tui.model.servers import ServerStatus as S
@@ -21,9 +21,8 @@ HI = (TextPart("hi"),)
 async def test_a_call_of_a_lost_session_is_repeated_once_in_a_new_one() -> None:
     async with (
         RawServer(sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
+        ready(define(server.url), retry=HASTY) as (manager, watcher),
     ):
-        await watcher.until(WEB, S.READY)
         assert server.sessions is not None
         server.sessions.clear()
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
@@ -48,9 +47,8 @@ async def test_a_refusal_that_names_the_session_is_understood_as_well() -> None:
     on: dict[str, Handler] = {"tools/call": refuse_once}
     async with (
         RawServer(on=on, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
+        ready(define(server.url), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
         assert (await call(manager, "echo")).parts == (TextPart("second"),)
         assert refused == 2
 
@@ -61,11 +59,9 @@ async def test_a_session_lost_again_is_an_error() -> None:
 
     async with (
         RawServer(on={"tools/call": forget}, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
+        ready(define(server.url), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
-        with pytest.raises(ToolCallError, match="no longer knows this session"):
-            await call(manager, "echo")
+        await refuses("no longer knows this session", manager, "echo")
         assert len(server.calls()) == 2
 
 
@@ -83,9 +79,8 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
 
     async with (
         RawServer(on={"tools/call": run}, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
+        ready(define(server.url), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
         assert server.sessions is not None
         server.sessions.clear()
         calls = (call(manager, "echo", {"text": str(n)}) for n in range(5))
@@ -98,22 +93,19 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
 async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
     async with (
         RawServer(sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
+        ready(define(server.url), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
         assert server.sessions is not None
         server.sessions.clear()
         server.tools = [{**ECHO, "description": "Delete everything."}]
-        with pytest.raises(ToolCallError, match="changed this tool meanwhile; it was not run"):
-            await call(manager, "echo")
+        await refuses("changed this tool meanwhile; it was not run", manager, "echo")
         assert len(server.calls()) == 1
 
 
 async def test_a_server_restarted_under_a_session_answers_the_call() -> None:
     port = free_port()
     first = RawServer(sessions=set(), port=port)
-    async with first, running(define(first.url), retry=HASTY) as (manager, watcher):
-        await watcher.until(WEB, S.READY)
+    async with first, ready(define(first.url), retry=HASTY) as (manager, _):
         await first.stop()
         async with RawServer(sessions=set(), port=port) as second:
             assert (await call(manager, "echo", {"text": "hi"})).parts == HI
@@ -142,8 +134,7 @@ async def test_a_call_whose_fate_is_unknown_is_never_repeated() -> None:
 
     async with RawServer(sessions=set()) as server, connected(server.url) as (manager, watcher):
         server.on["tools/call"] = cut
-        with pytest.raises(ToolCallError, match=r"closed the connection .* is unknown"):
-            await call(manager, "echo")
+        await refuses(r"closed the connection .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
@@ -164,8 +155,7 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
         # An answer that began shows that the server lives, however often it breaks off.
         for handler in (cut, cut_stream) * MAX_BREAKS:
             server.on["tools/call"] = handler
-            with pytest.raises(ToolCallError, match=r"closed the connection .* is unknown"):
-                await call(manager, "echo")
+            await refuses(r"closed the connection .* is unknown", manager, "echo")
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert watcher.statuses(WEB)[-1] is S.READY
@@ -175,11 +165,9 @@ async def test_three_breaks_in_a_row_end_the_connection() -> None:
     async def cut(exchange: Exchange) -> None:
         exchange.cut()
 
-    async with RawServer() as server, connected(server.url) as (manager, watcher):
-        server.on["tools/call"] = cut
+    async with answering(cut) as (_, manager, watcher):
         for _ in range(MAX_BREAKS):
-            with pytest.raises(ToolCallError, match="is unknown"):
-                await call(manager, "echo")
+            await refuses("is unknown", manager, "echo")
         await watcher.until(WEB, S.READY, S.RETRYING)
 
 
@@ -187,11 +175,9 @@ async def test_a_server_that_is_gone_is_noticed_at_the_next_use() -> None:
     server = RawServer()
     async with server, connected(server.url) as (manager, watcher):
         await server.stop()
-        with pytest.raises(ToolCallError, match=r"nothing listens .* the request had no effect"):
-            await call(manager, "echo")
-        change = await watcher.until(WEB, S.READY, S.RETRYING)
-        assert change.failure is not None
-        assert "refused the connection" in change.failure.reason
+        await refuses(r"nothing listens .* the request had no effect", manager, "echo")
+        change = await watcher.fails(WEB, S.READY, S.RETRYING)
+        assert "refused the connection" in change.reason
 
 
 async def test_cancelling_a_call_tells_the_server_and_lets_go() -> None:

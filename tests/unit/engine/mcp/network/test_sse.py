@@ -8,8 +8,8 @@ from tests.servers.web import Exchange, SseServer
 from tests.support.waiting import at_once
 from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome, reason
 from tests.unit.engine.mcp.network.test_refusals import Canary
-from tests.unit.engine.mcp.support import HASTY, call, eventually, running
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
@@ -84,8 +84,7 @@ async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:
     async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, watcher):
         for handler in (refuse, cut):
             server.on["tools/call"] = handler
-            with pytest.raises(ToolCallError, match="is unknown"):
-                await call(manager, "echo")
+            await refuses("is unknown", manager, "echo")
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert watcher.statuses(WEB)[-1] is S.READY
@@ -107,11 +106,9 @@ async def test_a_drop_during_a_call_leaves_its_fate_unknown() -> None:
 
     async with (
         SseServer(on={"tools/call": take}) as server,
-        running(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
+        ready(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
     ):
-        await watcher.until(WEB, S.READY)
-        with pytest.raises(ToolCallError, match=r"event stream during the call; .* is unknown"):
-            await call(manager, "echo")
+        await refuses(r"event stream during the call; .* is unknown", manager, "echo")
         await eventually(lambda: watcher.statuses(WEB)[-2:] == [S.STARTING, S.READY])
         assert len(server.calls()) == 1
 
@@ -123,9 +120,8 @@ async def test_a_call_of_a_lost_session_is_repeated_once() -> None:
 
     async with (
         SseServer(on={"tools/call": forget}) as server,
-        running(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
+        ready(define(server.url, Transport.SSE), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert len(server.calls()) == 2
         assert len(server.streams) == 2

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from tests.servers.web import Announcer, Exchange, Handler, RawServer
+from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.network.support import WEB, connected, define
-from tests.unit.engine.mcp.support import HASTY, call, eventually, running
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.transports.jsonrpc_lines import SESSION_LOST
 from tui.model.servers import ServerStatus as S
 
@@ -131,11 +131,9 @@ async def test_an_answer_that_cannot_be_resumed_is_reported_and_not_asked_for_ag
     on: dict[str, Handler] = {"tools/call": begin, "GET": forget}
     async with (
         RawServer(on=on, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
+        ready(define(server.url), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
-        with pytest.raises(ToolCallError, match=r"no longer knows .* is unknown"):
-            await call(manager, "echo")
+        await refuses(r"no longer knows .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
 
 
@@ -160,6 +158,38 @@ async def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed() ->
         await exchange.event({"id": exchange.request.message["id"], "error": error})
 
     async with RawServer(on={"tools/call": lie}) as server, connected(server.url) as (manager, _):
-        with pytest.raises(ToolCallError, match=r"refused the call: no longer knows .*-32603"):
-            await call(manager, "echo")
+        await refuses(r"refused the call: no longer knows .*-32603", manager, "echo")
         assert len(server.calls()) == 1
+
+
+async def test_a_result_without_a_type_counts_as_complete() -> None:
+    about = {"ttlMs": 0, "cacheScope": "public"}
+
+    async def discover(exchange: Exchange) -> None:
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "prompts": {}}}
+        await exchange.result({**result, **about, "resultType": "complete"})
+
+    async def list_tools(exchange: Exchange) -> None:
+        await exchange.result({"tools": [ECHO], **about})
+
+    async def list_prompts(exchange: Exchange) -> None:
+        await exchange.result({"prompts": [{"name": "greet"}], **about})
+
+    async def get_prompt(exchange: Exchange) -> None:
+        message = {"role": "user", "content": {"type": "text", "text": "hello"}}
+        await exchange.result({"messages": [message]})
+
+    async def call_tool(exchange: Exchange) -> None:
+        await exchange.result({"content": [{"type": "text", "text": "untyped"}]})
+
+    on: dict[str, Handler] = {
+        "server/discover": discover,
+        "tools/list": list_tools,
+        "tools/call": call_tool,
+        "prompts/list": list_prompts,
+        "prompts/get": get_prompt,
+    }
+    async with RawServer(on=on) as server, connected(server.url) as (manager, _):
+        assert (await call(manager, "echo")).parts == (TextPart("untyped"),)
+        prompt = await manager.features(WEB).get_prompt("greet", {})
+        assert "hello" in prompt.shown

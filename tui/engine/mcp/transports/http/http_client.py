@@ -7,7 +7,6 @@ import urllib.request
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
@@ -55,9 +54,13 @@ UNPACKED_PIECE: Final = 64 * 1024
 
 _TALKATIVE: Final = ("httpx2", "httpcore2")
 _REFUSALS: Final = frozenset({401, 403})
-_KEEPALIVE_IDLE: Final = 30
-_KEEPALIVE_INTERVAL: Final = 10
-_KEEPALIVE_PROBES: Final = 3
+_TIMES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+_KEEPALIVE: Final = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *((socket.IPPROTO_TCP, getattr(socket, n), v) for n, v in _TIMES if hasattr(socket, n)),
+]
+"""Options for TCP keep-alive that detect a dead peer within a minute."""
+
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
@@ -102,7 +105,7 @@ class HttpClient:
             transport=httpx2.AsyncHTTPTransport(
                 proxy=str(via) if via is not None else None,
                 limits=httpx2.Limits(max_keepalive_connections=KEPT_CONNECTIONS),
-                socket_options=_keepalive_options(),
+                socket_options=_KEEPALIVE,
             ),
         )
 
@@ -341,53 +344,10 @@ def _damaged() -> ExchangeError:
     return ExchangeError(ServerError("sent a corrupted answer"))
 
 
-def _keepalive_options() -> list[tuple[int, int, int]]:
-    """Return the options for TCP keep-alive that detect a dead peer within a minute."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (
-        ("TCP_KEEPIDLE", _KEEPALIVE_IDLE),
-        ("TCP_KEEPINTVL", _KEEPALIVE_INTERVAL),
-        ("TCP_KEEPCNT", _KEEPALIVE_PROBES),
-    ):
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options
-
-
 EVENT_STREAM: Final = "text/event-stream"
-
-MAX_EVENT_ID: Final = 1_024
-"""Longest event id that is sent back to resume a stream."""
-
-MIN_RETRY: Final = 0.5
-"""Shortest pause before a stream is resumed, in seconds."""
-
-MAX_RETRY: Final = 60.0
-"""Longest such pause, in seconds."""
 
 CountLines = Callable[[int], Awaitable[None]]
 """Takes a number of lines, and waits if there are too many."""
-
-
-@dataclass(slots=True)
-class StreamPosition:
-    """How far a stream was read.
-
-    Attributes:
-        event_id: The id of the last event, for ``Last-Event-ID``; empty if there is none.
-        retry: Seconds that the server wants us to wait before resuming, or None.
-    """
-
-    event_id: str = ""
-    retry: float | None = None
-
-    def note(self, event: httpx2.ServerSentEvent) -> None:
-        """Update the position after an event."""
-        fits_a_header = event.id.isascii() and event.id.isprintable()
-        if 0 < len(event.id) <= MAX_EVENT_ID and fits_a_header:
-            self.event_id = event.id
-        if event.retry is not None:
-            self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
 
 
 async def read_events(

@@ -11,17 +11,9 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Final
 
 import anyio
+import mcp_types as types
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    UNSUPPORTED_PROTOCOL_VERSION,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    RequestId,
-)
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
@@ -77,50 +69,123 @@ CANCELLED: Final = "notifications/cancelled"
 _SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
 
 
-class Dispatcher:
-    """Sends messages to one server and delivers its answers.
+DISCONNECT_TIMEOUT: Final = 1.0
+"""Seconds to close the sockets."""
 
-    A failed exchange gets an error reply and affects no other. The connection ends if the server
-    cannot be reached, has lost the session or requires a sign-in, or if three exchanges in a row
-    broke off.
+
+class HttpTransport:
+    """The transport to a server over HTTP.
+
+    It sends the messages of a session concurrently, and delivers what the server answers. A failed
+    exchange gets an error reply and affects no other. The connection ends if the server cannot be
+    reached, has lost the session or requires a sign-in, or if three exchanges in a row broke off.
 
     Args:
-        http: The client.
-        to_session: Takes messages for the session.
+        definition: Its address and headers.
         log: Takes remarks.
-        ended: Set when the connection has ended.
-        tries_sse: Whether to try SSE if streamable HTTP is refused.
+        credentials: Signs each request, or None.
+        pausing: Stops the clocks of calls, such as while somebody signs in.
 
     Attributes:
+        ended: Set when the server is gone or has ended the connection.
         problem: Why the server cannot be used, or None.
+        exit_code: None, as no process of ours ends.
     """
+
+    exit_code: Final = None
 
     def __init__(
         self,
-        http: HttpClient,
-        to_session: ToSession,
+        definition: ServerDefinition,
         log: ServerLog,
-        ended: asyncio.Event,
-        *,
-        tries_sse: bool,
+        credentials: ServerCredentials | None = None,
+        pausing: Pausing = nullcontext,
     ) -> None:
+        self.ended = asyncio.Event()
         self.problem: ServerError | None = None
-        self._ended = ended
-        self._http = http
-        self._to_session = to_session
+        self._definition = definition
         self._log = log
+        self._credentials = credentials
+        self._pausing = pausing
+        self._http: HttpClient
+        self._channel: StreamableHttp | ServerSentEvents
+        self._to_session: ToSession
         self._flow_control = FlowControl(log)
-        self._tries_sse = tries_sse
-        self._channel: StreamableHttp | ServerSentEvents = StreamableHttp(http, self)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._requests: dict[RequestId, asyncio.Task[None]] = {}
+        self._requests: dict[types.RequestId, asyncio.Task[None]] = {}
         self._notices = 0
         self._breaks = 0
         self._remarks = 0
         self._is_up = False
         self._is_ending = False
 
-    async def open_sse(self, patience: float | None = None) -> None:
+    async def __aenter__(self) -> Streams:
+        definition = self._definition
+        self._http = http = await HttpClient.make(definition.url, definition.headers)
+        http.credentials, http.pausing = self._credentials, self._pausing
+        streams, self._to_session, from_session = open_streams()
+        self._channel = StreamableHttp(http, self)
+        try:
+            await self._log_route(http)
+            if definition.transport is Transport.SSE:
+                await self._open_sse()
+        except BaseException as error:
+            for stream in (*streams, from_session):
+                stream.close()
+            await self._release()
+            if isinstance(error, ExchangeError):
+                raise connect_error(error) from error
+            raise
+        self.spawn(self._run(from_session))
+        return streams
+
+    async def __aexit__(self, *exception: object) -> None:
+        try:
+            if not self.ended.is_set():
+                with suppress(TimeoutError, ExchangeError):
+                    async with asyncio.timeout(FAREWELL_TIMEOUT):
+                        await self._channel.close()
+        finally:
+            await self._release()
+
+    def ending(self) -> str:
+        """Return in one line why the server is gone."""
+        return self.problem.reason if self.problem is not None else "was closed"
+
+    def kill(self) -> None:
+        """Cancel everything at once."""
+        self.ended.set()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _release(self) -> None:
+        """Stop all tasks and close the sockets, even if cancelled."""
+        with anyio.CancelScope(shield=True):
+            try:
+                self.kill()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+                self._to_session.close()
+            finally:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DISCONNECT_TIMEOUT):
+                        await self._http.aclose()
+
+    async def _log_route(self, http: HttpClient) -> None:
+        """Log a proxy, a missing encryption, and which of two credentials is sent."""
+        if http.proxy:
+            self._log.remark(f"reached through the proxy {http.proxy}", Severity.INFO)
+        if http.url.scheme == "http" and not is_loopback(http.url.host):
+            words = "the connection is not encrypted: use https:// in `url` if the server can"
+            self._log.remark(words)
+        names = {name.lower() for name in self._definition.headers}
+        if self._credentials is None or "authorization" not in names:
+            return
+        with suppress(AuthError):  # the first request says why
+            if (await self._credentials.signature()).token:
+                words = "the token of the sign-in is sent, not the Authorization header of "
+                self._log.remark(f"{words}`headers`", Severity.INFO)
+
+    async def _open_sse(self, patience: float | None = None) -> None:
         """Switch to HTTP+SSE; see `ServerSentEvents.open`.
 
         Raises:
@@ -130,42 +195,25 @@ class Dispatcher:
         await channel.open(patience)
         self._channel = channel
 
-    async def run(self, from_session: FromSession) -> None:
+    async def _run(self, from_session: FromSession) -> None:
         """Send the session's messages until it closes."""
         async with from_session:
             async for outgoing in from_session:
                 self._flow_control.note_sent(outgoing.message)
                 match outgoing.message:
-                    case JSONRPCRequest() as request:
+                    case types.JSONRPCRequest() as request:
                         await self._begin_request(outgoing, request)
-                    case JSONRPCNotification(method=method) if method == INITIALIZED:
+                    case types.JSONRPCNotification(method=method) if method == INITIALIZED:
                         # It ends the handshake: nothing may overtake it.
                         await self._send_notice(outgoing)
-                    case JSONRPCNotification(method=method, params=params) if method == CANCELLED:
+                    case types.JSONRPCNotification(method=method, params=params) if (
+                        method == CANCELLED
+                    ):
                         self._cancel(outgoing, cancelled_request_id_from_params(params))
                     case _:
                         self._begin_notice(self._send_notice(outgoing))
 
-    async def end_session(self) -> None:
-        """Tell the server that the session is over, within a time limit."""
-        if not self._ended.is_set():
-            with suppress(TimeoutError, ExchangeError):
-                async with asyncio.timeout(FAREWELL_TIMEOUT):
-                    await self._channel.close()
-
-    async def stop(self) -> None:
-        """Stop all tasks."""
-        self.break_off()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._to_session.close()
-
-    def break_off(self) -> None:
-        """Cancel everything at once."""
-        self._ended.set()
-        for task in self._tasks:
-            task.cancel()
-
-    async def take(self, data: bytes) -> JSONRPCMessage | None:
+    async def take(self, data: bytes) -> types.JSONRPCMessage | None:
         """Read what the server sent, within its allowance; None if it is not a message."""
         async with self._ending_floods():
             return await self._flow_control.take(data)
@@ -183,7 +231,7 @@ class Dispatcher:
             await self.end(error)
             raise ExchangeError(error) from error
 
-    async def deliver(self, message: JSONRPCMessage) -> None:
+    async def deliver(self, message: types.JSONRPCMessage) -> None:
         await deliver(self._to_session, message)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -207,18 +255,18 @@ class Dispatcher:
             if others and isinstance(error, SessionLostError):
                 await asyncio.wait(others, timeout=SETTLE_TIMEOUT)
         finally:
-            if not self._ended.is_set():
+            if not self.ended.is_set():
                 self.problem = error
-                self._ended.set()
+                self.ended.set()
             self._to_session.close()
 
     def remark(self, text: str) -> None:
         """Add a remark to the server's log, unless there are too many."""
         self._remarks += 1
         if self._remarks <= MAX_REMARKS:
-            self._log.add("gemdeck", Severity.WARNING, text)
+            self._log.remark(text)
 
-    async def _begin_request(self, outgoing: SessionMessage, request: JSONRPCRequest) -> None:
+    async def _begin_request(self, outgoing: SessionMessage, request: types.JSONRPCRequest) -> None:
         if len(self._requests) >= MAX_REQUESTS:
             error = ServerError("has too many requests under way")
             await self.deliver(_reply(request, ExchangeError(error, Outcome.NOT_EXECUTED)))
@@ -227,7 +275,7 @@ class Dispatcher:
         self._requests[request.id] = task
         task.add_done_callback(lambda _: self._requests.pop(request.id, None))
 
-    async def _run_request(self, outgoing: SessionMessage, request: JSONRPCRequest) -> None:
+    async def _run_request(self, outgoing: SessionMessage, request: types.JSONRPCRequest) -> None:
         """Send a request and make sure that it gets an answer."""
         try:
             await self._send(outgoing)
@@ -239,7 +287,7 @@ class Dispatcher:
         else:
             self._is_up = True
             self._breaks = 0
-            if not self._ended.is_set():
+            if not self.ended.is_set():
                 self.problem = None
 
     async def _send(self, outgoing: SessionMessage) -> None:
@@ -254,20 +302,20 @@ class Dispatcher:
             if not self._may_be_sse(outgoing.message, fault):
                 raise
             try:
-                await self.open_sse(ENDPOINT_TIMEOUT)
+                await self._open_sse(ENDPOINT_TIMEOUT)
             except ExchangeError:
                 raise fault from None
             await self._channel.send(outgoing)
 
-    def _may_be_sse(self, message: JSONRPCMessage, fault: ExchangeError) -> bool:
-        is_handshake = isinstance(message, JSONRPCRequest) and message.method == "initialize"
-        if not self._tries_sse or not is_handshake or self._is_up:
+    def _may_be_sse(self, message: types.JSONRPCMessage, fault: ExchangeError) -> bool:
+        is_handshake = isinstance(message, types.JSONRPCRequest) and message.method == "initialize"
+        if not self._definition.sse_fallback or not is_handshake or self._is_up:
             return False
-        if fault.reply is not None and fault.reply.error.code == UNSUPPORTED_PROTOCOL_VERSION:
+        if fault.reply is not None and fault.reply.error.code == types.UNSUPPORTED_PROTOCOL_VERSION:
             return False
         return 400 <= fault.status < 500 and fault.status not in _SAYS_NOTHING_OF_TRANSPORT
 
-    async def _fail(self, request: JSONRPCRequest, fault: ExchangeError) -> None:
+    async def _fail(self, request: types.JSONRPCRequest, fault: ExchangeError) -> None:
         """Answer a request whose exchange failed, and end the connection if necessary."""
         error = fault.error if self._is_up else connect_error(fault)
         if not self._is_up and fault.reply is None:
@@ -302,7 +350,7 @@ class Dispatcher:
         finally:
             self._notices -= 1
 
-    def _cancel(self, outgoing: SessionMessage, request_id: RequestId | None) -> None:
+    def _cancel(self, outgoing: SessionMessage, request_id: types.RequestId | None) -> None:
         """Cancel a request in the way of the revision in use."""
         task = self._requests.get(request_id) if request_id is not None else None
         if not self._channel.cancels_by_abort():
@@ -328,117 +376,13 @@ def _is_final(fault: ExchangeError, error: ServerError) -> bool:
     return fault.is_gone or isinstance(error, SessionLostError | SignInError)
 
 
-def _reply(request: JSONRPCRequest, fault: ExchangeError) -> JSONRPCError:
+def _reply(request: types.JSONRPCRequest, fault: ExchangeError) -> types.JSONRPCError:
     """Return the server's own error reply, or one in its place."""
     if fault.reply is not None:
         return fault.reply
     is_lost = isinstance(fault.error, SessionLostError)
-    error = ErrorData(
+    error = types.ErrorData(
         code=SESSION_LOST if is_lost else EXCHANGE_FAILED,
         message=f"{fault.error.reason}; {fault.outcome.value}",
     )
-    return JSONRPCError(jsonrpc="2.0", id=request.id, error=error)
-
-
-DISCONNECT_TIMEOUT: Final = 1.0
-"""Seconds to close the sockets."""
-
-
-class HttpTransport:
-    """The transport to a server over HTTP.
-
-    Args:
-        definition: Its address and headers.
-        log: Takes remarks.
-        credentials: Signs each request, or None.
-        pausing: Stops the clocks of calls, such as while somebody signs in.
-
-    Attributes:
-        ended: Set when the server is gone or has ended the connection.
-    """
-
-    def __init__(
-        self,
-        definition: ServerDefinition,
-        log: ServerLog,
-        credentials: ServerCredentials | None = None,
-        pausing: Pausing = nullcontext,
-    ) -> None:
-        self.ended = asyncio.Event()
-        self._definition = definition
-        self._log = log
-        self._credentials = credentials
-        self._pausing = pausing
-        self._http: HttpClient | None = None
-        self._dispatcher: Dispatcher | None = None
-
-    async def __aenter__(self) -> Streams:
-        definition = self._definition
-        self._http = http = await HttpClient.make(definition.url, definition.headers)
-        http.credentials, http.pausing = self._credentials, self._pausing
-        streams, to_session, from_session = open_streams()
-        self._dispatcher = dispatcher = Dispatcher(
-            http, to_session, self._log, self.ended, tries_sse=definition.sse_fallback
-        )
-        try:
-            await self._log_route(http)
-            if definition.transport is Transport.SSE:
-                await dispatcher.open_sse()
-        except BaseException as error:
-            for stream in (*streams, from_session):
-                stream.close()
-            await self._release()
-            if isinstance(error, ExchangeError):
-                raise connect_error(error) from error
-            raise
-        dispatcher.spawn(dispatcher.run(from_session))
-        return streams
-
-    async def __aexit__(self, *exception: object) -> None:
-        try:
-            if self._dispatcher is not None:
-                await self._dispatcher.end_session()
-        finally:
-            await self._release()
-
-    def ending(self) -> str:
-        """Return in one line why the server is gone."""
-        problem = self.problem()
-        return problem.reason if problem is not None else "was closed"
-
-    def problem(self) -> ServerError | None:
-        return self._dispatcher.problem if self._dispatcher is not None else None
-
-    def kill(self) -> None:
-        """Cancel everything at once."""
-        if self._dispatcher is not None:
-            self._dispatcher.break_off()
-
-    async def _release(self) -> None:
-        """Stop all tasks and close the sockets, even if cancelled."""
-        with anyio.CancelScope(shield=True):
-            try:
-                if self._dispatcher is not None:
-                    await self._dispatcher.stop()
-            finally:
-                if self._http is not None:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(DISCONNECT_TIMEOUT):
-                            await self._http.aclose()
-
-    async def _log_route(self, http: HttpClient) -> None:
-        """Log a proxy, a missing encryption, and which of two credentials is sent."""
-        if http.proxy:
-            self._log.add("gemdeck", Severity.INFO, f"reached through the proxy {http.proxy}")
-        if http.url.scheme == "http" and not is_loopback(http.url.host):
-            words = "the connection is not encrypted: use https:// in `url` if the server can"
-            self._log.add("gemdeck", Severity.WARNING, words)
-        names = {name.lower() for name in self._definition.headers}
-        if self._credentials is None or "authorization" not in names:
-            return
-        with suppress(AuthError):  # the first request says why
-            if (await self._credentials.signature()).token:
-                words = (
-                    "the token of the sign-in is sent, not the Authorization header of `headers`"
-                )
-                self._log.add("gemdeck", Severity.INFO, words)
+    return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)

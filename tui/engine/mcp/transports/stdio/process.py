@@ -217,7 +217,14 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """
         try:
             if zygote.is_available():
-                return await cls._start_under_reaper(launch, on_stderr, zygote)
+                process = cls(on_stderr)
+                server = ReaperClient(process)
+                try:
+                    await server.start(zygote, launch)
+                except BaseException:
+                    await process._drop()
+                    raise
+                return process
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(on_stderr),
                 *launch.arguments,
@@ -229,19 +236,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
             raise start_error(error.errno or errno.EIO) from error
         except ValueError as error:
             raise ServerError(f"could not be started: {error}", permanent=True) from error
-        return process
-
-    @classmethod
-    async def _start_under_reaper(
-        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], zygote: Zygote
-    ) -> "ServerProcess":
-        process = cls(on_stderr)
-        server = ReaperClient(process)
-        try:
-            await server.start(zygote, launch.arguments, launch.environment, launch.folder)
-        except BaseException:
-            await process._drop()
-            raise
         return process
 
     @property
@@ -312,18 +306,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
             return
         if fd == 1:
             self._take_output(data)
-        else:
-            self._take_errors(data)
+            return
+        if lines := self._errors.feed(data):
+            self._on_stderr(lines)
+        self._stderr_quota.spend(len(data) + LINE_OVERHEAD * len(lines))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         """Handle the end of a pipe (asyncio calls this)."""
-        match fd:
-            case 0:
-                self._writable.set()
-            case 1:
-                self._end_output()
-            case _:
-                self._end_errors()
+        ends = (self._writable.set, self._end_output, self._end_errors)
+        ends[fd]()
 
     def process_exited(self) -> None:
         """Handle the end of the process and end its group (asyncio calls this)."""
@@ -360,11 +351,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._queued_bytes >= MAX_QUEUED_BYTES:
             self._pause_reading(1)
 
-    def _take_errors(self, data: bytes) -> None:
-        if lines := self._errors.feed(data):
-            self._on_stderr(lines)
-        self._stderr_quota.spend(len(data) + LINE_OVERHEAD * len(lines))
-
     def _end_output(self) -> None:
         self.output_ended.set()
         self._arrived.set()
@@ -378,17 +364,20 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def _close(self) -> None:
         if self.output_ended.is_set():  # its end may not have been noticed yet
-            await self._exits_within(EXIT_DRAIN)
+            await _wait_within(self.exited, EXIT_DRAIN)
         self._is_ending = True
-        self._discard_output()
+        self.give_up("was closed")
+        self._lines.clear()  # a server that is busy writing must be able to exit
+        self._queued_bytes = 0
+        self._resume_reading(1)
         pipe = self._input()
         if pipe is not None:
             pipe.close()
-        if not await self._exits_within(EOF_GRACE):
+        if not await _wait_within(self.exited, EOF_GRACE):
             self._signal_group(signal.SIGTERM)
-            if not await self._exits_within(TERMINATE_GRACE):
+            if not await _wait_within(self.exited, TERMINATE_GRACE):
                 self._signal_group(_KILL)
-                await self._exits_within(KILL_GRACE)
+                await _wait_within(self.exited, KILL_GRACE)
         await _wait_within(self.errors_ended, EXIT_DRAIN)
         if pipe is not None and pipe.get_write_buffer_size() > 0:
             pipe.abort()
@@ -402,16 +391,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         finally:
             if isinstance(self._transport, ReaperClient):
                 self._transport.abandon()
-
-    def _discard_output(self) -> None:
-        """Drop output, so that a server that is busy writing can exit."""
-        self.give_up("was closed")
-        self._lines.clear()
-        self._queued_bytes = 0
-        self._resume_reading(1)
-
-    async def _exits_within(self, seconds: float) -> bool:
-        return await _wait_within(self.exited, seconds)
 
     def _signal_group(self, number: int) -> None:
         """Send SIGTERM or SIGKILL to the group, if it still exists."""
@@ -483,12 +462,15 @@ class ReaperClient(asyncio.SubprocessTransport):
 
     Args:
         protocol: Is told what asyncio tells of a subprocess.
+
+    Attributes:
+        pipes: The open ones, by the number of the stream at the server's end.
     """
 
     def __init__(self, protocol: asyncio.SubprocessProtocol) -> None:
         super().__init__()
         self.protocol = protocol
-        self._pipes: dict[int, asyncio.BaseTransport] = {}
+        self.pipes: dict[int, asyncio.BaseTransport] = {}
         self._answered = asyncio.Event()
         self._heard = b""
         self._failure = ServerError("could not be started: its parent process failed")
@@ -497,9 +479,7 @@ class ReaperClient(asyncio.SubprocessTransport):
         self._is_closing = False
         protocol.connection_made(self)
 
-    async def start(
-        self, zygote: Zygote, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
-    ) -> None:
+    async def start(self, zygote: Zygote, launch: Launch) -> None:
         """Start the server. Call `close` also after an error or a cancellation.
 
         Raises:
@@ -507,7 +487,7 @@ class ReaperClient(asyncio.SubprocessTransport):
             ServerError: If the system refuses to start the server.
             ValueError: If an argument contains NUL or a variable has an invalid name.
         """
-        request = _request(arguments, environment, folder)
+        request = _request(launch)
         await self._connect(zygote)
         self._send(request)
         try:
@@ -526,7 +506,7 @@ class ReaperClient(asyncio.SubprocessTransport):
         return self._exit_code
 
     def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
-        return self._pipes.get(fd)
+        return self.pipes.get(fd)
 
     def terminate(self) -> None:
         """Send SIGTERM to the server's group."""
@@ -542,7 +522,7 @@ class ReaperClient(asyncio.SubprocessTransport):
     def close(self) -> None:
         """Close the pipes, and kill the server if it still runs."""
         self._is_closing = True
-        for number, pipe in self._pipes.items():
+        for number, pipe in self.pipes.items():
             if number != _REAPER:
                 pipe.close()
             elif self._reaper_pid:
@@ -551,25 +531,22 @@ class ReaperClient(asyncio.SubprocessTransport):
             else:
                 self.kill()
                 cast("asyncio.WriteTransport", pipe).write_eof()
-        if not self._pipes:
+        if not self.pipes:
             self.protocol.connection_lost(None)
 
     def abandon(self) -> None:
         """Close the socket to a reaper that does not answer; alone, it ends the server."""
-        if (reaper := self._pipes.get(_REAPER)) is not None:
+        if (reaper := self.pipes.get(_REAPER)) is not None:
             cast("asyncio.WriteTransport", reaper).abort()
-
-    def add_pipe(self, number: int, pipe: asyncio.BaseTransport) -> None:
-        self._pipes[number] = pipe
 
     def remove_pipe(self, number: int, error: Exception | None) -> None:
         """Take note that a pipe is closed."""
-        del self._pipes[number]
+        del self.pipes[number]
         if number == _REAPER:
             self._end()
         else:
             self.protocol.pipe_connection_lost(number, error)
-        if self._is_closing and not self._pipes:
+        if self._is_closing and not self.pipes:
             self.protocol.connection_lost(None)
 
     def hear(self, data: bytes) -> None:
@@ -626,7 +603,7 @@ class ReaperClient(asyncio.SubprocessTransport):
             await loop.connect_read_pipe(lambda: stream, end)
 
     def _send(self, words: bytes) -> None:
-        if (reaper := self._pipes.get(_REAPER)) is not None:
+        if (reaper := self.pipes.get(_REAPER)) is not None:
             cast("asyncio.WriteTransport", reaper).write(words)
 
 
@@ -638,7 +615,7 @@ class _Stream(asyncio.Protocol):
         self._number = number
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._client.add_pipe(self._number, transport)
+        self._client.pipes[self._number] = transport
 
     def data_received(self, data: bytes) -> None:
         if self._number == _REAPER:
@@ -664,12 +641,12 @@ def start_error(number: int) -> ServerError:
     return ServerError(reason, permanent=number not in _PASSING)
 
 
-def _request(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> bytes:
+def _request(launch: Launch) -> bytes:
     """Encode what to start."""
-    if any(not name or "=" in name for name in environment):
+    if any(not name or "=" in name for name in launch.environment):
         raise ValueError("a variable has an invalid name")
-    variables = (f"{name}={value}" for name, value in environment.items())
-    words = (str(len(arguments)), str(folder), *arguments, *variables)
+    variables = (f"{name}={value}" for name, value in launch.environment.items())
+    words = (str(len(launch.arguments)), str(launch.folder), *launch.arguments, *variables)
     if any("\0" in word for word in words):
         raise ValueError("an argument or a variable contains a NUL")
     body = b"\0".join(map(os.fsencode, words))
