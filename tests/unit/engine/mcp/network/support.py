@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.servers.web import Handler, RawServer
-from tests.unit.engine.mcp.support import Watcher, eventually, running
+from tests.unit.engine.mcp.support import LATER, Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.manager import ServerManager
 from tui.model.events import ServerStatusChanged
 from tui.model.servers import Origin, ServerId, Transport
@@ -24,10 +25,11 @@ def define(url: str, transport: Transport = Transport.HTTP, **more: Any) -> Serv
 async def connected(
     url: str,
     transport: Transport = Transport.HTTP,
+    retry: RetryPolicy = LATER,
     **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run a server and wait until it is ready."""
-    async with running(define(url, transport, **more)) as (manager, watcher):
+    async with running(define(url, transport, **more), retry=retry) as (manager, watcher):
         await eventually(lambda: len(watcher.statuses(WEB)) >= 2)
         assert watcher.statuses(WEB) == [S.STARTING, S.READY], watcher.last(WEB)
         yield manager, watcher
@@ -35,14 +37,15 @@ async def connected(
 
 @asynccontextmanager
 async def answering(
-    handler: Handler,
+    on: Handler | dict[str, Handler] | None = None,
+    *,
+    sessions: bool = False,
     **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[tuple[RawServer, ServerManager, Watcher]]:
-    """Run a server that answers calls in one way, and wait until it is ready."""
-    async with (
-        RawServer(on={"tools/call": handler}) as server,
-        connected(server.url, **more) as (manager, watcher),
-    ):
+    """Connect to a raw server that does something else than it should, at first on calls."""
+    instead = {"tools/call": on} if callable(on) else on or {}
+    server = RawServer(instead, set() if sessions else None)
+    async with server, connected(server.url, **more) as (manager, watcher):
         yield server, manager, watcher
 
 

@@ -9,7 +9,7 @@ import zlib
 import psutil
 import pytest
 
-from tests.servers.web import Exchange, Handler, RawServer, SseServer
+from tests.servers.web import Exchange, Handler, RawServer, SseServer, answer
 from tests.support.measures import Measure
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, reason
@@ -56,9 +56,7 @@ async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
     zeros = bytes(MIB)
     packed = b"".join([squeeze.compress(zeros) for _ in range(1_000)]) + squeeze.flush()
 
-    async def bomb(exchange: Exchange) -> None:
-        await exchange.respond(200, packed, content_type=JSON, content_encoding="gzip")
-
+    bomb = answer(200, packed, content_type=JSON, content_encoding="gzip")
     async with answering(bomb) as (server, manager, _):
         loop_watch.clear()
         memory = psutil.Process().memory_info().rss
@@ -138,9 +136,7 @@ async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x\x1b[31m"])
 async def test_an_unknown_packing_is_refused(encoding: str) -> None:
-    async def pack(exchange: Exchange) -> None:
-        await exchange.respond(200, b"xxx", content_type=JSON, content_encoding=encoding)
-
+    pack = answer(200, b"xxx", content_type=JSON, content_encoding=encoding)
     async with answering(pack) as (server, manager, _):
         await refuses(r"unsupported encoding|broke", manager, "echo")
         await lives(manager, server)
@@ -153,11 +149,8 @@ async def test_damaged_packing_fails_the_call(kind: str) -> None:
         half = gzip.compress(body)[:40]
         await exchange.respond(200, half, content_type=kind, content_encoding="gzip")
 
-    async def spoil(exchange: Exchange) -> None:
-        await exchange.respond(200, b"no gzip", content_type=kind, content_encoding="gzip")
-
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        for handler in (pack, spoil):
+    async with answering() as (server, manager, _):
+        for handler in (pack, answer(200, b"no gzip", content_type=kind, content_encoding="gzip")):
             server.on["tools/call"] = handler
             await refuses(r"closed the connection|corrupted", manager, "echo")
         await lives(manager, server)
@@ -235,11 +228,8 @@ async def test_an_sse_stream_carries_large_events_and_ends_at_a_giant() -> None:
 
 
 async def test_cookies_are_not_kept() -> None:
-    async def track(exchange: Exchange) -> None:
-        await exchange.respond(202, set_cookie="track=1; Path=/")
-
-    on: dict[str, Handler] = {"notifications/initialized": track}
-    async with RawServer(on=on) as server, connected(server.url) as (manager, _):
+    track = answer(202, set_cookie="track=1; Path=/")
+    async with answering({"notifications/initialized": track}) as (server, manager, _):
         await call(manager, "echo")
         assert all("cookie" not in request.headers for request in server.requests)
 
@@ -296,10 +286,8 @@ async def test_a_flood_of_announcements_costs_nothing_but_itself(loop_watch: Loo
 
 
 async def test_a_server_that_never_answers_holds_up_neither_closing_nor_others() -> None:
-    async def hang(exchange: Exchange) -> None:
-        await exchange.hang()
-
-    on: dict[str, Handler] = dict.fromkeys(("server/discover", "initialize", "DELETE"), hang)
+    hanging = ("server/discover", "initialize", "DELETE")
+    on: dict[str, Handler] = dict.fromkeys(hanging, Exchange.hang)
     async with RawServer(on=on) as server:
         began = time.perf_counter()
         async with running(define(server.url)) as (_, watcher):

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.servers.sample import server as sample
-from tests.servers.web import Exchange, Handler, RawServer, free_port, serving
+from tests.servers.web import Exchange, Handler, RawServer, answer, free_port, serving
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, outcome, reason
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart
@@ -26,15 +26,6 @@ from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
 SECRET = "fixture-token"
-
-
-def answer(status: int, body: bytes = b"", **headers: str) -> Handler:
-    """Make a handler that answers with a status."""
-
-    async def handle(exchange: Exchange) -> None:
-        await exchange.respond(status, body, **headers)
-
-    return handle
 
 
 def refusing(handler: Handler) -> RawServer:
@@ -95,7 +86,7 @@ async def test_credentials_turned_down_later_end_in_a_sign_in() -> None:
 
 
 async def test_a_call_that_is_refused_leaves_the_connection_as_it_is() -> None:
-    async with RawServer() as server, connected(server.url) as (manager, watcher):
+    async with answering() as (server, manager, watcher):
         for status, words in [
             (403, r"refused access \(HTTP 403\); the request had no effect"),
             (404, "offers nothing at this address"),

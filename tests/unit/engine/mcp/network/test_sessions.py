@@ -7,7 +7,16 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.servers.sample import server as sample
-from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, free_port, serving
+from tests.servers.web import (
+    ECHO,
+    Announcer,
+    Exchange,
+    Handler,
+    RawServer,
+    answer,
+    free_port,
+    serving,
+)
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, define
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
@@ -19,10 +28,7 @@ HI = (TextPart("hi"),)
 
 
 async def test_a_call_of_a_lost_session_is_repeated_once_in_a_new_one() -> None:
-    async with (
-        RawServer(sessions=set()) as server,
-        ready(define(server.url), retry=HASTY) as (manager, watcher),
-    ):
+    async with answering(sessions=True, retry=HASTY) as (server, manager, watcher):
         assert server.sessions is not None
         server.sessions.clear()
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
@@ -45,22 +51,13 @@ async def test_a_refusal_that_names_the_session_is_understood_as_well() -> None:
             await exchange.text("second")
 
     on: dict[str, Handler] = {"tools/call": refuse_once}
-    async with (
-        RawServer(on=on, sessions=set()) as server,
-        ready(define(server.url), retry=HASTY) as (manager, _),
-    ):
+    async with answering(on, sessions=True, retry=HASTY) as (_, manager, _):
         assert (await call(manager, "echo")).parts == (TextPart("second"),)
         assert refused == 2
 
 
 async def test_a_session_lost_again_is_an_error() -> None:
-    async def forget(exchange: Exchange) -> None:
-        await exchange.respond(404)
-
-    async with (
-        RawServer(on={"tools/call": forget}, sessions=set()) as server,
-        ready(define(server.url), retry=HASTY) as (manager, _),
-    ):
+    async with answering(answer(404), sessions=True, retry=HASTY) as (server, manager, _):
         await refuses("no longer knows this session", manager, "echo")
         assert len(server.calls()) == 2
 
@@ -77,10 +74,7 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
         ran.append(words)
         await exchange.text(words)
 
-    async with (
-        RawServer(on={"tools/call": run}, sessions=set()) as server,
-        ready(define(server.url), retry=HASTY) as (manager, _),
-    ):
+    async with answering(run, sessions=True, retry=HASTY) as (server, manager, _):
         assert server.sessions is not None
         server.sessions.clear()
         calls = (call(manager, "echo", {"text": str(n)}) for n in range(5))
@@ -91,10 +85,7 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
 
 
 async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
-    async with (
-        RawServer(sessions=set()) as server,
-        ready(define(server.url), retry=HASTY) as (manager, _),
-    ):
+    async with answering(sessions=True, retry=HASTY) as (server, manager, _):
         assert server.sessions is not None
         server.sessions.clear()
         server.tools = [{**ECHO, "description": "Delete everything."}]
@@ -129,11 +120,8 @@ async def test_a_stateless_server_may_be_restarted_while_nobody_calls() -> None:
 
 
 async def test_a_call_whose_fate_is_unknown_is_never_repeated() -> None:
-    async def cut(exchange: Exchange) -> None:
-        exchange.cut()
-
-    async with RawServer(sessions=set()) as server, connected(server.url) as (manager, watcher):
-        server.on["tools/call"] = cut
+    async with answering(sessions=True) as (server, manager, watcher):
+        server.on["tools/call"] = Exchange.cut
         await refuses(r"closed the connection .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
         del server.on["tools/call"]
@@ -145,13 +133,13 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
     async def cut(exchange: Exchange) -> None:
         await exchange.begin(200, content_type="application/json", content_length="900")
         await exchange.write(b'{"jsonrpc": "2.0", ')
-        exchange.cut()
+        await exchange.cut()
 
     async def cut_stream(exchange: Exchange) -> None:
         await exchange.begin(200, content_type=STREAM)
         await exchange.write(b'data: {"jsonrpc"')
 
-    async with RawServer() as server, connected(server.url) as (manager, watcher):
+    async with answering() as (server, manager, watcher):
         # An answer that began shows that the server lives, however often it breaks off.
         for handler in (cut, cut_stream) * MAX_BREAKS:
             server.on["tools/call"] = handler
@@ -162,10 +150,7 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
 
 
 async def test_three_breaks_in_a_row_end_the_connection() -> None:
-    async def cut(exchange: Exchange) -> None:
-        exchange.cut()
-
-    async with answering(cut) as (_, manager, watcher):
+    async with answering(Exchange.cut) as (_, manager, watcher):
         for _ in range(MAX_BREAKS):
             await refuses("is unknown", manager, "echo")
         await watcher.until(WEB, S.READY, S.RETRYING)
@@ -187,10 +172,7 @@ async def test_cancelling_a_call_tells_the_server_and_lets_go() -> None:
         await exchange.hang()
         gone.set()
 
-    async with (
-        RawServer(on={"tools/call": hang}, sessions=set()) as server,
-        connected(server.url) as (manager, watcher),
-    ):
+    async with answering(hang, sessions=True) as (server, manager, watcher):
         task = asyncio.create_task(call(manager, "echo"))
         await eventually(server.calls)
         task.cancel()
@@ -224,7 +206,7 @@ async def test_cancelling_a_call_of_a_stateless_server_breaks_it_off() -> None:
         "tools/list": list_tools,
         "server/discover": discover,
     }
-    async with RawServer(on=on) as server, connected(server.url) as (manager, _):
+    async with answering(on) as (server, manager, _):
         task = asyncio.create_task(call(manager, "echo"))
         await eventually(server.calls)
         headers = server.calls()[0].headers
@@ -255,7 +237,7 @@ async def test_a_question_of_the_server_is_answered_during_its_call() -> None:
         answered.set()
 
     on: dict[str, Handler] = {"tools/call": ask, "answer": take}
-    async with RawServer(on=on, sessions=set()) as server, connected(server.url) as (manager, _):
+    async with answering(on, sessions=True) as (_, manager, _):
         assert (await call(manager, "echo")).parts == (TextPart("thanks"),)
         [answer] = answers
         assert isinstance(answer, dict)
@@ -264,10 +246,8 @@ async def test_a_question_of_the_server_is_answered_during_its_call() -> None:
 
 
 async def test_a_farewell_that_is_not_heard_is_bounded() -> None:
-    async def hang(exchange: Exchange) -> None:
-        await exchange.hang()
-
     announcer = Announcer()
+    hang = Exchange.hang
     on: dict[str, Handler] = {"DELETE": hang, "GET": announcer, "tools/call": hang}
     async with RawServer(on=on, sessions=set()) as server:
         async with connected(server.url) as (manager, watcher):
@@ -283,10 +263,7 @@ async def test_a_farewell_that_is_not_heard_is_bounded() -> None:
 
 
 async def test_killing_lets_go_at_once() -> None:
-    async def hang(exchange: Exchange) -> None:
-        await exchange.hang()
-
-    on: dict[str, Handler] = {"tools/call": hang, "DELETE": hang}
+    on: dict[str, Handler] = {"tools/call": Exchange.hang, "DELETE": Exchange.hang}
     async with RawServer(on=on, sessions=set()) as server:
         async with connected(server.url) as (manager, watcher):
             pending = asyncio.create_task(call(manager, "echo"))

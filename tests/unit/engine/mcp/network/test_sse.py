@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.servers.web import Exchange, SseServer
+from tests.servers.web import Exchange, SseServer, answer
 from tests.support.waiting import at_once
 from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome, reason
 from tests.unit.engine.mcp.network.test_refusals import Canary
@@ -67,22 +67,13 @@ async def test_a_stream_that_ends_before_its_endpoint_is_a_failure() -> None:
 
 
 async def test_a_page_instead_of_a_stream_is_named() -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.respond(200, b"<html>", content_type="text/html")
-
-    async with SseServer(on={"GET": page}) as server:
+    async with SseServer(on={"GET": answer(200, b"<html>", content_type="text/html")}) as server:
         assert "web page" in await reason(server.url, Transport.SSE)
 
 
 async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:
-    async def refuse(exchange: Exchange) -> None:
-        await exchange.respond(500)
-
-    async def cut(exchange: Exchange) -> None:
-        exchange.cut()
-
     async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, watcher):
-        for handler in (refuse, cut):
+        for handler in (answer(500), Exchange.cut):
             server.on["tools/call"] = handler
             await refuses("is unknown", manager, "echo")
         del server.on["tools/call"]
@@ -92,7 +83,7 @@ async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:
 
 async def test_a_drop_of_the_stream_is_noticed_at_once() -> None:
     async with SseServer() as server, connected(server.url, Transport.SSE) as (_, watcher):
-        server.streams[0].cut()
+        await server.streams[0].cut()
         await at_once(lambda: watcher.last(WEB).status is S.RETRYING)
         change = watcher.last(WEB)
         assert change.failure is not None
@@ -102,7 +93,7 @@ async def test_a_drop_of_the_stream_is_noticed_at_once() -> None:
 async def test_a_drop_during_a_call_leaves_its_fate_unknown() -> None:
     async def take(exchange: Exchange) -> None:
         await exchange.respond(202)
-        server.streams[0].cut()
+        await server.streams[0].cut()
 
     async with (
         SseServer(on={"tools/call": take}) as server,
@@ -135,11 +126,8 @@ async def test_noise_on_the_stream_is_noted_and_does_no_harm() -> None:
 
 
 async def test_cancelling_a_call_tells_the_server() -> None:
-    async def take(exchange: Exchange) -> None:
-        await exchange.respond(202)
-
     async with (
-        SseServer(on={"tools/call": take}) as server,
+        SseServer(on={"tools/call": answer(202)}) as server,
         connected(server.url, Transport.SSE) as (manager, _),
     ):
         task = asyncio.create_task(call(manager, "echo"))

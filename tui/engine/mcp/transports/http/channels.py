@@ -126,10 +126,7 @@ class StreamableHttp:
                 await self._answer(message, response)
             else:
                 await discard(response)
-        is_initialized = (
-            isinstance(message, types.JSONRPCNotification) and message.method == INITIALIZED
-        )
-        if is_initialized and self._session_id:
+        if self._session_id and getattr(message, "method", "") == INITIALIZED:
             self._transport.spawn(self._listen())
 
     def cancels_by_abort(self) -> bool:
@@ -176,12 +173,8 @@ class StreamableHttp:
         reply: types.JSONRPCError | None = None
         if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
             decoded = await self._transport.take(await read_body(response))
-            if isinstance(decoded, types.JSONRPCError) and isinstance(
-                message, types.JSONRPCRequest
-            ):
-                reply = decoded.model_copy(update={"id": message.id})
-            elif isinstance(decoded, types.JSONRPCError):
-                reply = decoded
+            if isinstance(decoded, types.JSONRPCError):
+                reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
         else:
             await discard(response)
         if SESSION_HEADER in headers and _is_session_lost(status, reply):
@@ -191,7 +184,10 @@ class StreamableHttp:
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
         """Deliver the answer to a request from the response to its POST."""
         if request.method == "initialize":
-            self._take_session(response)
+            session_id = response.headers.get(SESSION_HEADER, "")
+            if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
+                raise ExchangeError(ServerError("gave a session id that is not valid"))
+            self._session_id = session_id
         match media_type(response):
             case _ if response.status_code == 202:
                 error = ServerError("took the request and will send no answer (HTTP 202)")
@@ -203,12 +199,6 @@ class StreamableHttp:
                 await self._answer_from_stream(request, response)
             case _:
                 raise content_error(response)
-
-    def _take_session(self, response: httpx2.Response) -> None:
-        session_id = response.headers.get(SESSION_HEADER, "")
-        if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
-            raise ExchangeError(ServerError("gave a session id that is not valid"))
-        self._session_id = session_id
 
     async def _answer_from_stream(
         self, request: types.JSONRPCRequest, response: httpx2.Response
