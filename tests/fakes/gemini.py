@@ -356,29 +356,15 @@ class _Answer:
 
 
 def _error_body(fail: Fail) -> Json:
+    types = "type.googleapis.com/google.rpc."
     details: list[Json] = []
     if fail.reason:
-        details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": fail.reason})
+        details.append({"@type": f"{types}ErrorInfo", "reason": fail.reason})
     if fail.quota:
-        details.append(
-            {
-                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-                "violations": [{"quotaId": fail.quota}],
-            }
-        )
+        violations = [{"quotaId": fail.quota}]
+        details.append({"@type": f"{types}QuotaFailure", "violations": violations})
     if fail.retry_delay:
-        details.append(
-            {
-                "@type": "type.googleapis.com/google.rpc.RetryInfo",
-                "retryDelay": fail.retry_delay,
-            }
-        )
+        details.append({"@type": f"{types}RetryInfo", "retryDelay": fail.retry_delay})
     status = _STATUS.get(fail.status, "UNKNOWN")
-    return {
-        "error": {
-            "code": fail.status,
-            "message": fail.message,
-            "status": status,
-            "details": details,
-        }
-    }
+    error = {"code": fail.status, "message": fail.message, "status": status, "details": details}
+    return {"error": error}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.security.opened import Place
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.transports.stdio.environment import check_code
+from tui.engine.mcp.transports.stdio.launch import check_code
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.model.trust import FolderTrust, TrustRequest

@@ -12,7 +12,7 @@ from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.definitions.programs import find_program, guarded_folders
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.environment import server_environment, shown_program
+from tui.engine.mcp.transports.stdio.launch import server_environment, shown_program
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 

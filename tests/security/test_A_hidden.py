@@ -9,7 +9,7 @@ import pytest
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.environment import server_environment
+from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.model.servers import ServerStatus
 from tui.model.settings import ToolPattern
 from tui.model.trust import Disclosure, FolderTrust

@@ -7,7 +7,7 @@ import pytest
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.transports.stdio.environment import server_environment
+from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.engine.plan import Answers, plan
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict

@@ -33,9 +33,7 @@ async def main() -> None:
         for number, behaviours in enumerate(servers)
     ]
     manager = ServerManager(
-        lambda _: None,
-        ClientContext(workspaces=(Path(folder),)),
-        import_connect=import_connection,
+        lambda _: None, ClientContext(workspaces=(Path(folder),)), import_connect=import_connection
     )
     async with manager:
         manager.configure(definitions)

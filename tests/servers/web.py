@@ -160,7 +160,7 @@ class Exchange:
             self.writer.write(data)
             await self.writer.drain()
 
-    def cut(self) -> None:
+    async def cut(self) -> None:
         """Break the connection off."""
         self.writer.transport.abort()
 
@@ -171,6 +171,15 @@ class Exchange:
 
 
 Handler = Callable[[Exchange], Awaitable[None]]
+
+
+def answer(status: int, body: bytes = b"", **headers: str) -> Handler:
+    """Make a handler that answers with a status."""
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.respond(status, body, **headers)
+
+    return handle
 
 
 class Announcer:

@@ -43,7 +43,6 @@ SLOW: Final = tuple(
         "unit/engine/mcp/network",
         "unit/engine/mcp/test_early_starts.py",
         "unit/engine/mcp/test_enablement.py",
-        "unit/engine/mcp/test_enabling.py",
         "unit/engine/mcp/test_era_cache.py",
         "unit/engine/mcp/test_features.py",
         "unit/engine/mcp/test_list_changes.py",

@@ -33,8 +33,8 @@ from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
-from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
+from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tui.engine.approval.policy import Policy, Verdict, is_plain
-from tui.engine.mcp.callbacks.form_schema import (
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.schema.form_schema import (
     MAX_FIELDS,
     Control,
     UnusableFormError,
     read_form,
 )
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
 from tui.model.requests import FormField, FormValue

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from tui.engine.mcp.catalog.holding import MAX_QUERY, search
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     OfferedTool,
@@ -17,6 +16,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.catalog.registry import MAX_QUERY, search
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import Catalog, ToolId, ToolView

@@ -106,9 +106,13 @@ class Backoff:
         self._ready_since = None
         self._end_start()
         self._failures.append(now - self._spent)
-        delay = self._delay(self._retries)
+        delay = self.policy.first_delay
+        if self._retries:
+            grown = self.policy.least_delay * 2.0 ** min(self._retries - 1, 30)
+            delay = min(self.policy.most_delay, grown)
         self._retries += 1
-        return now + delay
+        varied = delay * (1 + self.policy.jitter * (2 * self._rng() - 1))
+        return now + min(varied, self.policy.most_delay)
 
     def _end_start(self) -> None:
         """Leave the time since `began` out of the window."""
@@ -119,13 +123,3 @@ class Backoff:
     def seconds_until(self, moment: float) -> float:
         """Return the seconds from now until a moment of the clock; 0 if it has passed."""
         return max(0.0, moment - self._clock())
-
-    def _delay(self, retries: int) -> float:
-        """Return the wait before the next attempt."""
-        policy = self.policy
-        if retries == 0:
-            delay = policy.first_delay
-        else:
-            delay = min(policy.most_delay, policy.least_delay * 2.0 ** min(retries - 1, 30))
-        varied = delay * (1 + policy.jitter * (2 * self._rng() - 1))
-        return min(varied, policy.most_delay)

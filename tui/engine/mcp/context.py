@@ -9,9 +9,8 @@ from typing import Any
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
-from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
-from tui.engine.mcp.catalog.registry import ToolVisibility
+from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.sign_in.sign_ins import SignIns

@@ -31,7 +31,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.supervisor import Connect, Supervisor
-from tui.engine.mcp.transports.stdio.environment import environment_names
+from tui.engine.mcp.transports.stdio.launch import environment_names
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
@@ -298,9 +298,7 @@ class ServerManager:
         return [(s.id, s.info.instructions) for s in ready if s.info and s.info.instructions]
 
     async def call_tool(
-        self,
-        permit: Permit,
-        on_progress: Callable[[Progress], None],
+        self, permit: Permit, on_progress: Callable[[Progress], None]
     ) -> ToolResult:
         """Run a call that was allowed, if the server has not changed the tool.
 
@@ -325,10 +323,7 @@ class ServerManager:
         return await self._call_once(tool, arguments, on_progress)
 
     async def _call_once(
-        self,
-        tool: OfferedTool,
-        arguments: JsonObject,
-        on_progress: Callable[[Progress], None],
+        self, tool: OfferedTool, arguments: JsonObject, on_progress: Callable[[Progress], None]
     ) -> ToolResult:
         live = self._live(tool.server)
         if live is None:
@@ -415,7 +410,7 @@ class ServerManager:
 
     async def _connect(self) -> Connect:
         """Return the function that makes connections; imported when the first server starts."""
-        self.wake()
+        self._changed.set()
         return await asyncio.shield(self._import())
 
     def _import(self) -> "asyncio.Task[Connect]":
@@ -425,11 +420,11 @@ class ServerManager:
 
     async def _import_late(self) -> Connect:
         """Import what speaks MCP once the processes run: the import holds up the event loop."""
-        await self.wait_while(self._is_launching, LAUNCH_PATIENCE)
+        await self.wait_while(
+            lambda: any(supervisor.is_launching for supervisor in self._supervisors.values()),
+            LAUNCH_PATIENCE,
+        )
         return await asyncio.to_thread(self._import_connect)
-
-    def _is_launching(self) -> bool:
-        return any(supervisor.is_launching for supervisor in self._supervisors.values())
 
     def _add(self, definition: ServerDefinition) -> Supervisor:
         log = ServerLog(definition.id, self._publish, definition.secrets, self._context.redactor)
@@ -444,9 +439,13 @@ class ServerManager:
             enabled=self._enablement.is_enabled(definition),
         )
         earlier = [task for known, task in self._running.items() if known.id == definition.id]
-        task = self._tasks.start(
-            self._supervise(supervisor, earlier[-1:]), f"server {definition.id}"
-        )
+
+        async def supervise() -> None:
+            if earlier:  # the one it replaces ends first
+                await asyncio.wait(earlier[-1:])
+            await supervisor.run()
+
+        task = self._tasks.start(supervise(), f"server {definition.id}")
         self._running[supervisor] = task
         task.add_done_callback(lambda _: self._running.pop(supervisor, None))
         return supervisor
@@ -463,14 +462,6 @@ class ServerManager:
     def _status(self, server: ServerId) -> str:
         supervisor = self._supervisors.get(server)
         return supervisor.status.value if supervisor is not None else "not configured"
-
-    async def _supervise(
-        self, supervisor: Supervisor, predecessors: Sequence[asyncio.Task[None]]
-    ) -> None:
-        """Run a supervisor once the one it replaces has ended."""
-        if predecessors:
-            await asyncio.wait(predecessors)
-        await supervisor.run()
 
 
 class FirstStarts:
@@ -491,7 +482,9 @@ class FirstStarts:
     async def wait(self) -> tuple[ServerId, ...]:
         """Wait at most `patience`; return the servers to go without, if not named before."""
         named = frozenset(self._given_up)
-        await self._servers.wait_while(self._is_waiting, self.patience)
+        await self._servers.wait_while(
+            lambda: not self._given_up.issuperset(self._servers.waiting_for()), self.patience
+        )
         missing = tuple(one for one in self._servers.waiting_for() if one not in named)
         self._given_up.update(missing)
         return missing
@@ -500,9 +493,6 @@ class FirstStarts:
         """Go without the servers that are still starting."""
         self._given_up.update(self._servers.waiting_for())
         self._servers.wake()
-
-    def _is_waiting(self) -> bool:
-        return not self._given_up.issuperset(self._servers.waiting_for())
 
 
 def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
@@ -529,12 +519,6 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),
         timeout=definition.timeout,
         trusted=definition.trust,
-        source=_place(definition),
+        source=definition.source + (f", line {definition.line}" if definition.line else ""),
         extension=definition.extension,
     )
-
-
-def _place(definition: ServerDefinition) -> str:
-    """Return the file and line of a server's entry."""
-    line = f", line {definition.line}" if definition.line else ""
-    return f"{definition.source}{line}" if definition.source else ""

@@ -80,6 +80,10 @@ class ServerLog:
     def add(self, source: str, severity: Severity, text: str, level: str = "") -> None:
         self._append(source, severity, text[: MAX_LINE_CHARS * 2], level)
 
+    def remark(self, text: str, severity: Severity = Severity.WARNING) -> None:
+        """Add a remark of our own."""
+        self.add("gemdeck", severity, text)
+
     def tail(self, count: int = FAILURE_TAIL) -> tuple[str, ...]:
         """Return the last non-blank lines of standard error, oldest first."""
         shown = (text for raw in reversed(self._stderr) if (text := self._present(raw)).strip())

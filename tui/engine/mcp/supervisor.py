@@ -109,8 +109,6 @@ class Supervisor:
         self._enabled = enabled and not definition.may_enable
         self._closing = False
         self._is_told = False
-        self._is_connected = False
-        self._useless: ServerError | None = None
         self._restarts = 0
         self._cause = ""
 
@@ -181,12 +179,12 @@ class Supervisor:
         self._wake.set()
 
     def remark(self, words: str) -> None:
-        self._log.add("gemdeck", Severity.WARNING, words)
+        self._log.remark(words)
 
     def kill(self) -> None:
         """Kill the server at once."""
         if self._attempt is not None:
-            self._attempt.kill()
+            self._attempt.transport.kill()
 
     async def run(self) -> None:
         """Supervise until `close` is called. Cancelling it ends the server too.
@@ -198,17 +196,14 @@ class Supervisor:
                 return await self._supervise()
             except Exception as error:  # the user must learn of it, and can start it again
                 logger.exception("a server's supervisor broke down")
-                self._break_down(error)
+                self.status, self.live, self.retry_at = _S.FAILED, None, None
+                self.failure = self._log.mask_failure(internal_error(error).as_failure())
+                with suppress(Exception):  # it may be the fault
+                    self._on_status(self)
             if self._closing:
                 return
             self._wake.clear()
             await self._wake.wait()
-
-    def _break_down(self, error: Exception) -> None:
-        self.status, self.live, self.retry_at = _S.FAILED, None, None
-        self.failure = self._log.mask_failure(internal_error(error).as_failure())
-        with suppress(Exception):  # it may be the fault
-            self._on_status(self)
 
     async def _supervise(self) -> None:
         await self._context.visibility.prepare(self.definition)
@@ -240,14 +235,42 @@ class Supervisor:
         A failed attempt or a lost connection leads to a retry, a sign-in, or a failed server.
         """
         error: ServerError | None = None
-        self._is_told = self._is_connected = False
-        self._useless = None
+        is_connected = self._is_told = False
         self._log.begin()
         self._backoff.began()
         try:
-            error = await self._hold_connection()
+            async with (
+                asyncio.timeout(self.definition.timeout) as self._deadline,
+                running_server(
+                    self.definition, self._log, self._context, self._must_stop
+                ) as process,
+            ):
+                self.is_launching = False
+                self._grant(None)
+                connect = await self._load_connect()  # the process gets ready meanwhile
+                if not self._must_stop():
+                    self._grant(self.definition.timeout)
+                    self._attempt = connect(self.definition, self._log, self._context, process)
+                    async with self._attempt as live:
+                        is_connected = True
+                        self._on_offer(live.offer)
+                        if live.offer.is_empty:
+                            error = ServerError(
+                                "offers nothing: no usable tool, no prompt, no resource",
+                                "Look at its log, and at includeTools and excludeTools in the "
+                                "settings.",
+                                permanent=True,
+                            )
+                        elif not self._must_stop():
+                            self._grant(None)
+                            await self._serve(live)
+                        self._grant(CLOSE_TIMEOUT)
         except TimeoutError:
-            error = self._timed_out()
+            if not is_connected:
+                error = ServerError(
+                    f"was not ready within {self.definition.timeout:g} s",
+                    "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
+                )
         except ServerError as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - the other servers must go on
@@ -260,35 +283,6 @@ class Supervisor:
             self.live = None
             self._log.flush()
         self._settle(error)
-
-    async def _hold_connection(self) -> ServerError | None:
-        """Connect, serve and close; return an error if the server offers nothing."""
-        error: ServerError | None = None
-        async with (
-            asyncio.timeout(self.definition.timeout) as self._deadline,
-            running_server(self.definition, self._log, self._context, self._must_stop) as process,
-        ):
-            self.is_launching = False
-            self._grant(None)
-            connect = await self._load_connect()  # the process gets ready meanwhile
-            if self._must_stop():
-                return None
-            self._grant(self.definition.timeout)
-            self._attempt = connect(self.definition, self._log, self._context, process)
-            async with self._attempt as live:
-                self._is_connected = True
-                self._on_offer(live.offer)
-                if live.offer.is_empty:
-                    self._useless = error = ServerError(
-                        "offers nothing: no usable tool, no prompt, no resource",
-                        "Look at its log, and at includeTools and excludeTools in the settings.",
-                        permanent=True,
-                    )
-                elif not self._must_stop():
-                    self._grant(None)
-                    await self._serve(live)
-                self._grant(CLOSE_TIMEOUT)
-        return error
 
     async def _serve(self, live: "Connection") -> None:
         """Be ready until the server ends or has to stop; publish at once why it ended."""
@@ -312,19 +306,8 @@ class Supervisor:
             for task in (*waits, following):
                 task.cancel()
         if not self._must_stop():
-            self._fail(live.problem() or ServerError(live.ending()))
+            self._fail(live.transport.problem or ServerError(live.transport.ending()))
         await asyncio.wait({*waits, following})
-
-    def _timed_out(self) -> ServerError | None:
-        """Return the failure of an attempt that timed out, if it did so while connecting."""
-        if self._must_stop():
-            return None
-        if self._is_connected:
-            return self._useless
-        return ServerError(
-            f"was not ready within {self.definition.timeout:g} s",
-            "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
-        )
 
     def _must_stop(self) -> bool:
         return self.status is _S.STOPPING
@@ -358,8 +341,9 @@ class Supervisor:
     def _fail(self, error: ServerError) -> None:
         """Publish a failure, and decide whether and when to retry."""
         self._is_told = True
-        code = self._attempt.exit_code if self._attempt is not None else None
-        failure = self._log.mask_failure(error.as_failure(self._log.tail()))
+        code = self._attempt.transport.exit_code if self._attempt is not None else None
+        masked = error.masked(self._log.mask)  # before a text is cut
+        failure = self._log.mask_failure(masked.as_failure(self._log.tail()))
         reason = sanitize_line(failure.reason, MAX_CAUSE)
         self._cause = reason if code is None else f"exit {code}"
         if isinstance(error, SignInError):
@@ -378,7 +362,6 @@ class Supervisor:
         self, status: ServerStatus, failure: Failure | None = None, retry_at: float | None = None
     ) -> None:
         self.status = advance(self.status, status)
-        failure = self._log.mask_failure(failure) if failure is not None else None
         self.failure = failure
         self.retry_at = retry_at
         self.since = time.monotonic()
@@ -388,7 +371,7 @@ class Supervisor:
         logger.debug("%s: %s", self.id, status.value)
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
-            self._log.add("gemdeck", severity, sanitize_line(failure.reason))
+            self._log.remark(sanitize_line(failure.reason), severity)
         self._has_settled = self._has_settled or status in _TRIED
         self._on_status(self)
 

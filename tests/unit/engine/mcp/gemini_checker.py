@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from tui.engine.mcp.schema.to_gemini import to_gemini
+
 ALLOWED = {
     "anyOf",
     "default",
@@ -82,3 +84,18 @@ def _check_values(node: dict[str, Any], path: str, faults: list[str]) -> None:
     ]
     if not isinstance(node.get("nullable", True), bool):
         faults.append(f"{path}: nullable {node['nullable']!r}")
+
+
+Schema = dict[str, Any]
+
+
+def of(name_schema: object, **more: object) -> Schema:
+    """Make an input schema with one property ``x``."""
+    return {"type": "object", "properties": {"x": name_schema}, **more}
+
+
+def x(schema: Schema) -> Any:  # noqa: ANN401  # it may be missing
+    """Convert an input schema and give its property ``x``."""
+    converted = to_gemini(schema)
+    assert refusals(converted) == []
+    return converted["properties"].get("x")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import LATER, eventually
@@ -35,6 +36,7 @@ class Pretended(Connection):
     """A connection that opens, ends and closes as a test wants."""
 
     def __init__(self) -> None:
+        self.transport: Any = self
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]
         self.offer = read_offer(RawOffer(tools=tools), definition())
@@ -45,8 +47,8 @@ class Pretended(Connection):
         self.may_close = asyncio.Event()
         self.may_close.set()
         self.refusal: Exception | None = None
-        self.exit: int | None = None
-        self.cause: ServerError | None = None
+        self.exit_code: int | None = None
+        self.problem: ServerError | None = None
         self.announced: asyncio.Queue[ServerOffer] = asyncio.Queue()
         self.opened = self.closed = self.killed = 0
 
@@ -65,13 +67,6 @@ class Pretended(Connection):
 
     def ending(self) -> str:
         return "exited with code 1"
-
-    @property
-    def exit_code(self) -> int | None:
-        return self.exit
-
-    def problem(self) -> ServerError | None:
-        return self.cause
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         while True:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+import pytest
 
 from tests import servers
 from tests.support import leaks, warm
@@ -15,7 +16,13 @@ from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - fo
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolResult
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OfferedTool,
+    Permit,
+    ToolCallError,
+    ToolResult,
+)
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import Enablement, ServerManager
 from tui.engine.mcp.session.era import EraCache
@@ -23,7 +30,7 @@ from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
-from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
 
 LATER = RetryPolicy(first_delay=60.0)
 """A policy under which no server is started again while a test looks at it."""
@@ -98,10 +105,14 @@ class Watcher:
         await eventually(lambda: self.statuses(server)[-len(wanted) :] == wanted)
         return self.last(server)
 
+    async def fails(self, server: str, *statuses: ServerStatus) -> Failure:
+        """Wait as `until`, and give why the server is not ready."""
+        failure = (await self.until(server, *statuses)).failure
+        assert failure is not None
+        return failure
 
-def children(
-    which: Callable[[psutil.Process], bool] = lambda _child: True,
-) -> list[psutil.Process]:
+
+def children(which: Callable[[psutil.Process], bool] = lambda _child: True) -> list[psutil.Process]:
     """List the living descendants of this process; any may end while we look."""
     found = []
     for child in psutil.Process().children(recursive=True):
@@ -157,6 +168,18 @@ async def running(
         yield manager, watcher
 
 
+@asynccontextmanager
+async def ready(
+    *definitions: ServerDefinition,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+    """Run servers as `running`, once all of them are ready."""
+    async with running(*definitions, **more) as (manager, watcher):
+        for definition in definitions:
+            await watcher.until(definition.id, ServerStatus.READY)
+        yield manager, watcher
+
+
 def find_tool(manager: ServerManager, name: str) -> OfferedTool | None:
     """Find what is offered under a name towards the model."""
     return next((tool for tool in manager.offered_tools() if tool.id == name), None)
@@ -172,3 +195,11 @@ async def call(
     tool = find_tool(manager, name)
     assert tool is not None, [tool.id for tool in manager.offered_tools()]
     return await manager.call_tool(permit(tool, arguments), on_progress)
+
+
+async def refuses(
+    words: str, manager: ServerManager, name: str, arguments: dict[str, Any] | None = None
+) -> None:
+    """Call a tool, which gives no result for a reason that matches."""
+    with pytest.raises(ToolCallError, match=words):
+        await call(manager, name, arguments)

@@ -14,8 +14,7 @@ def of(**properties: object) -> Schema:
 
 def test_what_is_wrong_is_said_with_its_place() -> None:
     schema = of(
-        path={"type": "string"},
-        lines={"type": "array", "items": {"type": "integer", "minimum": 1}},
+        path={"type": "string"}, lines={"type": "array", "items": {"type": "integer", "minimum": 1}}
     ) | {"required": ["path"], "additionalProperties": False}
     messages = check_arguments(schema, {"lines": [1, 0, "x"], "other": 1})
     assert sorted(messages) == [

@@ -1,10 +1,12 @@
-"""Backoff under a clock and a chance that the test holds."""
+"""Backoff under a clock and a chance that the test holds, and the table of statuses."""
 
 from dataclasses import dataclass, field
+from itertools import product
 
 import pytest
 
 from tui.engine.mcp.backoff import Backoff, RetryPolicy
+from tui.model.servers import TRANSITIONS, ServerStatus, advance
 
 
 @dataclass
@@ -108,3 +110,18 @@ def test_the_time_until_a_moment_is_never_negative() -> None:
     world = World()
     assert world.backoff.seconds_until(1_002.5) == 2.5
     assert world.backoff.seconds_until(3.0) == 0.0
+
+
+@pytest.mark.parametrize(("current", "following"), product(ServerStatus, repeat=2))
+def test_a_server_moves_only_along_the_table(
+    current: ServerStatus, following: ServerStatus
+) -> None:
+    if following in TRANSITIONS[current]:
+        assert advance(current, following) is following
+    else:
+        with pytest.raises(RuntimeError):
+            advance(current, following)
+
+
+def test_every_status_has_its_row() -> None:
+    assert set(TRANSITIONS) == set(ServerStatus)

@@ -1,17 +1,19 @@
 import base64
 import json
+import struct
 from typing import Any
 
 import pytest
 from mcp_types import CallToolResult
 
-from tui.engine.mcp.catalog.offered_tool import (
-    MAX_STRUCTURED,
-    MediaPart,
-    TextPart,
-    ToolResult,
+from tui.engine.mcp.catalog.offered_tool import MAX_STRUCTURED, MediaPart, TextPart, ToolResult
+from tui.engine.mcp.catalog.results import (
+    MAX_MODEL_BLOCKS,
+    NO_MESSAGE,
+    UNREADABLE,
+    convert_result,
+    image_size,
 )
-from tui.engine.mcp.catalog.results import MAX_MODEL_BLOCKS, NO_MESSAGE, UNREADABLE, convert_result
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
@@ -319,3 +321,44 @@ def test_after_many_blocks_the_rest_is_said_all_the_same() -> None:
     assert said[MAX_MODEL_BLOCKS] == "[1 more blocks are left out.]"
     assert said[-3:-1] == ["[Structured content]", '{\n  "a": 1\n}']
     assert "output schema: a: wrong" in said[-1]
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480)
+JPEG = (
+    b"\xff\xd8\xff\xe0"
+    + struct.pack(">H14x", 16)
+    + b"\xff\xc0"
+    + struct.pack(">HBHH", 17, 8, 480, 640)
+)
+WEBP = b"RIFF\0\0\0\0WEBP"
+BITS = (640 - 1) | (480 - 1) << 14
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PNG,
+        b"GIF89a" + struct.pack("<HH", 640, 480),
+        JPEG,
+        WEBP + b"VP8X" + bytes(8) + (639).to_bytes(3, "little") + (479).to_bytes(3, "little"),
+        WEBP + b"VP8L" + bytes(4) + b"\x2f" + BITS.to_bytes(4, "little"),
+        WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 640, 480),
+    ],
+    ids=["png", "gif", "jpeg", "webp", "lossless-webp", "lossy-webp"],
+)
+def test_the_size_stands_in_the_first_bytes(data: bytes) -> None:
+    assert image_size(base64.b64encode(data + bytes(100)).decode()) == (640, 480)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"text", PNG[:20], PNG[:16] + bytes(8), JPEG[:8], b"\xff\xd8" + bytes(60_000)],
+    ids=["nothing", "text", "short", "no-size", "no-frame", "zeros"],
+)
+def test_an_image_that_cannot_be_read_has_no_size(data: bytes) -> None:
+    assert image_size(base64.b64encode(data).decode()) is None
+
+
+def test_data_that_is_no_base64_has_no_size() -> None:
+    assert image_size("iVBOR") is None
+    assert image_size("é") is None

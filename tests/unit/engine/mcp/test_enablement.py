@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.mcp.support import children, running, script
+from tests.unit.engine.mcp.support import children, ready, running, script
 from tui.engine.mcp.manager import Enablement
+from tui.engine.settings.entries import disabled
 from tui.model.events import ServersConfigured
-from tui.model.servers import Origin
+from tui.model.servers import Origin, ServerId
 from tui.model.servers import ServerStatus as S
 
 
@@ -73,8 +74,7 @@ def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
 async def test_a_disabled_server_stays_so_over_a_restart_of_gemdeck(tmp_path: Path) -> None:
     path = tmp_path / "disabled.json"
     definition = script("raw")
-    async with running(definition, enablement=loaded(path)) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition, enablement=loaded(path)) as (manager, watcher):
         manager.set_enabled(definition.id, enabled=False)
         await watcher.until("raw", S.DISABLED)
     assert json.loads(path.read_text())["disabled"] == [{"origin": "user", "server": "raw"}]
@@ -93,8 +93,7 @@ async def test_a_disabled_server_stays_so_over_a_restart_of_gemdeck(tmp_path: Pa
 
 async def test_a_changed_definition_of_a_disabled_server_does_not_start_it() -> None:
     definition = script("raw")
-    async with running(definition) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition) as (manager, watcher):
         manager.set_enabled(definition.id, enabled=False)
         await watcher.until("raw", S.DISABLED)
         manager.configure([script("raw", "paging")])
@@ -109,3 +108,28 @@ async def test_withheld_servers_are_not_chosen_about(tmp_path: Path) -> None:
     async with running(withheld, enablement=loaded(path)) as (manager, _):
         manager.set_enabled(withheld.id, enabled=False)
     assert not path.exists()
+
+
+RAW = ServerId("raw")
+
+
+async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled() -> None:
+    fields = disabled("the entry says so", "Enable it here.", may_enable=True)
+    async with running(script("raw", **fields)) as (manager, watcher):
+        manager.start(RAW)
+        assert watcher.statuses("raw") == []
+        manager.set_enabled(RAW, enabled=True)
+        ready = await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
+        assert ready.failure is None
+        assert [tool.name for tool in manager.offered_tools()]
+        manager.set_enabled(RAW, enabled=False)
+        await watcher.until("raw", S.STOPPING, S.STOPPED, S.DISABLED)
+        assert not manager.offered_tools()
+
+
+@pytest.mark.parametrize("rule", ["listed in mcp.excluded", "not listed in mcp.allowed"])
+async def test_a_server_that_a_rule_disables_stays_so(rule: str) -> None:
+    async with running(script("raw", **disabled(rule, "Change the rule."))) as (manager, watcher):
+        manager.set_enabled(RAW, enabled=True)
+        manager.restart(RAW)
+        assert watcher.statuses("raw") == []

@@ -12,7 +12,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
-from tui.engine.mcp.transports.stdio.environment import (
+from tui.engine.mcp.transports.stdio.launch import (
     check_code,
     empty_folder,
     environment_names,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.mcp.support import call, eventually, running, script
-from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tests.unit.engine.mcp.support import call, eventually, ready, refuses, running, script
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, EraCache, target_hash
 from tui.model.servers import ProtocolEra
 from tui.model.servers import ServerStatus as S
@@ -107,14 +106,12 @@ def methods(record: Path) -> list[str]:
 async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path) -> None:
     record, path = tmp_path / "record", tmp_path / "eras.json"
     definition = script("raw", env={"RAW_RECORD": str(record)})
-    async with running(definition, eras=EraCache(path)) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition, eras=EraCache(path)):
         await eventually(path.exists)
     assert methods(record)[:2] == ["server/discover", "initialize"]
     record.unlink()
-    async with running(definition, eras=EraCache(path)) as (_, watcher):
-        await watcher.until("raw", S.READY)
-    assert methods(record)[0] == "initialize"
+    async with ready(definition, eras=EraCache(path)):
+        assert methods(record)[0] == "initialize"
 
 
 async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:
@@ -143,9 +140,8 @@ async def test_the_settings_can_demand_the_stateless_protocol() -> None:
         ready = await watcher.until("sample", S.READY)
         assert ready.info is not None
         assert ready.info.era is STATELESS
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
-        assert failed.failure is not None
-        assert failed.failure.reason.startswith("speaks revision 2025-06-18, but the settings")
+        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
+        assert failed.reason.startswith("speaks revision 2025-06-18, but the settings")
 
 
 async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered(
@@ -157,8 +153,7 @@ async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered
         first = await watcher.until("growing", S.READY)
         assert first.info is not None
         assert first.info.era is STATELESS
-        with pytest.raises(ToolCallError, match="being reconnected that way: repeat the call"):
-            await call(manager, "ask")
+        await refuses("being reconnected that way: repeat the call", manager, "ask")
         await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
         again = watcher.last("growing")
         assert again.info is not None
@@ -169,12 +164,10 @@ async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered
 
 async def test_other_calls_are_not_broken_off_by_that(tmp_path: Path) -> None:
     del tmp_path
-    async with running(script("growing")) as (manager, watcher):
-        await watcher.until("growing", S.READY)
+    async with ready(script("growing")) as (manager, watcher):
         slow = asyncio.create_task(call(manager, "wait", {"seconds": 0.3}))
         await asyncio.sleep(0)
-        with pytest.raises(ToolCallError, match="repeat the call"):
-            await call(manager, "ask")
+        await refuses("repeat the call", manager, "ask")
         assert watcher.last("growing").status is S.READY
         assert (await slow).display == "waited"
         await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
@@ -182,10 +175,6 @@ async def test_other_calls_are_not_broken_off_by_that(tmp_path: Path) -> None:
 
 async def test_a_forced_era_is_not_changed_behind_the_users_back() -> None:
     definition = replace(script("growing"), protocol=STATELESS)
-    async with running(definition) as (manager, watcher):
-        await watcher.until("growing", S.READY)
-        with pytest.raises(
-            ToolCallError, match=r"Set it to auto or handshake in gemdeck\.protocols"
-        ):
-            await call(manager, "ask")
+    async with ready(definition) as (manager, watcher):
+        await refuses(r"Set it to auto or handshake in gemdeck\.protocols", manager, "ask")
         assert watcher.statuses("growing") == [S.STARTING, S.READY]

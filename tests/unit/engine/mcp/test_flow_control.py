@@ -8,7 +8,7 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.mcp.support import Watcher, call, running, script
+from tests.unit.engine.mcp.support import Watcher, call, ready, running, script
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports import flow_control as flow_control_module
@@ -146,10 +146,7 @@ async def test_lines_that_make_no_event_are_paced(flow: FlowControl, clock: Time
 
 @pytest.mark.parametrize("line", ["", "x", CHANGED.decode()], ids=["blank", "noise", "changes"])
 async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_not(
-    line: str,
-    monkeypatch: pytest.MonkeyPatch,
-    measure: Measure,
-    loop_watch: LoopWatch,
+    line: str, monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
 ) -> None:
     monkeypatch.setattr(flow_control_module, "MAX_EXCESS", 1.5)
     definitions = script("raw", "flooding"), script("raw", server="good")
@@ -164,9 +161,8 @@ async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_no
         assert "whether it had any effect is unknown" in str(caught.value)
         measure(f"a flood of {line[:1]!r}…: {spent * 100:.0f} % of a core until it was stopped")
         assert spent < 0.8
-        failed = await watcher.until("raw", S.READY, S.FAILED)
-        assert failed.failure is not None
-        assert failed.failure.reason.startswith("sent more than 1,000 messages")
+        failed = await watcher.fails("raw", S.READY, S.FAILED)
+        assert failed.reason.startswith("sent more than 1,000 messages")
         assert watcher.last("good").status is S.READY
         loop_watch.assert_smooth()
 
@@ -174,8 +170,7 @@ async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_no
 async def test_a_result_behind_a_flood_of_progress_arrives(
     measure: Measure, loop_watch: LoopWatch
 ) -> None:
-    async with running(script("raw", "flooding")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "flooding")) as (manager, watcher):
         began = time.monotonic()
         assert (await call(manager, "hurry")).display == "done"
         seconds = time.monotonic() - began

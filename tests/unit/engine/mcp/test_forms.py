@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.servers.asking import FORM
 from tui.engine.mcp.callbacks.elicitation import AnswerError, read_answer
-from tui.engine.mcp.callbacks.form_schema import MAX_FIELDS, UnusableFormError, read_form
+from tui.engine.mcp.schema.form_schema import MAX_FIELDS, UnusableFormError, read_form
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 
 

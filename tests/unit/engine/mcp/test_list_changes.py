@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.mcp.support import call, eventually, find_tool, running, script
+from tests.unit.engine.mcp.support import call, eventually, find_tool, ready, running, script
 from tui.engine.mcp.session import listing
 from tui.engine.mcp.session.listing import ListKind, StaleLists
 from tui.model.events import CatalogChanged
@@ -76,9 +76,7 @@ async def test_a_storm_without_end_is_rationed() -> None:
 async def test_a_changed_list_is_listed_anew_and_named_uniquely(tmp_path: Path) -> None:
     record = tmp_path / "record"
     stormy = script("raw", "stormy", env={"RAW_RECORD": str(record)})
-    async with running(stormy, script("raw", "stormy", server="other")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("other", S.READY)
+    async with ready(stormy, script("raw", "stormy", server="other")) as (manager, watcher):
         await call(manager, "storm")
         await eventually(lambda: "after_0" in watcher.tools("raw"))
         await eventually(lambda: watcher.catalog("raw").prompts)
@@ -115,8 +113,7 @@ async def test_a_thousand_announcements_are_a_handful_of_requests(
 
 @pytest.mark.usefixtures("quick")
 async def test_a_list_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
-    async with running(script("raw", "stormy", cwd=tmp_path)) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "stormy", cwd=tmp_path)) as (manager, watcher):
         await call(manager, "break_lists")
         words = "its tools changed, but could not list its tools: the list is broken"
         await eventually(lambda: any(line.startswith(words) for line in watcher.log("raw")))

@@ -24,6 +24,8 @@ from tests.unit.engine.mcp.support import (
     find_tool,
     is_alive,
     permit,
+    ready,
+    refuses,
     running,
     script,
     server_processes,
@@ -44,9 +46,7 @@ def held(manager: ServerManager, server: str) -> int:
 
 async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others() -> None:
     many, few = script("raw", "many"), script("raw", server="few")
-    async with running(many, few) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("few", S.READY)
+    async with ready(many, few) as (manager, watcher):
         own = len(watcher.catalog("few").tools)
         assert (held(manager, "raw"), held(manager, "few")) == (64 - own, own)
         catalog = watcher.catalog("raw")
@@ -72,8 +72,7 @@ async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others()
 
 
 async def test_a_declared_list_that_does_not_exist_is_empty() -> None:
-    async with running(script("raw", "liar")) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "liar")) as (_, watcher):
         assert watcher.catalog("raw").prompts == ()
 
 
@@ -88,17 +87,15 @@ async def test_a_server_of_no_use_is_closed_with_the_reason(
     behaviour: str, status: S, reason: str
 ) -> None:
     async with running(script("raw", behaviour)) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, status)
-        assert failed.failure is not None
-        assert failed.failure.reason.startswith(reason)
+        failed = await watcher.fails("raw", S.STARTING, status)
+        assert failed.reason.startswith(reason)
         await eventually(lambda: server_processes() + reapers() == [])
 
 
 async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> None:
     record = tmp_path / "record"
     definition = script("raw", env={"RAW_RECORD": str(record)})
-    async with running(definition) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition) as (manager, _):
         calling = asyncio.create_task(call(manager, "hang"))
         await eventually(lambda: '"hang"' in record.read_text())
         calling.cancel()
@@ -113,18 +110,15 @@ async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> No
 async def test_a_call_over_its_time_is_cancelled_and_said_so(tmp_path: Path) -> None:
     record = tmp_path / "record"
     definition = script("raw", env={"RAW_RECORD": str(record)}, timeout=2.0)
-    async with running(definition) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        with pytest.raises(ToolCallError, match=r"no result within 2 s"):
-            await call(manager, "hang")
+    async with ready(definition) as (manager, _):
+        await refuses(r"no result within 2 s", manager, "hang")
         await eventually(lambda: "notifications/cancelled" in record.read_text())
 
 
 async def test_a_server_is_told_the_workspace_as_its_root(tmp_path: Path) -> None:
     record = tmp_path / "record"
     definition = script("raw", env={"RAW_RECORD": str(record)})
-    async with running(definition, workspace=tmp_path) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition, workspace=tmp_path):
         messages = [json.loads(line) for line in record.read_text().splitlines()]
         [hello] = [m["params"] for m in messages if m["method"] == "initialize"]
         assert hello["capabilities"]["roots"] == {"listChanged": True}
@@ -137,8 +131,7 @@ async def test_a_server_gets_no_key_and_what_its_entry_adds(
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("LC_TIME", "C")
     definition = script("raw", env={"EXTRA": "1"}, cwd=tmp_path)
-    async with running(definition) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition) as (manager, _):
         told = json.loads((await call(manager, "environment")).display)
         assert "GEMINI_API_KEY" not in told["env"]
         assert told["env"]["LC_TIME"] == "C"
@@ -146,11 +139,8 @@ async def test_a_server_gets_no_key_and_what_its_entry_adds(
         assert told["cwd"] == str(tmp_path)
 
 
-async def test_stderr_is_kept_clean_and_off_the_screen(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    async with running(script("raw", "stderr", "noise")) as (_, watcher):
-        await watcher.until("raw", S.READY)
+async def test_stderr_is_kept_clean_and_off_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
+    async with ready(script("raw", "stderr", "noise")) as (_, watcher):
         await eventually(lambda: len(watcher.log("raw")) >= 2)
         log = watcher.log("raw")
         assert log[0] == "done\ufffd"
@@ -171,8 +161,7 @@ async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
 
 
 async def test_a_server_that_ignores_every_courtesy_is_killed() -> None:
-    async with running(script("raw", "ignore_eof", "ignore_term")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "ignore_eof", "ignore_term")) as (manager, watcher):
         pid = pid_of("raw.py")
         began = time.monotonic()
         manager.stop(ServerId("raw"))
@@ -183,8 +172,7 @@ async def test_a_server_that_ignores_every_courtesy_is_killed() -> None:
 
 @pytest.mark.parametrize("way", ["stop", "kill"])
 async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path, way: str) -> None:
-    async with running(script("raw", "grandchild", cwd=tmp_path)) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "grandchild", cwd=tmp_path)) as (manager, watcher):
         grandchild = int((tmp_path / "grandchild.pid").read_text())
         assert is_alive(grandchild)
         if way == "stop":
@@ -196,9 +184,7 @@ async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path, way: str)
         await eventually(lambda: not is_alive(grandchild))
 
 
-async def test_twenty_stubborn_servers_close_together_within_five_seconds(
-    measure: Measure,
-) -> None:
+async def test_twenty_stubborn_servers_close_together_within_five_seconds(measure: Measure) -> None:
     definitions = [
         script("raw", "ignore_eof", "ignore_term", server=f"s{number}") for number in range(20)
     ]
@@ -238,20 +224,17 @@ async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
 
 async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
-    async with running(script("raw", "sleepy")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "sleepy")) as (manager, watcher):
         with pytest.raises(ToolCallError, match="left its standard input unread"):
             await asyncio.gather(
                 call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
             )
-        failed = await watcher.until("raw", S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.reason.startswith("left its standard input unread")
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.reason.startswith("left its standard input unread")
 
 
 async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Path) -> None:
-    async with running(script("raw", "changing", cwd=tmp_path)) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "changing", cwd=tmp_path)) as (manager, watcher):
         shown = find_tool(manager, "echo")
         assert shown is not None
         (tmp_path / "changed").touch()
@@ -262,8 +245,7 @@ async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Pat
 
 
 async def test_a_stopped_server_is_not_called() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         tool = find_tool(manager, "echo")
         assert tool is not None
         manager.stop(ServerId("raw"))
@@ -298,8 +280,7 @@ async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() ->
 
 async def test_the_same_configuration_again_changes_nothing() -> None:
     definition = script("raw")
-    async with running(definition) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(definition) as (manager, watcher):
         manager.configure([definition])
         assert watcher.statuses("raw") == [S.STARTING, S.READY]
 

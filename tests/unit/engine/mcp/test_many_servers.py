@@ -14,6 +14,7 @@ from tests.unit.engine.mcp.support import (
     call,
     children,
     eventually,
+    ready,
     running,
     script,
     server_processes,
@@ -83,8 +84,7 @@ async def test_a_server_that_recovers_is_ready_again_by_itself(tmp_path: Path) -
 
 
 async def test_a_server_that_dies_is_back_within_a_second(measure: Measure) -> None:
-    async with running(script("raw"), retry=RetryPolicy()) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw"), retry=RetryPolicy()) as (_, watcher):
         [server] = server_processes()
         began = time.monotonic()
         server.kill()

@@ -18,6 +18,8 @@ from tests.unit.engine.mcp.support import (
     call,
     children,
     eventually,
+    ready,
+    refuses,
     running,
     script,
 )
@@ -51,8 +53,7 @@ async def test_a_good_server_is_connected_listed_and_called() -> None:
 
 
 async def test_calls_run_in_parallel_and_report_progress() -> None:
-    async with running(script("sample")) as (manager, watcher):
-        await watcher.until("sample", S.READY)
+    async with ready(script("sample")) as (manager, _):
         seen: list[Progress] = []
         began = time.monotonic()
         await asyncio.gather(
@@ -64,8 +65,7 @@ async def test_calls_run_in_parallel_and_report_progress() -> None:
 
 
 async def test_the_events_tell_the_whole_story() -> None:
-    async with running(script("raw")) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (_, watcher):
         kinds = [type(event) for event in watcher.events]
         assert kinds[0] is ServersConfigured
         [configured] = watcher.of(ServersConfigured)
@@ -78,8 +78,7 @@ async def test_the_events_tell_the_whole_story() -> None:
 
 
 async def test_a_server_killed_while_idle_is_noticed_at_once(measure: Measure) -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, watcher):
         victim = pid_of("raw.py")
         began = time.perf_counter()
         os.kill(victim, signal.SIGKILL)
@@ -95,8 +94,7 @@ async def test_a_server_killed_while_idle_is_noticed_at_once(measure: Measure) -
 
 
 async def test_a_server_killed_in_a_call_fails_the_call_with_the_reason() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         calling = asyncio.create_task(call(manager, "hang"))
         await asyncio.sleep(0)
         began = time.perf_counter()
@@ -107,33 +105,29 @@ async def test_a_server_killed_in_a_call_fails_the_call_with_the_reason() -> Non
 
 
 async def test_a_server_that_dies_of_a_call_says_its_last_words() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, watcher):
         with pytest.raises(ToolCallError, match="exited with code 7") as caught:
             await call(manager, "die")
         assert "effect is unknown" in str(caught.value)
         assert "dying now" in str(caught.value)
-        failed = await watcher.until("raw", S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.stderr_tail == ("dying now",)
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.stderr_tail == ("dying now",)
 
 
 async def test_a_server_that_exits_at_once_shows_its_last_stderr_lines() -> None:
     async with running(script("raw", "exit"), script("raw", server="good")) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.reason == "exited with code 3 before it was ready"
-        assert failed.failure.stderr_tail == ("cannot read the config", "giving up")
+        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
+        assert failed.reason == "exited with code 3 before it was ready"
+        assert failed.stderr_tail == ("cannot read the config", "giving up")
         await watcher.until("good", S.READY)
 
 
 async def test_a_program_that_does_not_exist_fails_with_advice() -> None:
     missing = replace(script("raw"), command="no-such-program-here", args=())
     async with running(missing) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
-        assert failed.failure is not None
-        assert failed.failure.reason == "command not found: no-such-program-here"
-        assert failed.failure.advice.startswith("Install it")
+        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
+        assert failed.reason == "command not found: no-such-program-here"
+        assert failed.advice.startswith("Install it")
 
 
 async def test_a_file_that_is_no_program_fails_with_the_systems_reason(tmp_path: Path) -> None:
@@ -141,9 +135,8 @@ async def test_a_file_that_is_no_program_fails_with_the_systems_reason(tmp_path:
     odd.write_bytes(b"\x00\x01 no program")
     odd.chmod(0o755)
     async with running(replace(script("raw"), command=str(odd), args=())) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
-        assert failed.failure is not None
-        assert failed.failure.reason == "could not be started: Exec format error"
+        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
+        assert failed.reason == "could not be started: Exec format error"
 
 
 async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() -> None:
@@ -157,15 +150,12 @@ async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() 
 
 async def test_a_version_nobody_knows_is_refused() -> None:
     async with running(script("raw", "old")) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
-        assert failed.failure is not None
-        assert failed.failure.reason == ("Unsupported protocol version from the server: 1999-01-01")
+        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
+        assert failed.reason == ("Unsupported protocol version from the server: 1999-01-01")
 
 
 async def test_a_restart_leaves_the_others_alone() -> None:
-    async with running(script("raw"), script("raw", server="other")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("other", S.READY)
+    async with ready(script("raw"), script("raw", server="other")) as (manager, watcher):
         manager.restart(ServerId("raw"))
         await watcher.until("raw", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
         assert watcher.statuses("other") == [S.STARTING, S.READY]
@@ -173,8 +163,7 @@ async def test_a_restart_leaves_the_others_alone() -> None:
 
 
 async def test_bad_bytes_and_noise_between_messages_disturb_nothing() -> None:
-    async with running(script("raw", "noise", "bad_utf8")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "noise", "bad_utf8")) as (manager, watcher):
         assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
         await eventually(lambda: len(watcher.log("raw")) >= 3)
         log = watcher.log("raw")
@@ -187,25 +176,21 @@ async def test_bad_bytes_and_noise_between_messages_disturb_nothing() -> None:
     [("deep", "sent a reply that cannot be read"), ("complex", "sent a reply that is too complex")],
 )
 async def test_a_reply_that_cannot_be_read_fails_its_call_at_once(tool: str, reason: str) -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         began = time.perf_counter()
-        with pytest.raises(ToolCallError, match=f"The server {reason}.*effect is unknown"):
-            await call(manager, tool)
+        await refuses(f"The server {reason}.*effect is unknown", manager, tool)
         assert time.perf_counter() - began < 1
         assert (await call(manager, "echo", {"text": "on"})).display == "on"
 
 
 async def test_half_a_surrogate_pair_and_odd_numbers_do_not_lose_a_result() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         assert (await call(manager, "surrogate")).display == "half \ufffd"
         assert json.loads((await call(manager, "not_finite")).display) == {"a": ["NaN", "inf"]}
 
 
 async def test_a_large_structured_result_holds_nothing_up(loop_watch: LoopWatch) -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         loop_watch.clear()
         result = await call(manager, "rows")
         assert result.display.startswith('{\n  "rows": [\n    {')
@@ -213,10 +198,10 @@ async def test_a_large_structured_result_holds_nothing_up(loop_watch: LoopWatch)
 
 
 async def test_an_error_of_the_server_is_not_taken_for_the_end_of_the_connection() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        with pytest.raises(ToolCallError, match=r"refused the call: no such row \(error -32000\)"):
-            await call(manager, "own_error", {"text": "{}"})
+    async with ready(script("raw")) as (manager, _):
+        await refuses(
+            r"refused the call: no such row \(error -32000\)", manager, "own_error", {"text": "{}"}
+        )
 
 
 @pytest.mark.parametrize(
@@ -230,8 +215,7 @@ async def test_an_error_of_the_server_is_not_taken_for_the_end_of_the_connection
     ],
 )
 async def test_the_data_of_an_error_is_shown(data: object, shown: str) -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         with pytest.raises(ToolCallError) as caught:
             await call(manager, "own_error", {"text": json.dumps({"data": data})})
         assert str(caught.value).startswith(
@@ -254,8 +238,7 @@ async def test_the_data_of_an_error_is_shown(data: object, shown: str) -> None:
 async def test_a_result_that_breaks_its_output_schema_carries_a_warning(
     result: dict[str, object], warning: str
 ) -> None:
-    async with running(script("raw", "measuring")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "measuring")) as (manager, _):
         measured = await call(manager, "measure", {"text": json.dumps(result)})
         words = f"[Warning: the result does not match the tool's output schema: {warning}]"
         assert measured.display.endswith(words if warning else measured.display)
@@ -263,8 +246,7 @@ async def test_a_result_that_breaks_its_output_schema_carries_a_warning(
 
 
 async def test_results_that_are_partly_odd_are_used_as_far_as_they_go() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         odd = (await call(manager, "odd")).parts
         assert TextPart("5") in odd
         assert "“hologram”" in str(odd[0])
@@ -272,32 +254,26 @@ async def test_results_that_are_partly_odd_are_used_as_far_as_they_go() -> None:
 
 
 async def test_arguments_that_cannot_be_sent_fail_their_call_only() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        with pytest.raises(ToolCallError, match="cannot be sent"):
-            await call(manager, "echo", {"text": "\ud800"})
+    async with ready(script("raw")) as (manager, _):
+        await refuses("cannot be sent", manager, "echo", {"text": "\ud800"})
         assert (await call(manager, "echo", {"text": "on"})).display == "on"
 
 
 async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
     loop_watch: LoopWatch,
 ) -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, watcher):
         before = psutil.Process().memory_info().rss
         loop_watch.clear()
-        with pytest.raises(ToolCallError, match="wrote a message of more than 16 MiB"):
-            await call(manager, "long")
-        failed = await watcher.until("raw", S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.reason == "wrote a message of more than 16 MiB"
+        await refuses("wrote a message of more than 16 MiB", manager, "long")
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.reason == "wrote a message of more than 16 MiB"
         assert psutil.Process().memory_info().rss - before < 60_000_000
     loop_watch.assert_smooth()
 
 
 async def test_malformed_tools_are_shown_and_the_good_ones_work() -> None:
-    async with running(script("raw", "malformed")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "malformed")) as (manager, watcher):
         assert [tool.id for tool in manager.offered_tools()] == ["echo", "empty"]
         tools = watcher.catalog("raw").tools
         assert len(tools) == 8
@@ -307,8 +283,7 @@ async def test_malformed_tools_are_shown_and_the_good_ones_work() -> None:
 
 
 async def test_all_pages_are_read() -> None:
-    async with running(script("raw", "paging")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "paging")) as (manager, _):
         assert len(manager.offered_tools()) == 15
 
 
@@ -324,7 +299,6 @@ async def test_pages_without_end_end(
     behaviour: str, count: int, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "MAX_ITEMS", 100)
-    async with running(script("raw", behaviour)) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", behaviour)) as (manager, watcher):
         assert len(manager.offered_tools()) == count
         await eventually(lambda: any(word in line for line in watcher.log("raw")))

@@ -23,14 +23,13 @@ from tests.unit.engine.mcp.support import (
     call,
     eventually,
     is_alive,
-    running,
+    ready,
     script,
     server_processes,
 )
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio import reaper as reaper_module
-from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
-from tui.engine.mcp.transports.stdio.reaper_client import _request
+from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess, _request
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
@@ -81,9 +80,7 @@ async def test_servers_have_their_moment_when_gemdeck_is_killed(
 async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server(way: str) -> None:
     mark = uuid.uuid4().hex
     definition = script("raw", "daemon", env={"GUARDED_BY_TEST": mark})
-    async with running(definition, script("raw", server="other")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("other", S.READY)
+    async with ready(definition, script("raw", server="other")) as (manager, watcher):
         await eventually(lambda: len(marked(mark)) == 2)
         if way == "stop":
             manager.stop(ServerId("raw"))
@@ -192,18 +189,15 @@ async def test_an_environment_beyond_a_pipes_size_reaches_the_server(zygote: Zyg
 
 
 async def test_a_signal_to_the_reaper_reaches_the_server() -> None:
-    async with running(script("raw")) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (_, watcher):
         [reaper] = reapers()
         reaper.send_signal(signal.SIGTERM)
-        failed = await watcher.until("raw", S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.reason == "was ended by SIGTERM"
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.reason == "was ended by SIGTERM"
 
 
 async def test_a_reaper_that_is_killed_takes_its_server_along(tmp_path: Path) -> None:
-    async with running(script("raw", "grandchild", cwd=tmp_path)) as (_, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw", "grandchild", cwd=tmp_path)) as (_, watcher):
         grandchild = int((tmp_path / "grandchild.pid").read_text())
         [reaper] = reapers()
         [server] = [p for p in server_processes() if p.pid != grandchild]
@@ -213,8 +207,7 @@ async def test_a_reaper_that_is_killed_takes_its_server_along(tmp_path: Path) ->
 
 
 async def test_a_reaper_that_hangs_does_not_hold_up_the_close() -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, watcher):
         [reaper] = reapers()
         reaper.suspend()
         began = time.monotonic()
@@ -234,8 +227,7 @@ def test_children_are_found_with_and_without_the_kernels_list() -> None:
 
 
 async def test_what_a_reaper_costs(zygote: Zygote, measure: Measure) -> None:
-    async with running(script("raw")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(script("raw")) as (manager, _):
         [reaper] = reapers()
         info = reaper.memory_full_info()
         before = reaper.cpu_times()
@@ -272,7 +264,7 @@ async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_star
     with ours, theirs:
         zygote.fork([theirs.fileno()] * 4)
         arguments = (sys.executable, str(FOLDER / "raw.py"), "daemon", "ignore_eof")
-        ours.sendall(_request(arguments, {"GUARDED_BY_TEST": mark}, tmp_path))
+        ours.sendall(_request(Launch(arguments, {"GUARDED_BY_TEST": mark}, tmp_path)))
         await eventually(lambda: len(marked(mark)) == 2)
     await eventually(lambda: marked(mark) == [] and reapers() == [])
 

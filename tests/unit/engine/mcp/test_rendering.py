@@ -78,9 +78,7 @@ def test_a_resource_of_several_contents_names_each() -> None:
     assert reading.remark == "[2 more contents are left out.]"
 
 
-def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ServerCallError, match="rendered the prompt as empty"):
         convert_prompt(types.GetPromptResult(messages=[]))
     long = types.TextContent(type="text", text="x" * (MAX_PROMPT_TEXT * 2))

@@ -45,8 +45,7 @@ async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advic
         assert stage.connection.opened == 5
         assert stage.listener.statuses == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
         assert stage.supervisor.failure == Failure(
-            "exited with code 3",
-            "Look at its log. It failed 5 times within 60 s; r restarts it.",
+            "exited with code 3", "Look at its log. It failed 5 times within 60 s; r restarts it."
         )
         stage.supervisor.restart()
         await stage.reach(S.RETRYING)
@@ -83,7 +82,7 @@ async def test_a_server_that_wants_a_sign_in_waits_for_it_at_once_or_later() -> 
         stage.connection.refusal = None
         stage.supervisor.start()
         await stage.reach(S.READY)
-        stage.connection.cause = SignInError("turned the token down")
+        stage.connection.problem = SignInError("turned the token down")
         stage.connection.ended.set()
         await stage.reach(S.NEEDS_SIGN_IN)
         stage.supervisor.stop()

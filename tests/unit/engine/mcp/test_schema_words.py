@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.mcp.gemini_checker import refusals
-from tests.unit.engine.mcp.schema_shapes import Schema, of, x
+from tests.unit.engine.mcp.gemini_checker import Schema, of, refusals, x
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 from tui.text import is_shown_whole, sanitize
 

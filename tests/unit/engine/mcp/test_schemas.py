@@ -1,4 +1,4 @@
-"""None"""
+"""Schemas of tools, as Gemini takes them."""
 
 import random
 import time
@@ -7,8 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.unit.engine.mcp.gemini_checker import refusals
-from tests.unit.engine.mcp.schema_shapes import Schema, of, x
+from tests.unit.engine.mcp.gemini_checker import Schema, of, refusals, x
 from tui.engine.mcp.schema import to_gemini as module
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.engine.mcp.support import Watcher, call, eventually, running, script
+from tests.unit.engine.mcp.support import Watcher, call, eventually, ready, running, script
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.model.servers import ServerStatus as S
@@ -23,17 +23,15 @@ def assert_masked(watcher: Watcher, *texts: Sequence[str]) -> None:
 
 
 async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
-    async with running(leaky()) as (manager, watcher):
-        await watcher.until("raw", S.READY)
+    async with ready(leaky()) as (manager, watcher):
         with pytest.raises(ToolCallError) as refused:
             await call(manager, "leak")
         assert "refused the call: *** is not accepted" in str(refused.value)
         with pytest.raises(ToolCallError) as ended:
             await call(manager, "die")
         assert "starting with ***\ndying now" in str(ended.value)
-        failed = await watcher.until("raw", S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.stderr_tail == ("starting with ***", "dying now")
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.stderr_tail == ("starting with ***", "dying now")
         await eventually(lambda: {"starting with ***", "logged ***"} <= set(watcher.log("raw")))
         assert_masked(watcher, str(refused.value), str(ended.value))
 
@@ -41,8 +39,7 @@ async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
 @pytest.mark.parametrize("behaviour", ["exit", "unlistable"])
 async def test_a_secret_is_masked_in_why_a_server_did_not_start(behaviour: str) -> None:
     async with running(leaky(behaviour)) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.RETRYING)
-        assert failed.failure is not None
-        assert "starting with ***" in failed.failure.stderr_tail
-        assert ("***" in failed.failure.reason) is (behaviour == "unlistable")
+        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
+        assert "starting with ***" in failed.stderr_tail
+        assert ("***" in failed.reason) is (behaviour == "unlistable")
         assert_masked(watcher)

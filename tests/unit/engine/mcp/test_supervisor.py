@@ -102,7 +102,7 @@ async def test_a_server_that_hangs_at_each_start_is_given_up_like_any_other() ->
 
 async def test_a_server_that_came_back_says_how_often_and_why() -> None:
     async with on_stage(retry=HASTY) as stage:
-        stage.connection.exit = 137  # SIGKILL, as a shell counts
+        stage.connection.exit_code = 137  # SIGKILL, as a shell counts
         stage.supervisor.start()
         await stage.reach(S.READY)
         assert stage.supervisor.restarted == ""

@@ -16,12 +16,12 @@ from tests.unit.engine.mcp.support import (
     children,
     eventually,
     is_alive,
+    ready,
     running,
     script,
     server_processes,
 )
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio import reaper_client
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import ServerStatus as S
@@ -50,9 +50,7 @@ def open_pipes(pid: int) -> set[str]:
 
 
 async def test_one_zygote_forks_the_reapers_of_all_servers_and_ends_with_gemdeck() -> None:
-    async with running(script("raw"), script("raw", server="other")) as (_, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("other", S.READY)
+    async with ready(script("raw"), script("raw", server="other")):
         [zygote] = zygotes()
         assert len(reapers()) == 2
         assert {reaper.ppid() for reaper in reapers()} == {zygote.pid}
@@ -66,16 +64,13 @@ async def test_no_zygote_runs_where_no_server_does() -> None:
 
 
 async def test_the_end_of_one_reaper_ends_only_its_server() -> None:
-    async with running(script("raw"), script("raw", "paging", server="other")) as (_, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("other", S.READY)
+    async with ready(script("raw"), script("raw", "paging", server="other")) as (_, watcher):
         other = pid_of("paging")
         [reaper] = [r for r in reapers() if other not in {child.pid for child in r.children()}]
         [server] = reaper.children()
         reaper.kill()
-        failed = await watcher.until("raw", S.RETRYING)
-        assert failed.failure is not None
-        assert failed.failure.reason == "was ended by SIGKILL"
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.reason == "was ended by SIGKILL"
         await eventually(lambda: not is_alive(server.pid))
         assert is_alive(other)
         assert watcher.last("other").status is S.READY
@@ -173,7 +168,7 @@ async def test_a_zygote_that_hangs_is_replaced(
         [first] = zygotes()
         first.suspend()
         with monkeypatch.context() as hasty:
-            hasty.setattr(reaper_client, "START_TIMEOUT", 0.2)
+            hasty.setattr("tui.engine.mcp.transports.stdio.process.START_TIMEOUT", 0.2)
             with pytest.raises(ServerError, match="its parent process does not answer") as caught:
                 await started(zygote, *READER)
         assert not caught.value.permanent

@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
 import anyio
@@ -14,15 +14,15 @@ from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import ValidationError
 
-from tui.engine.mcp.callbacks.form_schema import (
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.schema import safe_regex
+from tui.engine.mcp.schema.form_schema import (
     Control,
     Form,
     UnusableFormError,
     asks_for_secret,
     read_form,
 )
-from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.schema import safe_regex
 from tui.model.addresses import Address, AddressError, check_address
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
@@ -99,42 +99,50 @@ def read_answer(form: Form, content: Mapping[str, FormValue]) -> Answer:
 
 def _convert(control: Control, entered: FormValue) -> str | int | float | bool | list[str]:
     field = control.field
-    match field.kind:
-        case FieldKind.TEXT:
-            return _text(control, entered)
-        case FieldKind.BOOLEAN:
-            return _boolean(field, entered)
-        case FieldKind.INTEGER | FieldKind.NUMBER:
+    match field.kind, entered:
+        case FieldKind.TEXT, str():
+            _check_text(control, entered)
+            return entered
+        case FieldKind.TEXT, _:
+            raise AnswerError(field, "is not a text")
+        case FieldKind.BOOLEAN, bool():
+            return entered
+        case FieldKind.BOOLEAN, _:
+            word = entered.strip().lower() if isinstance(entered, str) else ""
+            if word not in _YES | _NO:
+                raise AnswerError(field, "is neither yes nor no")
+            return word in _YES
+        case ((FieldKind.INTEGER | FieldKind.NUMBER), _):
             return _number(field, entered)
-        case FieldKind.CHOICE:
-            return _choice(control, entered)
-        case FieldKind.CHOICES:
-            return _choices(control, entered)
+        case FieldKind.CHOICE, str() if entered in control.values:
+            return control.values[entered]
+        case FieldKind.CHOICES, str() | tuple():
+            chosen = (entered,) if isinstance(entered, str) else entered
+            if all(value in control.values for value in chosen):
+                values = [control.values[value] for value in dict.fromkeys(chosen)]
+                too_few, too_many = "needs {:g} or more choices", "takes no more than {:g} choices"
+                _check_bounds(field, len(values), too_few, too_many)
+                return values
+    raise AnswerError(field, "is none of its options")
 
 
-def _text(control: Control, entered: FormValue) -> str:
+def _check_text(control: Control, entered: str) -> None:
     field = control.field
-    if not isinstance(entered, str):
-        raise AnswerError(field, "is not a text")
     if len(entered) > MAX_ANSWER_TEXT:
         raise AnswerError(field, f"is longer than {MAX_ANSWER_TEXT} characters")
     _check_bounds(
         field, len(entered), "has fewer than {:g} characters", "has more than {:g} characters"
     )
-    if field.format and not _has_format(field.format, entered):
-        raise AnswerError(field, _FORMATS[field.format][2])
+    if field.format:
+        pattern, parse, problem = _FORMATS[field.format]
+        try:
+            parse(entered)
+        except ValueError:
+            raise AnswerError(field, problem) from None
+        if re.fullmatch(pattern, entered) is None:
+            raise AnswerError(field, problem)
     if control.pattern and safe_regex.find(control.pattern, entered) is False:
         raise AnswerError(field, f"does not match {field.pattern}")
-    return entered
-
-
-def _has_format(name: str, text: str) -> bool:
-    pattern, parse, _ = _FORMATS[name]
-    try:
-        parse(text)
-    except ValueError:
-        return False
-    return re.fullmatch(pattern, text) is not None
 
 
 def _check_bounds(field: FormField, size: float, too_low: str, too_high: str) -> None:
@@ -144,24 +152,12 @@ def _check_bounds(field: FormField, size: float, too_low: str, too_high: str) ->
         raise AnswerError(field, too_high.format(field.maximum))
 
 
-def _boolean(field: FormField, entered: FormValue) -> bool:
-    if isinstance(entered, bool):
-        return entered
-    word = entered.strip().lower() if isinstance(entered, str) else ""
-    if word not in _YES | _NO:
-        raise AnswerError(field, "is neither yes nor no")
-    return word in _YES
-
-
 def _number(field: FormField, entered: FormValue) -> int | float:
     is_integer = field.kind is FieldKind.INTEGER
     number = _parse(entered)
-    if number is None:
+    if number is None or (is_integer and number % 1):
         raise AnswerError(field, "is not a whole number" if is_integer else "is not a number")
-    if is_integer and not isinstance(number, int):
-        if not number.is_integer():
-            raise AnswerError(field, "is not a whole number")
-        number = int(number)
+    number = int(number) if is_integer else number
     _check_bounds(field, number, "is less than {:g}", "is more than {:g}")
     return number
 
@@ -178,24 +174,6 @@ def _parse(entered: FormValue) -> int | float | None:
         except ValueError:
             return None
     return number if isinstance(number, int) or math.isfinite(number) else None
-
-
-def _choice(control: Control, entered: FormValue) -> str:
-    if not isinstance(entered, str) or entered not in control.values:
-        raise AnswerError(control.field, "is none of its options")
-    return control.values[entered]
-
-
-def _choices(control: Control, entered: FormValue) -> list[str]:
-    field = control.field
-    chosen = (entered,) if isinstance(entered, str) else entered
-    if not isinstance(chosen, tuple) or any(value not in control.values for value in chosen):
-        raise AnswerError(field, "is none of its options")
-    values = [control.values[value] for value in dict.fromkeys(chosen)]
-    _check_bounds(
-        field, len(values), "needs {:g} or more choices", "takes no more than {:g} choices"
-    )
-    return values
 
 
 MAX_MESSAGE: Final = 4_000
@@ -230,7 +208,8 @@ class Elicitation:
                 address = check_address(params.url)
             except AddressError as error:
                 return _invalid(f"The address is refused: {error}.")
-            return _result(await self._visit(address, params, anyio.Event()))
+            action = await self._visit(address, params, anyio.Event())
+            return types.ElicitResult(action=action.value)
         try:
             form = read_form(params.requested_schema)
         except UnusableFormError as error:
@@ -251,7 +230,8 @@ class Elicitation:
         waits: list[anyio.Event] = []
         for params in _required(error):
             waits.append(anyio.Event())
-            if await self._visit(check_address(params.url), params, waits[-1]) != "accept":
+            action = await self._visit(check_address(params.url), params, waits[-1])
+            if action is not ReplyAction.ACCEPT:
                 return False
         return bool(waits) and await self._wait_until_done(waits, tool)
 
@@ -266,6 +246,12 @@ class Elicitation:
 
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
+        fields = form.fields
+        if asks_for_secret(message):  # then any text may be one
+            fields = tuple(
+                replace(field, asks_secret=field.asks_secret or field.kind is FieldKind.TEXT)
+                for field in fields
+            )
 
         async def check(reply: Reply) -> FormRequest | None:
             nonlocal answer
@@ -279,16 +265,16 @@ class Elicitation:
             id=self._context.desk.new_id(),
             server=self._server,
             message=sanitize(message, MAX_MESSAGE),
-            fields=_marked(form.fields) if asks_for_secret(message) else form.fields,
+            fields=fields,
         )
         reply = await self._context.desk.ask(request, check)
         if not reply.allows:
-            return _result(reply.action.value)
+            return types.ElicitResult(action=reply.action.value)
         return types.ElicitResult(action="accept", content=answer)
 
     async def _visit(
         self, address: Address, params: types.ElicitRequestURLParams, done: anyio.Event
-    ) -> str:
+    ) -> ReplyAction:
         """Ask the user, open the address if allowed, and return the user's action.
 
         `done` is set when the server reports later that the task at the address is done.
@@ -304,7 +290,7 @@ class Elicitation:
         )
         reply = await self._context.desk.ask(request)
         if not reply.allows:
-            return reply.action.value
+            return reply.action
         if params.elicitation_id:
             while len(self._opened) >= MAX_OPENED:
                 self._opened.pop(next(iter(self._opened)))
@@ -315,7 +301,7 @@ class Elicitation:
                 f"No browser could be opened for {self._server}.",
                 f"Open it yourself: {address.url}",
             )
-        return ReplyAction.ACCEPT.value
+        return ReplyAction.ACCEPT
 
     async def _wait_until_done(self, waits: Sequence[anyio.Event], tool: str) -> bool:
         """Wait until the server or the user confirms that everything is done."""
@@ -348,14 +334,6 @@ class Elicitation:
         self._context.publish(NoticeRaised(notice))
 
 
-def _marked(fields: Iterable[FormField]) -> tuple[FormField, ...]:
-    """Mark the fields that take any text, since the words above them ask for a secret."""
-    marks = ((field, field.kind is FieldKind.TEXT) for field in fields)
-    return tuple(
-        replace(field, asks_secret=field.asks_secret or is_text) for field, is_text in marks
-    )
-
-
 def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:
     """Read the addresses in an error -32042; return none if any of them is refused."""
     try:
@@ -365,12 +343,6 @@ def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:
     except (ValidationError, AttributeError, ValueError, TypeError, AddressError):
         return []
     return required if len(required) <= MAX_REQUIRED else []
-
-
-def _result(action: str) -> types.ElicitResult:
-    known: Literal["accept", "cancel", "decline"]
-    known = "accept" if action == "accept" else "cancel" if action == "cancel" else "decline"
-    return types.ElicitResult(action=known)
 
 
 def _invalid(words: str) -> types.ErrorData:

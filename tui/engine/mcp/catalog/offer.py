@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -12,8 +12,7 @@ from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
-from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
-from tui.engine.mcp.schema.values import GeminiSchema
+from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
 from tui.model.catalog import (
     Parameter,
     PromptArgument,
@@ -150,9 +149,13 @@ class ServerOffer:
 
 def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
     """Read the raw lists of a server; a malformed item affects no other."""
+    prompts: dict[str, PromptView] = {}
+    for position, item in enumerate(_named(raw.prompts, "name"), start=1):
+        prompt = _prompt(item, position)
+        prompts.setdefault(prompt.name, prompt)  # of several with one name, the first
     return ServerOffer(
         tools=_read_tools(raw, definition),
-        prompts=_read_prompts(raw.prompts),
+        prompts=tuple(prompts.values()),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
     )
@@ -177,15 +180,12 @@ def is_included(name: str, definition: ServerDefinition) -> bool:
 
     An entry is a tool's name, or starts with the name and an opening parenthesis.
     """
-    excluded = definition.exclude_tools
-    if excluded and any(_matches(entry, name) for entry in excluded):
-        return False
+
+    def names_it(entries: Iterable[str]) -> bool:
+        return any(entry == name or entry.startswith(f"{name}(") for entry in entries)
+
     included = definition.include_tools
-    return included is None or any(_matches(entry, name) for entry in included)
-
-
-def _matches(entry: str, name: str) -> bool:
-    return entry == name or entry.startswith(f"{name}(")
+    return not names_it(definition.exclude_tools) and (included is None or names_it(included))
 
 
 def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]:
@@ -230,7 +230,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
             parameters, left_out = convert_schema(schema)
         except UnusableSchemaError as error:
             problem = str(error)
-    title = _text(item, "title") or _text(_object(item.get("annotations")), "title")
+    notes = _object(item.get("annotations"))
+    title = _text(item, "title") or _text(notes, "title")
     description = _text(item, "description")
     if (cut := len(description) - MAX_DESCRIPTION) > 0:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
@@ -238,6 +239,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
     definition = definition_text(item)
     output_schema = _object(item.get("outputSchema"))
+    text = json.dumps(output_schema) if output_schema else ""
     view = ToolView(
         id=ToolId(sanitize_name(item["name"])),
         name=sanitize_line(item["name"], MAX_NAME),
@@ -245,7 +247,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         description=shown,
         parameters=summarise_parameters(parameters or {}),
         schema=_pretty(schema),
-        claims=_claims(_object(item.get("annotations"))),
+        claims=tuple(word for (key, value), word in _CLAIMS.items() if notes.get(key) is value),
         problem=problem,
         left_out=left_out,
         output_schema=_pretty(output_schema) if output_schema else "",
@@ -260,7 +262,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition_hash=_hash(definition),
         definition=definition,
         output_schema=output_schema or None,
-        output_weight=_weight(output_schema) if output_schema else 0,
+        output_weight=math.inf if any(word in text for word in _UNBOUNDED) else len(text),
         size=len(to_json((for_model, parameters))),
     )
 
@@ -277,27 +279,6 @@ def _unusable(item: dict[str, Any]) -> str:
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"
     return ""
-
-
-def _weight(schema: Mapping[str, Any]) -> float:
-    """Return the size of a schema; see `Tool.output_weight`."""
-    text = json.dumps(schema)
-    return math.inf if any(word in text for word in _UNBOUNDED) else len(text)
-
-
-def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the server's claims about a tool as text."""
-    claims = _CLAIMS.items() if annotations else ()
-    return tuple(word for (key, value), word in claims if annotations.get(key) is value)
-
-
-def _read_prompts(items: Sequence[object]) -> tuple[PromptView, ...]:
-    """Read the prompts; of several with the same name only the first can be used."""
-    views: dict[str, PromptView] = {}
-    for position, item in enumerate(_named(items, "name"), start=1):
-        view = _prompt(item, position)
-        views.setdefault(view.name, view)
-    return tuple(views.values())
 
 
 def _prompt(item: dict[str, Any], position: int) -> PromptView:

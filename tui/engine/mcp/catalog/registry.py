@@ -1,10 +1,13 @@
-"""The tools and prompts of all servers under unique names, and their catalogs."""
+"""The tools and prompts of all servers: their unique names, and which the model holds."""
 
+import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.holding import Budget, Holding, Key
 from tui.engine.mcp.catalog.offer import ServerOffer, Tool
 from tui.engine.mcp.catalog.offered_tool import (
     OWN_NAMES,
@@ -15,6 +18,132 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
+from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_TOOL_SHARE
+
+MAX_DECLARED_BYTES: Final = 1_000_000
+"""Bytes of all declarations together, however large the model's context is."""
+
+USUAL_CONTEXT: Final = 1_048_576
+"""Tokens of a context of unknown size."""
+
+BYTES_PER_TOKEN: Final = 4
+"""Bytes of a declaration that count as one token."""
+
+MAX_FOUND: Final = 8
+"""Tools that one search finds."""
+
+MIN_SCORE: Final = 0.3
+"""Share of the best score that others need to be found, too."""
+
+MAX_QUERY: Final = 500
+"""Characters of a query that count."""
+
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+
+Key = tuple[ServerId, str]
+"""A server and the tool's name there."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many tools the model holds at most.
+
+    Attributes:
+        max_tools: Their number.
+        share: What they may take of its context, in percent.
+        context: The size of that, in tokens; 0 if unknown.
+    """
+
+    max_tools: int = DEFAULT_MAX_TOOLS
+    share: float = DEFAULT_TOOL_SHARE
+    context: int = 0
+
+    @property
+    def max_bytes(self) -> int:
+        tokens = (self.context or USUAL_CONTEXT) * self.share / 100
+        return min(MAX_DECLARED_BYTES, int(tokens * BYTES_PER_TOKEN))
+
+    def words(self) -> str:
+        return f"{self.max_tools:,} or {self.share:g} % of its context"
+
+
+class Holding:
+    """Decides which tools the model holds.
+
+    If all fit, it holds all. If not, half of the budget is shared among the servers, and the
+    other half is for what the model loads, of which the newest stay.
+
+    Args:
+        budget: Returns the budget.
+    """
+
+    def __init__(self, budget: Callable[[], Budget]) -> None:
+        self._budget = budget
+        self._loaded: dict[Key, None] = {}
+
+    def load(self, keys: Iterable[Key]) -> None:
+        """Let the model hold these from now on."""
+        for key in keys:
+            self._loaded.pop(key, None)
+            self._loaded[key] = None
+
+    def beyond(self, tools: Mapping[ServerId, Sequence[Tool]]) -> frozenset[Key]:
+        """Return the tools that the model does not hold."""
+        budget = self._budget()
+        every = {(server, tool.name): tool for server, own in tools.items() for tool in own}
+        count, size = len(every), sum(tool.size for tool in every.values())
+        if count <= budget.max_tools and size <= budget.max_bytes:
+            return frozenset()
+        held = set(_shared(tools, budget.max_tools // 2, budget.max_bytes // 2))
+        room = budget.max_bytes - sum(every[key].size for key in held)
+        loaded = [key for key in reversed(self._loaded) if key in every]
+        for key in loaded:
+            if key not in held and len(held) < budget.max_tools and every[key].size <= room:
+                held.add(key)
+                room -= every[key].size
+        return frozenset(every.keys() - held)
+
+
+def _shared(tools: Mapping[ServerId, Sequence[Tool]], left: int, room: int) -> Iterable[Key]:
+    """Share a number and a size among servers: what one with few does not need, others get."""
+    fewest_first = sorted(tools.items(), key=lambda item: len(item[1]))
+    for sharers, (server, own) in zip(range(len(tools), 0, -1), fewest_first, strict=True):
+        share, bytes_left = left // sharers, room // sharers
+        for tool in own:
+            if share and tool.size <= bytes_left:
+                share, left = share - 1, left - 1
+                bytes_left, room = bytes_left - tool.size, room - tool.size
+                yield server, tool.name
+
+
+def search(query: str, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
+    """Return the tools that fit best to a query: words in names count most, rare words more."""
+    wanted = set(_words(query[:MAX_QUERY]))
+    named = [(set(_words(f"{tool.server} {tool.id} {tool.view.title}")), tool) for tool in tools]
+    described = [set(_words(tool.view.description)) for tool in tools]
+    frequency = Counter(
+        word for (names, _), words in zip(named, described, strict=True) for word in names | words
+    )
+
+    def score(names: set[str], words: set[str]) -> float:
+        return sum(
+            math.log(1 + len(tools) / (1 + frequency[word])) * weight
+            for word in wanted
+            if (weight := 3 * (word in names) + (word in words))
+        )
+
+    scored = [
+        (score(names, words) + 10 * (tool.id.casefold() in query.casefold()), tool)
+        for (names, tool), words in zip(named, described, strict=True)
+    ]
+    scored.sort(key=lambda one: -one[0])
+    least = scored[0][0] * MIN_SCORE if scored else 0
+    return [tool for points, tool in scored[:MAX_FOUND] if points > 0 and points >= least]
+
+
+def _words(text: str) -> Iterable[str]:
+    """Return the words of a text or a name, without a plural's ``s``."""
+    return (found.casefold().removesuffix("s") for found in _WORD.findall(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +212,9 @@ class Registry:
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Set the servers, in settings order, and forget the others."""
         self._definitions = {definition.id: definition for definition in definitions}
-        self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
-        self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
+        for server in self._offers.keys() - self._definitions.keys():
+            del self._offers[server]
+            self._withheld.pop(server, None)
         self._made = {}
         self._name_all()
 
@@ -146,7 +276,12 @@ class Registry:
 
     def count_again(self) -> None:
         """Decide again which tools the model holds, as after a server came or went."""
-        before, self._beyond = self._beyond, self._count()
+        wanted = {
+            server: [tool for tool in tools.values() if not self._is_withheld((server, tool.name))]
+            for server, tools in self._usable.items()
+            if self._counts(server)
+        }
+        before, self._beyond = self._beyond, self._holding.beyond(wanted)
         if self._beyond == before:
             return
         excess: dict[ServerId, set[ToolId]] = {}
@@ -230,28 +365,25 @@ class Registry:
             for server, offer in ordered
         }
         self._ids = names = assign_names([*self._usable.items()], OWN_NAMES)
-        unusable = [(server, _unusable(offer)) for server, offer in ordered]
-        labelled = [(server, own.values()) for server, own in unusable if own]
-        labels = assign_names(labelled, reserved=names.values() if labelled else ())
+        labelled = [
+            (s, [_label(tool, n) for n, tool in enumerate(offer.tools) if not tool.is_usable])
+            for s, offer in ordered
+        ]
+        labels = assign_names(labelled, reserved=names.values())
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
-        for (server, offer), (_, own) in zip(ordered, unusable, strict=True):
+        for server, offer in ordered:
             withheld = self._withheld.get(server, {})
-            catalogs[server] = tuple(
-                _shown(tool, names[server, tool.name], withheld.get(tool.name))
-                if tool.is_usable
-                else tool.show(labels[server, own[id(tool)]])
-                for tool in offer.tools
-            )
+            views = []
+            for number, tool in enumerate(offer.tools):
+                if not tool.is_usable:
+                    views.append(tool.show(labels[server, _label(tool, number)]))
+                    continue
+                view = tool.show(names[server, tool.name])
+                if (held := withheld.get(tool.name)) is not None:
+                    view = replace(view, problem=held.reason, changed=held.changed)
+                views.append(view)
+            catalogs[server] = tuple(views)
         return catalogs
-
-    def _count(self) -> frozenset[Key]:
-        """Return the tools that the model does not hold, of servers that count."""
-        wanted = {
-            server: [tool for tool in tools.values() if not self._is_withheld((server, tool.name))]
-            for server, tools in self._usable.items()
-            if self._counts(server)
-        }
-        return self._holding.beyond(wanted)
 
     def _is_withheld(self, key: Key) -> bool:
         return key[1] in self._withheld.get(key[0], {})
@@ -266,18 +398,6 @@ class Registry:
         return offered
 
 
-def _shown(tool: Tool, tool_id: ToolId, withheld: Withheld | None) -> ToolView:
-    """Return the view of a tool, with the reason if it is withheld."""
-    view = tool.show(tool_id)
-    if withheld is None:
-        return view
-    return replace(view, problem=withheld.reason, changed=withheld.changed)
-
-
-def _unusable(offer: ServerOffer) -> dict[int, str]:
-    """Return a label for each unusable tool, unique on its server, by the tool's identity."""
-    return {
-        id(tool): f"{tool.name}_{position}"
-        for position, tool in enumerate(offer.tools, start=1)
-        if not tool.is_usable
-    }
+def _label(tool: Tool, number: int) -> str:
+    """Return a label for an unusable tool, unique on its server."""
+    return f"{tool.name}_{number + 1}"

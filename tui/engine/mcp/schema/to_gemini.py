@@ -7,6 +7,8 @@ names and enum values that this would change are left out, as users could not se
 The result is a hint to the model; calls are checked against the server's own schema.
 """
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -22,17 +24,35 @@ from tui.engine.mcp.schema.flatten import (
     TooManyNodesError,
     Union,
 )
-from tui.engine.mcp.schema.values import (
-    DATE_TIME,
-    GeminiSchema,
-    bounds_of,
-    enum_variants,
-    exclusive_notes,
-    is_default,
-    is_hidden,
-    scalar,
-)
 from tui.text import is_shown_whole, sanitize, sanitize_line
+
+GeminiSchema = dict[str, Any]
+
+MAX_DEFAULT_CHARS: Final = 200
+"""Longest default that is sent."""
+
+MAX_VALUE: Final = 1_000
+"""Longest enum value, in characters."""
+
+MAX_INTEGER: Final = 2**63 - 1
+
+_BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "string": ("minLength", "maxLength"),
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "array": ("minItems", "maxItems"),
+}
+DATE_TIME: Final = "format: date-time"
+"""The note of the one format that Gemini takes as a keyword."""
+
+_TYPE_NAMES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
 
 DEPTHS: Final = (24, 8, 4, 2)
 """Nesting to try, until the schema fits; Gemini rejects deeper schemas as a whole."""
@@ -96,7 +116,7 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
     for depth in DEPTHS:
         converter = _Converter(schema, depth)
         try:
-            converted = converter.convert_root()
+            converted = converter.plain_root() or converter.any_root()
         except _UNTRANSLATABLE as error:
             if isinstance(error, TooManyNodesError) and depth != DEPTHS[-1]:
                 continue
@@ -104,14 +124,11 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
         if depth == DEPTHS[-1]:
             converter.drop_largest(converted)
         if _size(converted) <= MAX_SCHEMA_BYTES:
-            return converted, _listed(converter.left_out)
+            names = tuple(dict.fromkeys(converter.left_out))
+            if (more := len(names) - MAX_LEFT_OUT) > 0:
+                names = (*names[:MAX_LEFT_OUT], f"and {more:,} more")
+            return converted, names
     raise UnusableSchemaError("its schema is too large")
-
-
-def _listed(left_out: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(left_out))
-    more = len(names) - MAX_LEFT_OUT
-    return names if more <= 0 else (*names[:MAX_LEFT_OUT], f"and {more:,} more")
 
 
 def _reason(error: Exception) -> str:
@@ -136,10 +153,7 @@ class _Converter:
         self._flattener = Flattener(document)
         self.left_out: list[str] = []
 
-    def convert_root(self) -> GeminiSchema:
-        return self._plain_root() or self._any_root()
-
-    def _plain_root(self) -> GeminiSchema | None:
+    def plain_root(self) -> GeminiSchema | None:
         """Convert an object of few single values, as most schemas are; return None for others."""
         document, properties = self._document, self._document.get("properties")
         if (
@@ -165,7 +179,7 @@ class _Converter:
         named = dict.fromkeys(one for one in required if isinstance(one, str) and one in found)
         return _described(schema | ({"required": [*named]} if named else {}), document)
 
-    def _any_root(self) -> GeminiSchema:
+    def any_root(self) -> GeminiSchema:
         flat = self._flattener.flatten((Scoped(dict(self._document)),))
         if flat.never or "object" not in (flat.types or {"object"}):
             raise UnusableSchemaError("its arguments are not an object")
@@ -418,3 +432,97 @@ def implied_types(flat: Flat) -> frozenset[str]:
     if flat.items is not None or flat.prefix_items:
         return frozenset({"array"})
     return frozenset()
+
+
+def enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
+    """Yield one schema for each type among the enum values."""
+    by_type: dict[str, list[Any]] = {}
+    has_fractions = any(_type_of(value) == "number" for value in flat.enum or ())
+    for value in flat.enum or ():
+        kind = _type_of(value)
+        if kind == "integer" and (has_fractions or flat.types == frozenset({"number"})):
+            kind = "number"
+        if flat.types is None or kind in flat.types:
+            by_type.setdefault(kind, []).append(value)
+    for kind, values in by_type.items():
+        match kind:
+            case "string" if texts := [text for text in values if text and not is_hidden(text)]:
+                yield {"type": kind, "enum": list(dict.fromkeys(texts))}
+            case "integer" | "number" if sendable := [v for v in values if abs(v) <= MAX_INTEGER]:
+                yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
+            case "object" | "array":
+                yield {"type": kind, "description": _clipped_json(values)}
+            case _:
+                yield {"type": kind}
+
+
+def scalar(kind: str, flat: Flat) -> GeminiSchema:
+    """Return the schema of a value that is neither an object nor an array."""
+    schema: GeminiSchema = {"type": kind} | bounds_of(kind, flat)
+    if kind == "string":
+        if flat.pattern and sanitize(flat.pattern) == flat.pattern:
+            schema["pattern"] = flat.pattern
+        if DATE_TIME in flat.notes:
+            schema["format"] = "date-time"
+    return schema
+
+
+def bounds_of(kind: str, flat: Flat) -> GeminiSchema:
+    """Return the bounds for a type; exclusive bounds of integers become inclusive."""
+    bounds: GeminiSchema = {}
+    for key in _BOUNDS.get(kind, ()):
+        value = flat.bounds.get(key)
+        if kind == "integer":
+            value = _inclusive(key, value, flat)
+        if value is None or abs(value) > MAX_INTEGER:
+            continue
+        if kind in {"string", "array"}:
+            if value >= 0:
+                bounds[key] = int(value)
+        else:
+            bounds[key] = value
+    return bounds
+
+
+def _inclusive(key: str, value: float | None, flat: Flat) -> float | None:
+    exclusive = flat.bounds.get(f"exclusive{key.title()}")
+    if key == "minimum":
+        candidates = [] if value is None else [math.ceil(value)]
+        candidates += [] if exclusive is None else [math.floor(exclusive) + 1]
+        return max(candidates, default=None)
+    candidates = [] if value is None else [math.floor(value)]
+    candidates += [] if exclusive is None else [math.ceil(exclusive) - 1]
+    return min(candidates, default=None)
+
+
+def exclusive_notes(flat: Flat, kinds: set[Any]) -> list[str]:
+    """Return exclusive bounds of numbers, which Gemini has no keyword for, in words."""
+    if "number" not in kinds:
+        return []
+    words = {"exclusiveMinimum": "greater than", "exclusiveMaximum": "less than"}
+    return [f"{word} {flat.bounds[key]:g}" for key, word in words.items() if key in flat.bounds]
+
+
+def _type_of(value: object) -> str:
+    return _TYPE_NAMES.get(type(value), "object")
+
+
+def is_default(value: object, schema: GeminiSchema) -> bool:
+    """Return whether a default is a short scalar of the schema's type."""
+    kind = _type_of(value)
+    if kind in {"null", "array", "object"}:
+        return False
+    if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER:  # NaN, too
+        return False
+    if isinstance(value, str) and (len(value) > MAX_DEFAULT_CHARS or is_hidden(value)):
+        return False
+    return kind == schema.get("type") or (kind == "integer" and schema.get("type") == "number")
+
+
+def is_hidden(value: object) -> bool:
+    """Return whether sanitizing would change an enum value."""
+    return isinstance(value, str) and sanitize(value, MAX_VALUE) != value
+
+
+def _clipped_json(values: list[object]) -> str:
+    return f"one of: {sanitize_line(json.dumps(values, default=str), 300)}"

@@ -36,7 +36,7 @@ class CallClock:
         self._limit = limit
         self._left = limit
         self._since = asyncio.get_running_loop().time()
-        self._last_progress: float | None = None
+        self._last_progress = math.inf
         self._is_paused = False
 
     def progress(self) -> None:
@@ -55,31 +55,19 @@ class CallClock:
         """Start the clock again; the pause does not count as silence."""
         self._is_paused = False
         self._since = asyncio.get_running_loop().time()
-        if self._last_progress is not None:
-            self._last_progress = self._since
+        self._last_progress = max(self._last_progress, self._since)
         self._schedule()
 
     def explain(self) -> str:
         """Say which limit was exceeded."""
-        if self._last_progress is not None and self._end_of_silence() < self._end():
+        if self._last_progress + IDLE_TIMEOUT < self._since + self._left:
             return f"no further progress within {IDLE_TIMEOUT:g} s"
         return f"no result within {self._limit:g} s"
 
     def _schedule(self) -> None:
-        if self._timeout.expired():
-            return
-        if self._is_paused:
-            self._timeout.reschedule(None)
-        else:
-            self._timeout.reschedule(min(self._end(), self._end_of_silence()))
-
-    def _end(self) -> float:
-        return self._since + self._left
-
-    def _end_of_silence(self) -> float:
-        return (
-            self._last_progress + IDLE_TIMEOUT if self._last_progress is not None else float("inf")
-        )
+        if not self._timeout.expired():
+            end = min(self._since + self._left, self._last_progress + IDLE_TIMEOUT)
+            self._timeout.reschedule(None if self._is_paused else end)
 
 
 class CallTimeout:

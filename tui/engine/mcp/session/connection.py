@@ -5,17 +5,21 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AsyncExitStack
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
 
+import anyio
 import mcp_types as types
 from mcp import Client, InputRequiredRoundsExceededError, MCPError
+from mcp.client import ClientRequestContext
 from pydantic import ValidationError
 
 from tui.engine.definitions.definition import ServerDefinition, shown_target
-from tui.engine.mcp.callbacks.handler import RequestHandler
-from tui.engine.mcp.callbacks.sampling import REFUSED
+from tui.engine.mcp.backoff import Backoff
+from tui.engine.mcp.callbacks.elicitation import Elicitation
+from tui.engine.mcp.callbacks.sampling import REFUSED, Sampling
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
@@ -29,17 +33,199 @@ from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leav
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
-from tui.engine.mcp.session.era import EraChoice
+from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
-from tui.engine.mcp.session.listing import ListChanges, list_offer
+from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import restore
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
 from tui.model.chat import Progress, Severity
-from tui.model.servers import ServerInfo
+from tui.model.servers import ProtocolEra, ServerInfo
 from tui.text import sanitize, sanitize_line
+
+_Result = TypeVar("_Result")
+_Answer = TypeVar("_Answer")
+
+_TOO_EARLY: Final = types.ErrorData(
+    code=types.INVALID_REQUEST, message="Requests are refused before initialization"
+)
+_FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request failed")
+
+
+class RequestHandler:
+    """Answers the requests of one connection.
+
+    Requests before initialization are refused, as the SDK dispatches them from the first byte on.
+    While one is answered, the timeout of that server's calls is paused.
+
+    Args:
+        definition: The server.
+        context: What all connections share.
+        log: Takes remarks.
+        call_timeout: The timeout to pause.
+
+    Attributes:
+        elicitation: Answers elicitations.
+    """
+
+    def __init__(
+        self,
+        definition: ServerDefinition,
+        context: ClientContext,
+        log: ServerLog,
+        call_timeout: CallTimeout,
+    ) -> None:
+        self.elicitation = Elicitation(definition.id, context)
+        self._sampling = Sampling(definition, context, log)
+        self._context = context
+        self._call_timeout = call_timeout
+        self._scopes: set[anyio.CancelScope] = set()
+        self._is_closed = False
+        context.desk.remarks[definition.id] = partial(log.add, "gemdeck", Severity.WARNING)
+
+    def close(self) -> None:
+        """Withdraw all questions of this connection and refuse later requests."""
+        self._is_closed = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def elicit(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Ask the user to fill in a form or open an address."""
+        return await self._reply(context, lambda: self.elicitation.elicit(params))
+
+    async def sample(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        return await self._reply(context, lambda: self._sampling.sample(params))
+
+    async def list_roots(
+        self, context: ClientRequestContext
+    ) -> types.ListRootsResult | types.ErrorData:
+        """Return the workspace folders."""
+        if context.session.protocol_version is None:
+            return _TOO_EARLY
+        folders = self._context.workspaces
+        return types.ListRootsResult(
+            roots=[types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
+        )
+
+    async def open_required(self, error: MCPError, tool: str) -> bool:
+        return await self._attend(lambda: self.elicitation.open_required(error, tool), False)
+
+    async def _reply(
+        self, context: ClientRequestContext, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result | types.ErrorData:
+        if context.session.protocol_version is None:
+            return _TOO_EARLY
+        return await self._attend(work, _FAILED)
+
+    async def _attend(
+        self, work: Callable[[], Awaitable[_Result]], otherwise: _Answer
+    ) -> _Result | _Answer:
+        """Do some work with the call timeout paused; return `otherwise` if that fails.
+
+        It fails if the connection closes. Our own errors must not get out either: the SDK would
+        send their text to the server.
+        """
+        if self._is_closed:
+            return otherwise
+        with self._call_timeout.pause(), anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await work()
+            except Exception:  # a broken answer must not end the connection
+                logger.exception("a request of a server failed")
+            finally:
+                self._scopes.discard(scope)
+        return otherwise
+
+
+_REFUSAL: Final = "The server asked for input, which only the older protocol supports."
+_SETTING: Final = "gemdeck.protocols"
+
+
+class EraChoice:
+    """The era of one connection.
+
+    Args:
+        definition: Which server.
+        eras: The cache.
+
+    Attributes:
+        outdated: Set when the server needs the other era and no running call would be broken off
+            by a new connection.
+    """
+
+    def __init__(self, definition: ServerDefinition, eras: EraCache) -> None:
+        self._definition = definition
+        self._eras = eras
+        self._is_recalled = False
+        self._is_wrong = False
+        self._calls = 0
+        self.outdated = asyncio.Event()
+
+    async def choose(self) -> Literal["auto", "legacy"]:
+        """Return the SDK's connection mode."""
+        era = self._definition.protocol
+        if era is ProtocolEra.AUTO:
+            era = await asyncio.to_thread(self._eras.recall, self._definition)
+            self._is_recalled = era is not ProtocolEra.AUTO
+        return "legacy" if era is ProtocolEra.HANDSHAKE else "auto"
+
+    def check(self, version: str) -> None:
+        """Check the negotiated revision against the settings.
+
+        Raises:
+            ServerError: If the settings require the stateless protocol and it is not spoken.
+        """
+        if self._definition.protocol is ProtocolEra.STATELESS and version < "2026-07-28":
+            raise ServerError(
+                f"speaks revision {version}, but the settings require the stateless protocol",
+                f"Set it to auto in {_SETTING}.",
+                permanent=True,
+            )
+
+    def distrust(self) -> None:
+        """Make the next attempt probe again, if this one relied on the cache."""
+        if self._is_recalled:
+            self._eras.distrust(self._definition)
+
+    async def remember(self, era: ProtocolEra) -> None:
+        """Remember the era of the server, unless the settings force one."""
+        if self._definition.protocol is ProtocolEra.AUTO:
+            await asyncio.to_thread(self._eras.remember, self._definition, era)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Count a call while it runs."""
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._replace_when_idle()
+
+    async def refuse_callback(self) -> ToolCallError:
+        """Explain the error of a server that wants to send us a request and cannot.
+
+        Servers written for the handshake send requests of their own. The stateless protocol has
+        none, so the connection is replaced, unless the settings force it.
+        """
+        if self._definition.protocol is not ProtocolEra.AUTO:
+            return ToolCallError(f"{_REFUSAL} Set it to auto or handshake in {_SETTING}.")
+        await self.remember(ProtocolEra.HANDSHAKE)
+        self._is_wrong = True
+        self._replace_when_idle()
+        return ToolCallError(f"{_REFUSAL} It is being reconnected that way: repeat the call.")
+
+    def _replace_when_idle(self) -> None:
+        if self._is_wrong and self._calls == 0:
+            self.outdated.set()
+
 
 CLIENT_NAME: Final = "gemdeck"
 
@@ -87,6 +273,7 @@ class Connection:
         process: The server's process, which the caller ends; None for a server over HTTP.
 
     Attributes:
+        transport: Its transport, which knows why the server is gone.
         info: The server's description of itself.
         offer: Its current offer.
         ended: Set when the server is gone, even if no request is running.
@@ -94,6 +281,7 @@ class Connection:
         features: Its prompts, resources, completions and log level.
     """
 
+    transport: StdioTransport | HttpTransport
     features: Features
     info: ServerInfo
     offer: ServerOffer
@@ -112,20 +300,20 @@ class Connection:
         self._context = context
         self._stack = AsyncExitStack()
         self._call_timeout = CallTimeout(definition.timeout)
-        self._transport = transport = (
-            self._http_transport() if process is None else StdioTransport(process, log)
-        )
-        self.ended = transport.ended
+        if process is not None:
+            self.transport = StdioTransport(process, log)
+        else:
+            sign_ins = context.sign_ins
+            credentials = sign_ins.credentials(definition) if sign_ins is not None else None
+            pausing = self._call_timeout.pause
+            self.transport = HttpTransport(definition, log, credentials, pausing)
+        self.ended = self.transport.ended
         self._client: Client | None = None
-        self._list_changes = ListChanges(definition, log)
+        self._lists = RawOffer()
+        self._stale = StaleLists()
         self._era = EraChoice(definition, context.eras)
         self.outdated = self._era.outdated
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
-
-    def _http_transport(self) -> HttpTransport:
-        sign_ins, definition = self._context.sign_ins, self._definition
-        credentials = sign_ins.credentials(definition) if sign_ins is not None else None
-        return HttpTransport(definition, self._log, credentials, self._call_timeout.pause)
 
     async def __aenter__(self) -> "Connection":
         sdk_patches.silence()
@@ -138,18 +326,17 @@ class Connection:
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             self._era.distrust()
-            reason = await self._explain(error)
-            raise reason.masked(self._log.mask) from error
+            raise await self._explain(error) from error
         return self
 
     async def __aexit__(self, *exception: Any) -> None:  # noqa: ANN401 - as the stack takes it
         await self._stack.__aexit__(*exception)
 
     async def _open(self, stack: AsyncExitStack) -> None:
-        context = self._context
-        logger.debug("%s: connecting to %s", self._definition.id, shown_target(self._definition))
+        context, definition = self._context, self._definition
+        logger.debug("%s: connecting to %s", definition.id, shown_target(definition))
         client = Client(
-            self._transport,
+            self.transport,
             mode=await self._era.choose(),
             list_roots_callback=self._handler.list_roots,
             elicitation_callback=self._handler.elicit,
@@ -162,55 +349,52 @@ class Connection:
         )
         await stack.enter_async_context(client)
         stack.callback(self._handler.close)
-        self._log_handshake(client)
+        self.info = info = _server_info(client)
+        declared = ", ".join(sorted(client.server_capabilities.model_dump(exclude_none=True)))
+        logger.debug(
+            "%s: %s %s speaks %s, declares %s",
+            *(definition.id, info.name, info.version, info.protocol_version),
+            declared or "nothing",
+        )
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client)
-        self._list_changes.offer = raw_offer = await list_offer(client, self._log, RawOffer())
-        self.offer = await asyncio.to_thread(read_offer, raw_offer, self._definition)
-        self.info = _server_info(client)
+        self._lists = await list_offer(client, self._log, self._lists)
+        self.offer = await asyncio.to_thread(read_offer, self._lists, definition)
         self.features = await stack.enter_async_context(
-            Features(client, self._definition.id, lambda: self.offer, context, self._call_timeout)
+            Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self._client = client
         counts = map(len, (self.offer.tools, self.offer.prompts, self.offer.resources))
         words = "%s: offers %d tools, %d prompts, %d resources"
-        logger.debug(words, self._definition.id, *counts)
-
-    def _log_handshake(self, client: Client) -> None:
-        info = _server_info(client)
-        declared = ", ".join(sorted(client.server_capabilities.model_dump(exclude_none=True)))
-        logger.debug(
-            "%s: %s %s speaks %s, declares %s",
-            *(self._definition.id, info.name, info.version, info.protocol_version),
-            declared or "nothing",
-        )
-
-    def ending(self) -> str:
-        return self._transport.ending()
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code of the server's process, once that has ended by itself."""
-        return self._transport.exit_code if isinstance(self._transport, StdioTransport) else None
-
-    def problem(self) -> ServerError | None:
-        return self._transport.problem()
-
-    def kill(self) -> None:
-        """End the server at once."""
-        self._transport.kill()
+        logger.debug(words, definition.id, *counts)
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""
-        if self._client is None:
+        client = self._client
+        if client is None:
             return
-
-        def take(offer: ServerOffer) -> None:
-            self.offer = offer
-            on_offer(offer)
-
         await self._era.remember(self.info.era)
-        await self._list_changes.run(self._client, take)
+        async with asyncio.TaskGroup() as tasks:
+            if sdk_patches.is_stateless(client):
+                tasks.create_task(listen(client, self._stale, Backoff()))
+            while await self._refresh(client):
+                self.offer = await asyncio.to_thread(read_offer, self._lists, self._definition)
+                on_offer(self.offer)
+
+    async def _refresh(self, client: Client) -> bool:
+        """Wait for changes and read the lists; return False once the connection is lost."""
+        while True:
+            kinds = tuple(await self._stale.next())
+            try:
+                self._lists = await list_offer(client, self._log, self._lists, kinds)
+            except MCPError:
+                return False
+            except ServerError as error:
+                words = f"its tools changed, but {error.reason}; the old list is kept"
+                self._log.remark(words)
+                continue
+            self._log.remark(f"changed; list reloaded: {', '.join(kinds)}", Severity.INFO)
+            return True
 
     async def call_tool(
         self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]
@@ -310,7 +494,7 @@ class Connection:
                 await self.ended.wait()
         except TimeoutError:
             return "was closed"
-        return self._log.mask(sanitize_line(self.ending()))
+        return self._log.mask(sanitize_line(self.transport.ending()))
 
     def _clean(self, text: str) -> str:
         """Sanitize text of the server and mask its secrets."""
@@ -319,7 +503,7 @@ class Connection:
 
     async def _explain(self, error: Exception) -> ServerError:
         """Return the reason why connecting failed."""
-        causes, problem = leaves(error), self.problem()
+        causes, problem = leaves(error), self.transport.problem
         if isinstance(problem, SignInError):
             return problem  # whatever could not be done for want of it
         for cause in causes:
@@ -346,11 +530,12 @@ class Connection:
         return internal_error(error)
 
     async def _on_message(self, message: object) -> None:
-        self._list_changes.on_message(message)
-        if self._client is not None:
-            self.features.on_message(message)
-        if isinstance(message, types.ElicitCompleteNotification):
-            self._handler.elicitation.complete(message.params.elicitation_id)
+        self._stale.note(message)
+        match message:
+            case types.ResourceUpdatedNotification() if self._client is not None:
+                self.features.resource_updated(message.params.uri)
+            case types.ElicitCompleteNotification():
+                self._handler.elicitation.complete(message.params.elicitation_id)
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else json_text(params.data)

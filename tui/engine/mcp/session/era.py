@@ -1,24 +1,20 @@
-"""Which era of the protocol a connection uses: from the settings, a cache, or a probe.
+"""A cache of the eras of the protocol that servers speak.
 
-The cache saves probing servers that only know the handshake: some never answer the probe, which
+It saves probing servers that only know the handshake: some never answer the probe, which
 costs ten seconds. It is only a hint.
 """
 
-import asyncio
 import hashlib
 import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.state_file import Content, StateFile
-from tui.engine.mcp.catalog.offered_tool import ToolCallError
-from tui.engine.mcp.errors import ServerError
 from tui.model.servers import ProtocolEra
 
 MAX_ENTRIES: Final = 500
@@ -36,8 +32,6 @@ _LATEST: Final = 1e11
 """Seconds since the epoch beyond which a time makes no sense."""
 
 _log: Final = logging.getLogger(__name__)
-_REFUSAL: Final = "The server asked for input, which only the older protocol supports."
-_SETTING: Final = "gemdeck.protocols"
 
 
 class EraCache:
@@ -77,8 +71,20 @@ class EraCache:
         with self._lock:
             self._distrusted.discard(key)
             known, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-            if known is not era or self._clock() - since > LIFETIME / 2:
-                self._change(key, era)
+            if known is era and self._clock() - since <= LIFETIME / 2:
+                return
+            entry = {"era": era.value, "time": self._clock()}
+
+            def change(content: Content) -> Content:
+                """Change one entry, keeping what others have written."""
+                known = {
+                    name: {"era": kept.value, "time": since}
+                    for name, (kept, since) in _parse(content).items()
+                }
+                newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
+                return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
+
+            self._entries = _parse(self._file.update(change))
 
     def distrust(self, definition: ServerDefinition) -> None:
         self._distrusted.add(target_hash(definition))
@@ -87,99 +93,6 @@ class EraCache:
         if self._entries is None:
             self._entries = _parse(self._file.load() or {})
         return self._entries
-
-    def _change(self, key: str, era: ProtocolEra) -> None:
-        """Change one entry in memory and in the file, keeping what others have written."""
-        entry = {"era": era.value, "time": self._clock()}
-
-        def change(content: Content) -> Content:
-            known = {
-                name: {"era": kept.value, "time": since}
-                for name, (kept, since) in _parse(content).items()
-            }
-            newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
-            return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
-
-        self._entries = _parse(self._file.update(change))
-
-
-class EraChoice:
-    """The era of one connection.
-
-    Args:
-        definition: Which server.
-        eras: The cache.
-
-    Attributes:
-        outdated: Set when the server needs the other era and no running call would be broken off
-            by a new connection.
-    """
-
-    def __init__(self, definition: ServerDefinition, eras: EraCache) -> None:
-        self._definition = definition
-        self._eras = eras
-        self._is_recalled = False
-        self._is_wrong = False
-        self._calls = 0
-        self.outdated = asyncio.Event()
-
-    async def choose(self) -> Literal["auto", "legacy"]:
-        """Return the SDK's connection mode."""
-        era = self._definition.protocol
-        if era is ProtocolEra.AUTO:
-            era = await asyncio.to_thread(self._eras.recall, self._definition)
-            self._is_recalled = era is not ProtocolEra.AUTO
-        return "legacy" if era is ProtocolEra.HANDSHAKE else "auto"
-
-    def check(self, version: str) -> None:
-        """Check the negotiated revision against the settings.
-
-        Raises:
-            ServerError: If the settings require the stateless protocol and it is not spoken.
-        """
-        if self._definition.protocol is ProtocolEra.STATELESS and version < "2026-07-28":
-            raise ServerError(
-                f"speaks revision {version}, but the settings require the stateless protocol",
-                f"Set it to auto in {_SETTING}.",
-                permanent=True,
-            )
-
-    def distrust(self) -> None:
-        """Make the next attempt probe again, if this one relied on the cache."""
-        if self._is_recalled:
-            self._eras.distrust(self._definition)
-
-    async def remember(self, era: ProtocolEra) -> None:
-        """Remember the era of the server, unless the settings force one."""
-        if self._definition.protocol is ProtocolEra.AUTO:
-            await asyncio.to_thread(self._eras.remember, self._definition, era)
-
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Count a call while it runs."""
-        self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
-            self._replace_when_idle()
-
-    async def refuse_callback(self) -> ToolCallError:
-        """Explain the error of a server that wants to send us a request and cannot.
-
-        Servers written for the handshake send requests of their own. The stateless protocol has
-        none, so the connection is replaced, unless the settings force it.
-        """
-        if self._definition.protocol is not ProtocolEra.AUTO:
-            return ToolCallError(f"{_REFUSAL} Set it to auto or handshake in {_SETTING}.")
-        await self.remember(ProtocolEra.HANDSHAKE)
-        self._is_wrong = True
-        self._replace_when_idle()
-        return ToolCallError(f"{_REFUSAL} It is being reconnected that way: repeat the call.")
-
-    def _replace_when_idle(self) -> None:
-        if self._is_wrong and self._calls == 0:
-            self.outdated.set()
 
 
 def target_hash(definition: ServerDefinition) -> str:

@@ -11,6 +11,7 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 from pydantic import ValidationError
 
+from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.callbacks.sampling import REFUSED
 from tui.engine.mcp.catalog import results
 from tui.engine.mcp.catalog.offer import ServerOffer
@@ -26,12 +27,6 @@ from tui.text import sanitize_line
 
 MAX_SUBSCRIPTIONS: Final = 50
 """Most subscriptions of one connection."""
-
-FIRST_WAIT: Final = 1.0
-"""Seconds before a broken stream is opened again; doubled each time."""
-
-LONGEST_WAIT: Final = 60.0
-"""The longest such wait."""
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +66,7 @@ class Subscriptions:
                 self._listening[uri] = None
                 await self._client.subscribe_resource(uri)
         except BaseException:  # cancelled or refused: allow another try later
-            task = self._listening.pop(uri, None)
-            if task is not None:
-                task.cancel()
-                await asyncio.wait({task})
+            await _stop(self._listening.pop(uri, None))
             raise
 
     async def remove(self, uri: str) -> None:
@@ -88,18 +80,13 @@ class Subscriptions:
         task = self._listening.pop(uri)
         if task is None:
             await self._client.unsubscribe_resource(uri)
-        else:
-            task.cancel()
-            await asyncio.wait({task})
+        await _stop(task)
 
     async def aclose(self) -> None:
         """Close all streams."""
-        tasks = {task for task in self._listening.values() if task is not None}
+        tasks = [*self._listening.values()]
         self._listening.clear()
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await _stop(*tasks)
 
     async def _open_stream(self, uri: str) -> None:
         """Start listening; return once the server has accepted."""
@@ -116,7 +103,7 @@ class Subscriptions:
 
     async def _listen(self, uri: str, accepted: "asyncio.Future[None]") -> None:
         """Listen until cancelled; only the first attempt can fail."""
-        wait = FIRST_WAIT
+        backoff = Backoff()
         while True:
             try:
                 async with self._client.listen(resource_subscriptions=[uri]) as stream:
@@ -126,7 +113,7 @@ class Subscriptions:
                         accepted.set_result(None)
                     else:
                         raise ServerCallError("The server does not report changes to it.")
-                    wait = FIRST_WAIT
+                    backoff.succeeded()
                     async for event in stream:
                         if isinstance(event, ResourceUpdated):
                             self._on_update(event.uri)
@@ -135,8 +122,16 @@ class Subscriptions:
                     accepted.set_exception(error)
                     return
                 logger.debug("a subscription broke off", exc_info=error)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_WAIT)
+            await asyncio.sleep(backoff.seconds_until(backoff.failed()))
+
+
+async def _stop(*tasks: asyncio.Task[None] | None) -> None:
+    """Cancel tasks and wait for their end."""
+    running = {task for task in tasks if task is not None}
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running)
 
 
 MAX_VALUES: Final = 100
@@ -197,17 +192,13 @@ class Features:
 
     async def __aexit__(self, *exception: object) -> None:
         self._is_closed = True
-        if self._resuming is not None:
-            self._resuming.cancel()
-            await asyncio.wait({self._resuming})
+        await _stop(self._resuming)
         await self._subscriptions.aclose()
 
-    def on_message(self, message: object) -> None:
-        """Handle a notification of the handshake era; ignore others."""
-        if isinstance(message, types.ResourceUpdatedNotification) and not sdk_patches.is_stateless(
-            self._client
-        ):
-            self._publish_update(message.params.uri)
+    def resource_updated(self, uri: str) -> None:
+        """Take a notification of the handshake era."""
+        if not sdk_patches.is_stateless(self._client):
+            self._publish_update(uri)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> RenderedPrompt:
         self._refuse_withheld(name)

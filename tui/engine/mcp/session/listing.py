@@ -1,4 +1,4 @@
-"""What a server lists, page by page, and again whenever it announces a change.
+"""What a server lists, page by page, and which lists it announces as changed.
 
 Servers announce changes in bursts, some without end. However many announcements arrive, one
 refresh runs at a time, at most one waits, and the requests it makes are limited.
@@ -17,13 +17,11 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 from pydantic_core import to_json
 
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import Backoff, Clock
-from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.catalog.offer import RawOffer
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session import sdk_patches
-from tui.model.chat import Severity
 
 MAX_ITEMS: Final = 10_000
 """Most items of one list that are read, and most pages, which may hold one item each."""
@@ -129,51 +127,6 @@ class StaleLists:
         self._allowance, self._counted_at = min(float(BURST), grown), now
 
 
-class ListChanges:
-    """Keeps the offer of a server up to date.
-
-    Args:
-        definition: Which server.
-        log: Takes remarks.
-
-    Attributes:
-        offer: The server's latest lists.
-    """
-
-    def __init__(self, definition: ServerDefinition, log: ServerLog) -> None:
-        self.offer = RawOffer()
-        self._definition = definition
-        self._log = log
-        self._changes = StaleLists()
-
-    def on_message(self, message: object) -> None:
-        """Handle a notification of the handshake era; ignore others."""
-        self._changes.note(message)
-
-    async def run(self, client: Client, on_offer: Callable[[ServerOffer], None]) -> None:
-        """Follow changes until the server is gone or the task is cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            if sdk_patches.is_stateless(client):
-                tasks.create_task(listen(client, self._changes, Backoff()))
-            while await self._refresh(client):
-                on_offer(await asyncio.to_thread(read_offer, self.offer, self._definition))
-
-    async def _refresh(self, client: Client) -> bool:
-        """Wait for changes and read the lists; return False once the connection is lost."""
-        while True:
-            kinds = tuple(await self._changes.next())
-            try:
-                self.offer = await list_offer(client, self._log, self.offer, kinds)
-            except MCPError:
-                return False
-            except ServerError as error:
-                words = f"its tools changed, but {error.reason}; the old list is kept"
-                self._log.add("gemdeck", Severity.WARNING, words)
-                continue
-            self._log.add("gemdeck", Severity.INFO, f"changed; list reloaded: {', '.join(kinds)}")
-            return True
-
-
 async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
     """Listen for changes over a stateless connection, if the server announces them.
 
@@ -244,7 +197,7 @@ async def _list(client: Client, method: str, key: str, log: ServerLog) -> list[o
             return []
         if key == ListKind.TOOLS:
             raise ServerError(f"could not list its tools: {error.error.message}") from error
-        log.add("gemdeck", Severity.WARNING, f"{method} failed: {error.error.message}")
+        log.remark(f"{method} failed: {error.error.message}")
         return None
 
 
@@ -266,12 +219,12 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
         if not isinstance(cursor, str):
             return items
         if cursor in seen or len(cursor) > MAX_CURSOR_CHARS:
-            log.add("gemdeck", Severity.WARNING, f"{method} repeats a cursor; the list ends there")
+            log.remark(f"{method} repeats a cursor; the list ends there")
             return items
         if len(items) >= MAX_ITEMS or size >= MAX_CHARS:
             break
         seen.add(cursor)
-    log.add("gemdeck", Severity.WARNING, f"{method} is too long; {len(items)} items were read")
+    log.remark(f"{method} is too long; {len(items)} items were read")
     return items[:MAX_ITEMS]
 
 

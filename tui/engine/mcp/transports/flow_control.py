@@ -12,21 +12,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from mcp_types import (
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-)
+import mcp_types as types
 
 from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports import jsonrpc_lines
 from tui.model.bounded_json import MAX_STRUCTURE
-from tui.model.chat import Severity
 
 RATE: Final = 1_000.0
 """Growth of the allowance per second; a short message costs 1."""
@@ -103,17 +95,17 @@ class FlowControl:
         self._most = jsonrpc_lines.MAX_UNASKED
         self._noise = 0
         self._drops = False
-        self._open = Counter[RequestId | None]()
+        self._open = Counter[types.RequestId | None]()
 
-    def note_sent(self, message: JSONRPCMessage) -> None:
+    def note_sent(self, message: types.JSONRPCMessage) -> None:
         """Note a message to the server; after the handshake its messages may be larger."""
         match message:
-            case JSONRPCRequest(method=method) if method not in HANDSHAKE:
+            case types.JSONRPCRequest(method=method) if method not in HANDSHAKE:
                 self._most = MAX_STRUCTURE
-            case JSONRPCResponse(id=answered) | JSONRPCError(id=answered):
+            case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 self._note_end(answered)
 
-    async def take(self, line: bytes) -> JSONRPCMessage | None:
+    async def take(self, line: bytes) -> types.JSONRPCMessage | None:
         """Read one message; return None for invalid lines and dropped reports.
 
         Raises:
@@ -122,32 +114,33 @@ class FlowControl:
         await self._wait()  # for earlier messages: a message does not wait for its own cost
         while self._open.total() >= MAX_OPEN:
             await self._sleep(PAUSE)
-        message, structure = await jsonrpc_lines.read(line, self._most)
-        weight = len(line) / PIECE + structure / STRUCTURE
+        found, structure = await jsonrpc_lines.read(line, self._most)
+        message = None if isinstance(found, str) else found
+        self._grow()
+        cost = 1.0
         match message:
             case None:
-                self._spend(DROPPED_COST)
-            case str() as noise:
-                self._note_noise(noise)
-                self._spend(DROPPED_COST + weight)
-                return None
-            case JSONRPCNotification(method=method) if method in LOSSY and self._is_short():
-                self._note_drop()
-                self._spend(DROPPED_COST + weight)
-                return None
-            case JSONRPCRequest(id=request):
+                if isinstance(found, str):
+                    self._note_noise(found)
+                cost = DROPPED_COST
+            case types.JSONRPCNotification(method=method) if (
+                method in LOSSY and self._allowance < BURST / 2
+            ):
+                if not self._drops:
+                    self._drops = True
+                    self._log.remark("sends reports faster than they are read; some are dropped")
+                message, cost = None, DROPPED_COST
+            case types.JSONRPCRequest(id=request):
                 self._open[request] += 1
-                self._spend(REQUEST_COST + weight)
-            case JSONRPCNotification(
+                cost = REQUEST_COST
+            case types.JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as request}
             ):
                 self._note_end(request)
-                self._spend(1 + weight)
-            case _:
-                self._spend(1 + weight)
+        self._spend(cost + len(line) / PIECE + structure / STRUCTURE)
         return message
 
-    def _note_end(self, request: RequestId | None) -> None:
+    def _note_end(self, request: types.RequestId | None) -> None:
         """Note that a request of the server is answered, or needs no answer any more."""
         if self._open[request] > 1:
             self._open[request] -= 1
@@ -162,10 +155,6 @@ class FlowControl:
         """
         self._spend(LINE_COST * count)
         await self._wait()
-
-    def _is_short(self) -> bool:
-        self._grow()
-        return self._allowance < BURST / 2
 
     def _grow(self) -> None:
         now = self._clock()
@@ -186,7 +175,12 @@ class FlowControl:
             if self._exceeds_since is None:
                 self._exceeds_since = now
             elif now - self._exceeds_since > MAX_EXCESS:
-                raise _flood()
+                raise FloodError(
+                    f"sent more than {RATE:,.0f} messages or {RATE * PIECE / 2**20:.0f} MiB a "
+                    f"second for {MAX_EXCESS:.0f} s",
+                    "Its log may say why; r restarts it.",
+                    permanent=True,
+                )
             await self._sleep(max(PAUSE, -self._allowance / RATE))
         elif now - self._turn_began > SLICE:
             await self._sleep(0)
@@ -197,23 +191,6 @@ class FlowControl:
     def _note_noise(self, noise: str) -> None:
         self._noise += 1
         if self._noise <= MAX_NOISE_LINES:
-            self._remark(f"not a message, ignored: {noise}")
+            self._log.remark(f"not a message, ignored: {noise}")
         if self._noise == MAX_NOISE_LINES:
-            self._remark("further such lines are ignored silently")
-
-    def _note_drop(self) -> None:
-        if not self._drops:
-            self._drops = True
-            self._remark("sends reports faster than they are read; some are dropped")
-
-    def _remark(self, text: str) -> None:
-        self._log.add("gemdeck", Severity.WARNING, text)
-
-
-def _flood() -> FloodError:
-    return FloodError(
-        f"sent more than {RATE:,.0f} messages or {RATE * PIECE / 2**20:.0f} MiB a second "
-        f"for {MAX_EXCESS:.0f} s",
-        "Its log may say why; r restarts it.",
-        permanent=True,
-    )
+            self._log.remark("further such lines are ignored silently")

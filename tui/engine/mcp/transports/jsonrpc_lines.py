@@ -11,7 +11,6 @@ import anyio
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 from pydantic import ValidationError
 
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
@@ -66,7 +65,7 @@ def open_streams() -> tuple[Streams, ToSession, FromSession]:
     return (from_server, to_server), to_session, from_session
 
 
-async def deliver(to_session: ToSession, message: JSONRPCMessage) -> None:
+async def deliver(to_session: ToSession, message: types.JSONRPCMessage) -> None:
     """Hand a message to the session, unless that has closed."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await to_session.send(SessionMessage(message))
@@ -91,7 +90,7 @@ def _split(line: bytes) -> list[bytes]:
 class DecodedLine(NamedTuple):
     """A decoded line, and its number of structural characters."""
 
-    message: JSONRPCMessage | Noise | None
+    message: types.JSONRPCMessage | Noise | None
     structure: int
 
 
@@ -119,7 +118,7 @@ def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
     return DecodedLine(_decode(line, count, most), count)
 
 
-def _decode(line: bytes, count: int, most: int) -> JSONRPCMessage | Noise | None:
+def _decode(line: bytes, count: int, most: int) -> types.JSONRPCMessage | Noise | None:
     line = line.removeprefix(_BYTE_ORDER_MARK).strip()
     if not line:
         return None
@@ -136,17 +135,17 @@ def _decode(line: bytes, count: int, most: int) -> JSONRPCMessage | Noise | None
         message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
         return _unreadable(line, _id_of_reply(value), "breaks the protocol")
-    if isinstance(message, JSONRPCError) and message.error.code in OWN_CODES:
+    if isinstance(message, types.JSONRPCError) and message.error.code in OWN_CODES:
         error = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
         return message.model_copy(update={"error": error})
-    if isinstance(message, JSONRPCRequest | JSONRPCNotification) and (
+    if isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification) and (
         count > MAX_UNASKED or _breaks_the_sdk(message)
     ):
         return _noise(line)
     return message
 
 
-def encode(message: JSONRPCMessage) -> bytes:
+def encode(message: types.JSONRPCMessage) -> bytes:
     """Write one message as a line.
 
     Raises:
@@ -155,17 +154,17 @@ def encode(message: JSONRPCMessage) -> bytes:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
-def unsendable(message: JSONRPCMessage) -> JSONRPCError | None:
+def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
-    if not isinstance(message, JSONRPCRequest):
+    if not isinstance(message, types.JSONRPCRequest):
         return None
     problem = types.ErrorData(
         code=types.INVALID_PARAMS, message="the request contains text that cannot be sent"
     )
-    return JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
+    return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
 
 
-def _breaks_the_sdk(message: JSONRPCRequest | JSONRPCNotification) -> bool:
+def _breaks_the_sdk(message: types.JSONRPCRequest | types.JSONRPCNotification) -> bool:
     """Return whether a progress report has a number that the SDK cannot convert."""
     if message.method != PROGRESS:
         return False
@@ -178,7 +177,7 @@ def _noise(line: bytes) -> Noise:
     return Noise(line[:HEAD].decode("utf-8", "replace"))
 
 
-def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> JSONRPCError | Noise:
+def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> types.JSONRPCError | Noise:
     """Return an error reply for an unreadable reply, and noise for anything else."""
     if reply_id is None:
         return _noise(line)
@@ -186,7 +185,7 @@ def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> JSONRPC
         code=EXCHANGE_FAILED,
         message=f"sent a reply that {reason}; whether the request had any effect is unknown",
     )
-    return JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
+    return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
 
 def _id_of_reply(value: object) -> int | str | None:

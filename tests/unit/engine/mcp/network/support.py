@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.unit.engine.mcp.support import Watcher, eventually, running
+from tests.servers.web import Handler, RawServer
+from tests.unit.engine.mcp.support import LATER, Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.manager import ServerManager
 from tui.model.events import ServerStatusChanged
 from tui.model.servers import Origin, ServerId, Transport
@@ -23,13 +25,28 @@ def define(url: str, transport: Transport = Transport.HTTP, **more: Any) -> Serv
 async def connected(
     url: str,
     transport: Transport = Transport.HTTP,
+    retry: RetryPolicy = LATER,
     **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run a server and wait until it is ready."""
-    async with running(define(url, transport, **more)) as (manager, watcher):
+    async with running(define(url, transport, **more), retry=retry) as (manager, watcher):
         await eventually(lambda: len(watcher.statuses(WEB)) >= 2)
         assert watcher.statuses(WEB) == [S.STARTING, S.READY], watcher.last(WEB)
         yield manager, watcher
+
+
+@asynccontextmanager
+async def answering(
+    on: Handler | dict[str, Handler] | None = None,
+    *,
+    sessions: bool = False,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[tuple[RawServer, ServerManager, Watcher]]:
+    """Connect to a raw server that does something else than it should, at first on calls."""
+    instead = {"tools/call": on} if callable(on) else on or {}
+    server = RawServer(instead, set() if sessions else None)
+    async with server, connected(server.url, **more) as (manager, watcher):
+        yield server, manager, watcher
 
 
 async def outcome(

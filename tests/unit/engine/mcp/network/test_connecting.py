@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from tests.servers.sample import server as sample
-from tests.servers.web import Exchange, RawServer, free_port, process, serving
+from tests.servers.web import RawServer, answer, free_port, process, serving
 from tests.support import warm
 from tests.support.node import node_server
 from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome
@@ -101,10 +101,7 @@ async def test_a_bare_url_finds_either_kind_of_server() -> None:
 
 
 async def test_where_both_kinds_fail_the_first_refusal_is_told() -> None:
-    async def refuse(exchange: Exchange) -> None:
-        await exchange.respond(404)
-
-    async with RawServer(on={"server/discover": refuse, "initialize": refuse}) as server:
+    async with RawServer(on={"server/discover": answer(404), "initialize": answer(404)}) as server:
         change = await outcome(server.url, sse_fallback=True)
         assert change.failure is not None
         assert change.failure.reason == "offers nothing at this address (HTTP 404)"

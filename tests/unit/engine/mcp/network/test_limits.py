@@ -9,12 +9,12 @@ import zlib
 import psutil
 import pytest
 
-from tests.servers.web import Exchange, Handler, RawServer, SseServer
+from tests.servers.web import Exchange, Handler, RawServer, SseServer, answer
 from tests.support.measures import Measure
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.unit.engine.mcp.network.support import WEB, connected, define, reason
-from tests.unit.engine.mcp.support import call, eventually, running
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, reason
+from tests.unit.engine.mcp.support import call, eventually, refuses, running
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.transports import flow_control
 from tui.model.servers import ServerStatus as S
@@ -45,8 +45,7 @@ async def test_a_small_packed_answer_is_unpacked(encoding: str) -> None:
         packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
         await exchange.respond(200, packed, content_type=JSON, content_encoding=encoding)
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = pack
+    async with answering(pack) as (_, manager, _):
         assert (await call(manager, "echo")).parts == (TextPart("packed"),)
 
 
@@ -57,16 +56,12 @@ async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
     zeros = bytes(MIB)
     packed = b"".join([squeeze.compress(zeros) for _ in range(1_000)]) + squeeze.flush()
 
-    async def bomb(exchange: Exchange) -> None:
-        await exchange.respond(200, packed, content_type=JSON, content_encoding="gzip")
-
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = bomb
+    bomb = answer(200, packed, content_type=JSON, content_encoding="gzip")
+    async with answering(bomb) as (server, manager, _):
         loop_watch.clear()
         memory = psutil.Process().memory_info().rss
         began = time.perf_counter()
-        with pytest.raises(ToolCallError, match="more than 16 MiB"):
-            await call(manager, "echo")
+        await refuses("more than 16 MiB", manager, "echo")
         seconds = time.perf_counter() - began
         grown = (psutil.Process().memory_info().rss - memory) / MIB
         measure(
@@ -93,10 +88,8 @@ async def test_a_packed_answer_without_end_ends_at_the_limit(piece: bytes, reaso
             await exchange.write(piece)
             await asyncio.sleep(0)
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = pour
-        with pytest.raises(ToolCallError, match=reason):
-            await call(manager, "echo")
+    async with answering(pour) as (server, manager, _):
+        await refuses(reason, manager, "echo")
         await lives(manager, server)
 
 
@@ -112,11 +105,9 @@ async def test_an_event_that_is_too_complex_fails_its_call_and_holds_nobody_up(
             data=f'{{"jsonrpc":"2.0","id":{request_id},"result":{{"structuredContent":{rows}}}}}'
         )
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = nest
+    async with answering(nest) as (server, manager, _):
         loop_watch.clear()
-        with pytest.raises(ToolCallError, match="too complex to be read"):
-            await call(manager, "echo")
+        await refuses("too complex to be read", manager, "echo")
         loop_watch.assert_smooth(HANG_SECONDS)
         await lives(manager, server)
 
@@ -134,11 +125,9 @@ async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
             await exchange.write(b":\n" * 2**15)
             sent += 2**15
 
-    async with RawServer() as server, connected(server.url) as (manager, watcher):
-        server.on["tools/call"] = chat
+    async with answering(chat) as (_, manager, watcher):
         loop_watch.clear()
-        with pytest.raises(ToolCallError, match="sent more than 1,000 messages"):
-            await call(manager, "echo")
+        await refuses("sent more than 1,000 messages", manager, "echo")
         await watcher.until(WEB, S.READY, S.FAILED)
         loop_watch.assert_smooth()
     measure(f"an event stream of comments: stopped after {sent:,} lines")
@@ -147,13 +136,9 @@ async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x\x1b[31m"])
 async def test_an_unknown_packing_is_refused(encoding: str) -> None:
-    async def pack(exchange: Exchange) -> None:
-        await exchange.respond(200, b"xxx", content_type=JSON, content_encoding=encoding)
-
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = pack
-        with pytest.raises(ToolCallError, match=r"unsupported encoding|broke"):
-            await call(manager, "echo")
+    pack = answer(200, b"xxx", content_type=JSON, content_encoding=encoding)
+    async with answering(pack) as (server, manager, _):
+        await refuses(r"unsupported encoding|broke", manager, "echo")
         await lives(manager, server)
 
 
@@ -164,14 +149,10 @@ async def test_damaged_packing_fails_the_call(kind: str) -> None:
         half = gzip.compress(body)[:40]
         await exchange.respond(200, half, content_type=kind, content_encoding="gzip")
 
-    async def spoil(exchange: Exchange) -> None:
-        await exchange.respond(200, b"no gzip", content_type=kind, content_encoding="gzip")
-
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        for handler in (pack, spoil):
+    async with answering() as (server, manager, _):
+        for handler in (pack, answer(200, b"no gzip", content_type=kind, content_encoding="gzip")):
             server.on["tools/call"] = handler
-            with pytest.raises(ToolCallError, match=r"closed the connection|corrupted"):
-                await call(manager, "echo")
+            await refuses(r"closed the connection|corrupted", manager, "echo")
         await lives(manager, server)
 
 
@@ -181,13 +162,9 @@ async def test_an_announced_giant_is_refused_unread(length: str) -> None:
         await exchange.begin(200, content_type=JSON, content_length=length)
         await exchange.hang()
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = announce
+    async with answering(announce) as (server, manager, _):
         async with asyncio.timeout(2):
-            with pytest.raises(
-                ToolCallError, match=r"more than 16 MiB|closed the connection before"
-            ):
-                await call(manager, "echo")
+            await refuses(r"more than 16 MiB|closed the connection before", manager, "echo")
         await lives(manager, server)
 
 
@@ -198,10 +175,8 @@ async def test_an_endless_body_ends_at_the_limit() -> None:
             await exchange.write(b" " * MIB)
             await asyncio.sleep(0)
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = pour
-        with pytest.raises(ToolCallError, match="more than 16 MiB"):
-            await call(manager, "echo")
+    async with answering(pour) as (server, manager, _):
+        await refuses("more than 16 MiB", manager, "echo")
         await lives(manager, server)
 
 
@@ -215,11 +190,9 @@ async def test_an_event_of_20_mib_fails_its_call_only(loop_watch: LoopWatch) -> 
             await exchange.write(piece)
         await exchange.hang()
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = stream
+    async with answering(stream) as (server, manager, _):
         loop_watch.clear()
-        with pytest.raises(ToolCallError, match="an event of more than 16 MiB"):
-            await call(manager, "echo")
+        await refuses("an event of more than 16 MiB", manager, "echo")
         loop_watch.assert_smooth()
         await lives(manager, server)
 
@@ -232,8 +205,7 @@ async def test_large_answers_under_the_limit_arrive_whole(kind: str) -> None:
             body = b"data: " + body + b"\n\n"
         await exchange.respond(200, body, content_type=kind)
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = large
+    async with answering(large) as (_, manager, _):
         given = await call(manager, "echo")
         assert not given.is_error
         assert "x" * 1_000 in given.display
@@ -251,17 +223,13 @@ async def test_an_sse_stream_carries_large_events_and_ends_at_a_giant() -> None:
     async with server, connected(server.url, Transport.SSE) as (manager, watcher):
         assert "x" * 1_000 in (await call(manager, "echo")).display
         size = 20 * MIB
-        with pytest.raises(ToolCallError, match="an event of more than 16 MiB during the call"):
-            await call(manager, "echo")
+        await refuses("an event of more than 16 MiB during the call", manager, "echo")
         await watcher.until(WEB, S.READY, S.RETRYING)
 
 
 async def test_cookies_are_not_kept() -> None:
-    async def track(exchange: Exchange) -> None:
-        await exchange.respond(202, set_cookie="track=1; Path=/")
-
-    on: dict[str, Handler] = {"notifications/initialized": track}
-    async with RawServer(on=on) as server, connected(server.url) as (manager, _):
+    track = answer(202, set_cookie="track=1; Path=/")
+    async with answering({"notifications/initialized": track}) as (server, manager, _):
         await call(manager, "echo")
         assert all("cookie" not in request.headers for request in server.requests)
 
@@ -285,10 +253,8 @@ async def test_slow_heads_hold_up_nobody_else() -> None:
             await exchange.write(bytes([byte]))
             await asyncio.sleep(0.05)
 
-    async with RawServer() as server, connected(server.url, timeout=0.3) as (manager, watcher):
-        server.on["tools/call"] = drip
-        with pytest.raises(ToolCallError, match=r"no result within 0.3 s"):
-            await call(manager, "echo")
+    async with answering(drip, timeout=0.3) as (server, manager, watcher):
+        await refuses(r"no result within 0.3 s", manager, "echo")
         await eventually(lambda: "notifications/cancelled" in server.methods())
         await lives(manager, server)
         assert watcher.statuses(WEB)[-1] is S.READY
@@ -299,8 +265,7 @@ async def test_a_quiet_tool_is_waited_for() -> None:
         await asyncio.sleep(0.4)
         await exchange.text("done")
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = think
+    async with answering(think) as (_, manager, _):
         assert (await call(manager, "echo")).parts == (TextPart("done"),)
 
 
@@ -314,18 +279,15 @@ async def test_a_flood_of_announcements_costs_nothing_but_itself(loop_watch: Loo
             await exchange.write(data * 100)
         await exchange.write(b"data: " + result(exchange.request.message["id"], "out") + b"\n\n")
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = flood
+    async with answering(flood) as (_, manager, _):
         loop_watch.clear()
         assert (await call(manager, "echo")).parts == (TextPart("out"),)
         loop_watch.assert_smooth()
 
 
 async def test_a_server_that_never_answers_holds_up_neither_closing_nor_others() -> None:
-    async def hang(exchange: Exchange) -> None:
-        await exchange.hang()
-
-    on: dict[str, Handler] = dict.fromkeys(("server/discover", "initialize", "DELETE"), hang)
+    hanging = ("server/discover", "initialize", "DELETE")
+    on: dict[str, Handler] = dict.fromkeys(hanging, Exchange.hang)
     async with RawServer(on=on) as server:
         began = time.perf_counter()
         async with running(define(server.url)) as (_, watcher):

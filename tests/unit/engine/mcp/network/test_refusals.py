@@ -16,25 +16,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.servers.sample import server as sample
-from tests.servers.web import Exchange, Handler, RawServer, free_port, serving
-from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome, reason
-from tests.unit.engine.mcp.support import HASTY, call, eventually, running
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tests.servers.web import Exchange, Handler, RawServer, answer, free_port, serving
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, outcome, reason
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.transports.http import http_client as client_module
 from tui.engine.mcp.transports.http.http_client import find_proxy
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
 SECRET = "fixture-token"
-
-
-def answer(status: int, body: bytes = b"", **headers: str) -> Handler:
-    """Make a handler that answers with a status."""
-
-    async def handle(exchange: Exchange) -> None:
-        await exchange.respond(status, body, **headers)
-
-    return handle
 
 
 def refusing(handler: Handler) -> RawServer:
@@ -89,14 +80,13 @@ async def test_a_sign_in_is_not_looked_for_over_sse() -> None:
 async def test_credentials_turned_down_later_end_in_a_sign_in() -> None:
     async with RawServer(on={"tools/call": answer(401)}) as server:
         async with connected(server.url) as (manager, watcher):
-            with pytest.raises(ToolCallError, match=r"requires sign-in .* had no effect"):
-                await call(manager, "echo")
+            await refuses(r"requires sign-in .* had no effect", manager, "echo")
             await watcher.until(WEB, S.READY, S.NEEDS_SIGN_IN)
         assert len(server.calls()) == 1
 
 
 async def test_a_call_that_is_refused_leaves_the_connection_as_it_is() -> None:
-    async with RawServer() as server, connected(server.url) as (manager, watcher):
+    async with answering() as (server, manager, watcher):
         for status, words in [
             (403, r"refused access \(HTTP 403\); the request had no effect"),
             (404, "offers nothing at this address"),
@@ -104,8 +94,7 @@ async def test_a_call_that_is_refused_leaves_the_connection_as_it_is() -> None:
             (500, "failed: HTTP 500 .* whether the request had any effect is unknown"),
         ]:
             server.on["tools/call"] = answer(status)
-            with pytest.raises(ToolCallError, match=words):
-                await call(manager, "echo")
+            await refuses(words, manager, "echo")
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
         assert watcher.statuses(WEB) == [S.STARTING, S.READY]
@@ -118,13 +107,10 @@ async def test_an_error_of_the_server_itself_is_told_as_such() -> None:
     async def impersonate(exchange: Exchange) -> None:
         await exchange.refuse(200, -31002, "forgotten")
 
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = refuse
-        with pytest.raises(ToolCallError, match=r"refused the call: no such tool \(error -32602\)"):
-            await call(manager, "echo")
+    async with answering(refuse) as (server, manager, _):
+        await refuses(r"refused the call: no such tool \(error -32602\)", manager, "echo")
         server.on["tools/call"] = impersonate
-        with pytest.raises(ToolCallError, match="refused the call: forgotten"):
-            await call(manager, "echo")
+        await refuses("refused the call: forgotten", manager, "echo")
         assert len(server.calls()) == 2
 
 
@@ -145,19 +131,19 @@ async def test_a_page_instead_of_an_answer_is_named(kind: str, words: str) -> No
     "body", [b"not json", b"[1]", b'{"jsonrpc":"2.0","id":"other","result":{}}']
 )
 async def test_an_answer_that_answers_nothing_fails_the_call_at_once(body: bytes) -> None:
-    async with RawServer() as server, connected(server.url) as (manager, watcher):
-        server.on["tools/call"] = answer(200, body, content_type="application/json")
+    async with answering(answer(200, body, content_type="application/json")) as (
+        _,
+        manager,
+        watcher,
+    ):
         async with asyncio.timeout(2):
-            with pytest.raises(ToolCallError, match="is unknown"):
-                await call(manager, "echo")
+            await refuses("is unknown", manager, "echo")
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
 async def test_a_request_taken_without_an_answer_fails_at_once() -> None:
-    async with RawServer() as server, connected(server.url) as (manager, _):
-        server.on["tools/call"] = answer(202)
-        with pytest.raises(ToolCallError, match="will send no answer"):
-            await call(manager, "echo")
+    async with answering(answer(202)) as (_, manager, _):
+        await refuses("will send no answer", manager, "echo")
 
 
 class Canary:
@@ -293,9 +279,7 @@ def certificate(folder: Path, host: str, *, days: int = 1) -> Path:
     )
     file = folder / "pair.pem"
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
     return file
@@ -317,12 +301,7 @@ def encrypting(file: Path) -> RawServer:
     ],
 )
 async def test_a_certificate_that_proves_nothing_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    host: str,
-    days: int,
-    known: bool,
-    words: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, days: int, known: bool, words: str
 ) -> None:
     file = certificate(tmp_path, host, days=days)
     if known:
@@ -369,8 +348,7 @@ async def test_a_proxy_is_used_and_named_without_its_secret(
 ) -> None:
     async with RawServer() as proxy:
         monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:{proxy.port}")
-        async with running(define("http://far.invalid/mcp")) as (_, watcher):
-            await watcher.until(WEB, S.READY)
+        async with ready(define("http://far.invalid/mcp")) as (_, watcher):
             await eventually(lambda: watcher.log(WEB))
             assert f"reached through the proxy 127.0.0.1:{proxy.port}" in watcher.log(WEB)
             assert any("not encrypted" in line for line in watcher.log(WEB))

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from tests.servers.web import Exchange, SseServer
+from tests.servers.web import Exchange, SseServer, answer
 from tests.support.waiting import at_once
 from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome, reason
 from tests.unit.engine.mcp.network.test_refusals import Canary
-from tests.unit.engine.mcp.support import HASTY, call, eventually, running
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
@@ -67,25 +67,15 @@ async def test_a_stream_that_ends_before_its_endpoint_is_a_failure() -> None:
 
 
 async def test_a_page_instead_of_a_stream_is_named() -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.respond(200, b"<html>", content_type="text/html")
-
-    async with SseServer(on={"GET": page}) as server:
+    async with SseServer(on={"GET": answer(200, b"<html>", content_type="text/html")}) as server:
         assert "web page" in await reason(server.url, Transport.SSE)
 
 
 async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:
-    async def refuse(exchange: Exchange) -> None:
-        await exchange.respond(500)
-
-    async def cut(exchange: Exchange) -> None:
-        exchange.cut()
-
     async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, watcher):
-        for handler in (refuse, cut):
+        for handler in (answer(500), Exchange.cut):
             server.on["tools/call"] = handler
-            with pytest.raises(ToolCallError, match="is unknown"):
-                await call(manager, "echo")
+            await refuses("is unknown", manager, "echo")
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert watcher.statuses(WEB)[-1] is S.READY
@@ -93,7 +83,7 @@ async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:
 
 async def test_a_drop_of_the_stream_is_noticed_at_once() -> None:
     async with SseServer() as server, connected(server.url, Transport.SSE) as (_, watcher):
-        server.streams[0].cut()
+        await server.streams[0].cut()
         await at_once(lambda: watcher.last(WEB).status is S.RETRYING)
         change = watcher.last(WEB)
         assert change.failure is not None
@@ -103,15 +93,13 @@ async def test_a_drop_of_the_stream_is_noticed_at_once() -> None:
 async def test_a_drop_during_a_call_leaves_its_fate_unknown() -> None:
     async def take(exchange: Exchange) -> None:
         await exchange.respond(202)
-        server.streams[0].cut()
+        await server.streams[0].cut()
 
     async with (
         SseServer(on={"tools/call": take}) as server,
-        running(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
+        ready(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
     ):
-        await watcher.until(WEB, S.READY)
-        with pytest.raises(ToolCallError, match=r"event stream during the call; .* is unknown"):
-            await call(manager, "echo")
+        await refuses(r"event stream during the call; .* is unknown", manager, "echo")
         await eventually(lambda: watcher.statuses(WEB)[-2:] == [S.STARTING, S.READY])
         assert len(server.calls()) == 1
 
@@ -123,9 +111,8 @@ async def test_a_call_of_a_lost_session_is_repeated_once() -> None:
 
     async with (
         SseServer(on={"tools/call": forget}) as server,
-        running(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
+        ready(define(server.url, Transport.SSE), retry=HASTY) as (manager, _),
     ):
-        await watcher.until(WEB, S.READY)
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert len(server.calls()) == 2
         assert len(server.streams) == 2
@@ -139,11 +126,8 @@ async def test_noise_on_the_stream_is_noted_and_does_no_harm() -> None:
 
 
 async def test_cancelling_a_call_tells_the_server() -> None:
-    async def take(exchange: Exchange) -> None:
-        await exchange.respond(202)
-
     async with (
-        SseServer(on={"tools/call": take}) as server,
+        SseServer(on={"tools/call": answer(202)}) as server,
         connected(server.url, Transport.SSE) as (manager, _),
     ):
         task = asyncio.create_task(call(manager, "echo"))

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from tests.servers.web import Announcer, Exchange, Handler, RawServer
+from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, answer
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.network.support import WEB, connected, define
-from tests.unit.engine.mcp.support import HASTY, call, eventually, running
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, define
+from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses, running
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.transports.jsonrpc_lines import SESSION_LOST
 from tui.model.servers import ServerStatus as S
 
@@ -18,14 +18,11 @@ HI = (TextPart("hi"),)
 
 async def test_a_dropped_stream_of_announcements_is_opened_again_where_it_broke() -> None:
     announcer = Announcer()
-    async with (
-        RawServer(on={"GET": announcer}, sessions=set()) as server,
-        connected(server.url) as (_, watcher),
-    ):
+    async with answering({"GET": announcer}, sessions=True) as (server, _, watcher):
         await eventually(lambda: announcer.streams)
         await announcer.log("one", id="7")
         await eventually(lambda: "one" in watcher.log(WEB))
-        announcer.streams[0].cut()
+        await announcer.streams[0].cut()
         await eventually(lambda: len(announcer.streams) == 2)
         await announcer.log("two")
         await eventually(lambda: "two" in watcher.log(WEB))
@@ -58,7 +55,7 @@ async def test_a_session_lost_on_the_stream_is_replaced() -> None:
         del server.on["GET"]
         assert server.sessions is not None
         server.sessions.clear()
-        announcer.streams[0].cut()
+        await announcer.streams[0].cut()
         await eventually(
             lambda: watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
         )
@@ -67,13 +64,8 @@ async def test_a_session_lost_on_the_stream_is_replaced() -> None:
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 405, 500])
 async def test_a_server_without_a_stream_of_announcements_works(status: int) -> None:
-    async def decline(exchange: Exchange) -> None:
-        await exchange.respond(status, b"<html>", content_type="text/html")
-
-    async with (
-        RawServer(on={"GET": decline}, sessions=set()) as server,
-        connected(server.url) as (manager, watcher),
-    ):
+    decline = answer(status, b"<html>", content_type="text/html")
+    async with answering({"GET": decline}, sessions=True) as (server, manager, watcher):
         await eventually(lambda: "GET" in server.methods())
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert watcher.statuses(WEB) == [S.STARTING, S.READY]
@@ -84,10 +76,7 @@ async def test_streams_that_end_at_once_are_not_asked_for_without_end() -> None:
         await exchange.begin(200, content_type=STREAM)
         await exchange.write(b"retry: 0\n\n")
 
-    async with (
-        RawServer(on={"GET": end}, sessions=set()) as server,
-        connected(server.url) as (_, _watcher),
-    ):
+    async with answering({"GET": end}, sessions=True) as (server, _, _watcher):
         await eventually(lambda: server.methods().count("GET") == 2)
         began = time.perf_counter()
         await eventually(lambda: server.methods().count("GET") == 3)
@@ -110,7 +99,7 @@ async def test_an_answer_is_resumed_from_where_its_stream_broke() -> None:
         await exchange.event({"id": call_id, "result": {"content": []}})
 
     on: dict[str, Handler] = {"tools/call": begin, "GET": go_on}
-    async with RawServer(on=on, sessions=set()) as server, connected(server.url) as (manager, _):
+    async with answering(on, sessions=True) as (server, manager, _):
         began = time.perf_counter()
         result = await call(manager, "echo")
         assert time.perf_counter() - began >= 0.5
@@ -129,13 +118,8 @@ async def test_an_answer_that_cannot_be_resumed_is_reported_and_not_asked_for_ag
         await exchange.respond(404 if "last-event-id" in exchange.request.headers else 405)
 
     on: dict[str, Handler] = {"tools/call": begin, "GET": forget}
-    async with (
-        RawServer(on=on, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (manager, watcher),
-    ):
-        await watcher.until(WEB, S.READY)
-        with pytest.raises(ToolCallError, match=r"no longer knows .* is unknown"):
-            await call(manager, "echo")
+    async with answering(on, sessions=True, retry=HASTY) as (server, manager, _):
+        await refuses(r"no longer knows .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
 
 
@@ -146,10 +130,7 @@ async def test_an_answer_to_another_request_is_not_taken_for_the_one_that_is_due
         await exchange.event({"id": 99_999, "result": other})
         await exchange.event({"id": exchange.request.message["id"], "result": own})
 
-    async with (
-        RawServer(on={"tools/call": answer}) as server,
-        connected(server.url) as (manager, _),
-    ):
+    async with answering(answer) as (_, manager, _):
         assert (await call(manager, "echo")).display == "own"
 
 
@@ -159,7 +140,39 @@ async def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed() ->
         error = {"code": SESSION_LOST, "message": "no longer knows this session"}
         await exchange.event({"id": exchange.request.message["id"], "error": error})
 
-    async with RawServer(on={"tools/call": lie}) as server, connected(server.url) as (manager, _):
-        with pytest.raises(ToolCallError, match=r"refused the call: no longer knows .*-32603"):
-            await call(manager, "echo")
+    async with answering(lie) as (server, manager, _):
+        await refuses(r"refused the call: no longer knows .*-32603", manager, "echo")
         assert len(server.calls()) == 1
+
+
+async def test_a_result_without_a_type_counts_as_complete() -> None:
+    about = {"ttlMs": 0, "cacheScope": "public"}
+
+    async def discover(exchange: Exchange) -> None:
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "prompts": {}}}
+        await exchange.result({**result, **about, "resultType": "complete"})
+
+    async def list_tools(exchange: Exchange) -> None:
+        await exchange.result({"tools": [ECHO], **about})
+
+    async def list_prompts(exchange: Exchange) -> None:
+        await exchange.result({"prompts": [{"name": "greet"}], **about})
+
+    async def get_prompt(exchange: Exchange) -> None:
+        message = {"role": "user", "content": {"type": "text", "text": "hello"}}
+        await exchange.result({"messages": [message]})
+
+    async def call_tool(exchange: Exchange) -> None:
+        await exchange.result({"content": [{"type": "text", "text": "untyped"}]})
+
+    on: dict[str, Handler] = {
+        "server/discover": discover,
+        "tools/list": list_tools,
+        "tools/call": call_tool,
+        "prompts/list": list_prompts,
+        "prompts/get": get_prompt,
+    }
+    async with answering(on) as (_, manager, _):
+        assert (await call(manager, "echo")).parts == (TextPart("untyped"),)
+        prompt = await manager.features(WEB).get_prompt("greet", {})
+        assert "hello" in prompt.shown

@@ -62,10 +62,7 @@ CALLS: Final[Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]] = {
     ],
     "memory": [
         ("create_entities", {"entities": [_ADA, {**_ADA, "name": "Bo"}]}),
-        (
-            "create_relations",
-            {"relations": [{"from": "Ada", "to": "Bo", "relationType": "knows"}]},
-        ),
+        ("create_relations", {"relations": [{"from": "Ada", "to": "Bo", "relationType": "knows"}]}),
         ("add_observations", {"observations": [{"entityName": "Bo", "contents": ["naïve"]}]}),
         ("read_graph", {}),
         ("search_nodes", {"query": "Ada"}),

@@ -117,9 +117,7 @@ async def _look_up(host: str, port: int) -> list[str]:
 
 
 async def _exchange(
-    http: HttpClient,
-    order: tuple[str, httpx2.URL, Mapping[str, str], bytes | None],
-    place: str,
+    http: HttpClient, order: tuple[str, httpx2.URL, Mapping[str, str], bytes | None], place: str
 ) -> AuthResponse:
     """Send one request to one address; empty leaves the way to the proxy."""
     method, url, headers, body = order

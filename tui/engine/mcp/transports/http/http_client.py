@@ -1,11 +1,11 @@
-"""The HTTP client for one server: verified TLS, size limits, no cookies, one origin."""
+"""The HTTP client for one server: verified TLS, size limits, no cookies, one origin; events."""
 
 import asyncio
 import logging
 import socket
 import urllib.request
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -18,8 +18,10 @@ from tui.engine.mcp.transports.http.http_errors import (
     CONNECT_TIMEOUT,
     ExchangeError,
     auth_error,
+    content_error,
     converting_errors,
     cut_error,
+    media_type,
     redirect_error,
 )
 from tui.engine.sign_in.server_credentials import ServerCredentials, Signature, read_challenge
@@ -52,9 +54,13 @@ UNPACKED_PIECE: Final = 64 * 1024
 
 _TALKATIVE: Final = ("httpx2", "httpcore2")
 _REFUSALS: Final = frozenset({401, 403})
-_KEEPALIVE_IDLE: Final = 30
-_KEEPALIVE_INTERVAL: Final = 10
-_KEEPALIVE_PROBES: Final = 3
+_TIMES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+_KEEPALIVE: Final = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *((socket.IPPROTO_TCP, getattr(socket, n), v) for n, v in _TIMES if hasattr(socket, n)),
+]
+"""Options for TCP keep-alive that detect a dead peer within a minute."""
+
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
@@ -99,7 +105,7 @@ class HttpClient:
             transport=httpx2.AsyncHTTPTransport(
                 proxy=str(via) if via is not None else None,
                 limits=httpx2.Limits(max_keepalive_connections=KEPT_CONNECTIONS),
-                socket_options=_keepalive_options(),
+                socket_options=_KEEPALIVE,
             ),
         )
 
@@ -338,14 +344,52 @@ def _damaged() -> ExchangeError:
     return ExchangeError(ServerError("sent a corrupted answer"))
 
 
-def _keepalive_options() -> list[tuple[int, int, int]]:
-    """Return the options for TCP keep-alive that detect a dead peer within a minute."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (
-        ("TCP_KEEPIDLE", _KEEPALIVE_IDLE),
-        ("TCP_KEEPINTVL", _KEEPALIVE_INTERVAL),
-        ("TCP_KEEPCNT", _KEEPALIVE_PROBES),
-    ):
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options
+EVENT_STREAM: Final = "text/event-stream"
+
+CountLines = Callable[[int], Awaitable[None]]
+"""Takes a number of lines, and waits if there are too many."""
+
+
+async def read_events(
+    response: httpx2.Response, count_lines: CountLines
+) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
+    """Read the events of a response until it ends.
+
+    Args:
+        response: The response, its body unread.
+        count_lines: Called for all lines, also those that are not part of an event.
+
+    Raises:
+        ExchangeError: If it is not an event stream, breaks off, or an event is too large.
+    """
+    if media_type(response) != EVENT_STREAM:
+        raise content_error(response)
+    plain = httpx2.Response(
+        response.status_code,
+        headers={"content-type": f"{EVENT_STREAM}; charset=utf-8"},
+        stream=_Pieces(response, count_lines),
+        request=response.request,
+    )
+    with converting_errors(response.url, response.status_code):
+        try:
+            async for event in httpx2.EventSource(plain, max_event_size=MAX_EVENT):
+                yield event
+        except httpx2.SSEError as error:
+            size = f"{MAX_EVENT // 2**20} MiB"
+            raise ExchangeError(ServerError(f"sent an event of more than {size}")) from error
+        finally:
+            await plain.aclose()
+
+
+class _Pieces(httpx2.AsyncByteStream):
+    """The decompressed body of another response."""
+
+    def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
+        self._response = response
+        self._count_lines = count_lines
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in read_pieces(self._response):
+            if piece:
+                yield piece
+            await self._count_lines(piece.count(b"\n") + piece.count(b"\r"))

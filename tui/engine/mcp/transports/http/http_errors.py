@@ -3,7 +3,7 @@
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from http import HTTPStatus
@@ -33,6 +33,23 @@ CERTIFICATE_ADVICE: Final = (
 _NAMED: Final = (ssl.SSLError, socket.gaierror, ConnectionRefusedError)
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
 _LATER: Final = "The server or a proxy in front of it is at fault; try again later."
+_NOTHING_HERE: Final = (
+    "offers nothing at this address",
+    "Check the path in `url`; many servers use /mcp or /sse.",
+)
+_REFUSALS: Final[Mapping[int, tuple[str, str]]] = {
+    403: ("refused access", _USE_HEADERS),
+    404: _NOTHING_HERE,
+    405: (
+        "accepts no messages at this address",
+        'Check `url`, and whether `type` should be "http" or "sse".',
+    ),
+    407: ("could not be reached: the proxy requires sign-in", "Check HTTP_PROXY and HTTPS_PROXY."),
+    410: _NOTHING_HERE,
+    413: ("refused the request because it is too large", ""),
+    429: ("asks to slow down", "Try again later."),
+}
+"""Per status: what happened, and what to do."""
 
 
 class Outcome(StrEnum):
@@ -233,44 +250,20 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _refused(response: httpx2.Response) -> ServerError:
     status = response.status_code
-    match status:
-        case 401:
-            return SignInError("requires sign-in (HTTP 401)", _SIGN_IN)
-        case 403:
-            return ServerError("refused access (HTTP 403)", _USE_HEADERS)
-        case 404 | 410:
-            return ServerError(
-                f"offers nothing at this address (HTTP {status})",
-                "Check the path in `url`; many servers use /mcp or /sse.",
-            )
-        case 405:
-            return ServerError(
-                "accepts no messages at this address (HTTP 405)",
-                'Check `url`, and whether `type` should be "http" or "sse".',
-                permanent=True,
-            )
-        case 407:
-            return ServerError(
-                "could not be reached: the proxy requires sign-in (HTTP 407)",
-                "Check HTTP_PROXY and HTTPS_PROXY.",
-            )
-        case 413:
-            return ServerError("refused the request because it is too large (HTTP 413)")
-        case 429:
-            return ServerError(
-                f"asks to slow down (HTTP 429){_pause(response)}", "Try again later."
-            )
-        case _ if status >= 500:
-            return ServerError(f"failed: {_named(status)}", _LATER)
-        case _:
-            return ServerError(f"refused the request: {_named(status)}", "Check `url`.")
-
-
-def _named(status: int) -> str:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return SignInError("requires sign-in (HTTP 401)", _SIGN_IN)
+    if status in _REFUSALS:
+        reason, advice = _REFUSALS[status]
+        pause = _pause(response) if status == HTTPStatus.TOO_MANY_REQUESTS else ""
+        is_permanent = status == HTTPStatus.METHOD_NOT_ALLOWED
+        return ServerError(f"{reason} (HTTP {status}){pause}", advice, permanent=is_permanent)
     try:
-        return f"HTTP {status} {HTTPStatus(status).phrase}"
+        named = f"HTTP {status} {HTTPStatus(status).phrase}"
     except ValueError:
-        return f"HTTP {status}"
+        named = f"HTTP {status}"
+    if status >= 500:
+        return ServerError(f"failed: {named}", _LATER)
+    return ServerError(f"refused the request: {named}", "Check `url`.")
 
 
 def _pause(response: httpx2.Response) -> str:

@@ -6,23 +6,68 @@ server is gone, has lost the session or requires a sign-in.
 """
 
 import asyncio
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Final
 
 import anyio
+import mcp_types as types
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
+from mcp.shared.message import SessionMessage
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.http.dispatcher import Dispatcher, connect_error
+from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
+from tui.engine.mcp.transports.http.channels import (
+    ENDPOINT_TIMEOUT,
+    INITIALIZED,
+    ServerSentEvents,
+    StreamableHttp,
+)
 from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
-from tui.engine.mcp.transports.http.http_errors import ExchangeError
-from tui.engine.mcp.transports.jsonrpc_lines import Streams, open_streams
+from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
+from tui.engine.mcp.transports.jsonrpc_lines import (
+    EXCHANGE_FAILED,
+    SESSION_LOST,
+    FromSession,
+    Streams,
+    ToSession,
+    deliver,
+    open_streams,
+    unsendable,
+)
 from tui.engine.sign_in.server_credentials import ServerCredentials
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.addresses import is_loopback
 from tui.model.chat import Severity
 from tui.model.servers import Transport
+
+MAX_REQUESTS: Final = 200
+"""Most concurrent requests to one server; further ones fail at once."""
+
+MAX_NOTICES: Final = 100
+"""Most concurrent messages without an answer; further ones are dropped."""
+
+NOTICE_TIMEOUT: Final = 10.0
+"""Seconds that a server gets to accept a message without an answer."""
+
+MAX_BREAKS: Final = 3
+"""Broken exchanges in a row after which the server counts as gone."""
+
+SETTLE_TIMEOUT: Final = 0.5
+"""Seconds that the other requests of a lost session still get."""
+
+FAREWELL_TIMEOUT: Final = 1.5
+"""Seconds to end the session when the connection closes."""
+
+MAX_REMARKS: Final = 20
+"""Most remarks in the server's log; further ones are dropped."""
+
+CANCELLED: Final = "notifications/cancelled"
+
+_SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
+
 
 DISCONNECT_TIMEOUT: Final = 1.0
 """Seconds to close the sockets."""
@@ -30,6 +75,10 @@ DISCONNECT_TIMEOUT: Final = 1.0
 
 class HttpTransport:
     """The transport to a server over HTTP.
+
+    It sends the messages of a session concurrently, and delivers what the server answers. A failed
+    exchange gets an error reply and affects no other. The connection ends if the server cannot be
+    reached, has lost the session or requires a sign-in, or if three exchanges in a row broke off.
 
     Args:
         definition: Its address and headers.
@@ -39,7 +88,11 @@ class HttpTransport:
 
     Attributes:
         ended: Set when the server is gone or has ended the connection.
+        problem: Why the server cannot be used, or None.
+        exit_code: None, as no process of ours ends.
     """
+
+    exit_code: Final = None
 
     def __init__(
         self,
@@ -49,25 +102,33 @@ class HttpTransport:
         pausing: Pausing = nullcontext,
     ) -> None:
         self.ended = asyncio.Event()
+        self.problem: ServerError | None = None
         self._definition = definition
         self._log = log
         self._credentials = credentials
         self._pausing = pausing
-        self._http: HttpClient | None = None
-        self._dispatcher: Dispatcher | None = None
+        self._http: HttpClient
+        self._channel: StreamableHttp | ServerSentEvents
+        self._to_session: ToSession
+        self._flow_control = FlowControl(log)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._requests: dict[types.RequestId, asyncio.Task[None]] = {}
+        self._notices = 0
+        self._breaks = 0
+        self._remarks = 0
+        self._is_up = False
+        self._is_ending = False
 
     async def __aenter__(self) -> Streams:
         definition = self._definition
         self._http = http = await HttpClient.make(definition.url, definition.headers)
         http.credentials, http.pausing = self._credentials, self._pausing
-        streams, to_session, from_session = open_streams()
-        self._dispatcher = dispatcher = Dispatcher(
-            http, to_session, self._log, self.ended, tries_sse=definition.sse_fallback
-        )
+        streams, self._to_session, from_session = open_streams()
+        self._channel = StreamableHttp(http, self)
         try:
             await self._log_route(http)
             if definition.transport is Transport.SSE:
-                await dispatcher.open_sse()
+                await self._open_sse()
         except BaseException as error:
             for stream in (*streams, from_session):
                 stream.close()
@@ -75,54 +136,253 @@ class HttpTransport:
             if isinstance(error, ExchangeError):
                 raise connect_error(error) from error
             raise
-        dispatcher.spawn(dispatcher.run(from_session))
+        self.spawn(self._run(from_session))
         return streams
 
     async def __aexit__(self, *exception: object) -> None:
         try:
-            if self._dispatcher is not None:
-                await self._dispatcher.end_session()
+            if not self.ended.is_set():
+                with suppress(TimeoutError, ExchangeError):
+                    async with asyncio.timeout(FAREWELL_TIMEOUT):
+                        await self._channel.close()
         finally:
             await self._release()
 
     def ending(self) -> str:
         """Return in one line why the server is gone."""
-        problem = self.problem()
-        return problem.reason if problem is not None else "was closed"
-
-    def problem(self) -> ServerError | None:
-        return self._dispatcher.problem if self._dispatcher is not None else None
+        return self.problem.reason if self.problem is not None else "was closed"
 
     def kill(self) -> None:
         """Cancel everything at once."""
-        if self._dispatcher is not None:
-            self._dispatcher.break_off()
+        self.ended.set()
+        for task in self._tasks:
+            task.cancel()
 
     async def _release(self) -> None:
         """Stop all tasks and close the sockets, even if cancelled."""
         with anyio.CancelScope(shield=True):
             try:
-                if self._dispatcher is not None:
-                    await self._dispatcher.stop()
+                self.kill()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+                self._to_session.close()
             finally:
-                if self._http is not None:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(DISCONNECT_TIMEOUT):
-                            await self._http.aclose()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DISCONNECT_TIMEOUT):
+                        await self._http.aclose()
 
     async def _log_route(self, http: HttpClient) -> None:
         """Log a proxy, a missing encryption, and which of two credentials is sent."""
         if http.proxy:
-            self._log.add("gemdeck", Severity.INFO, f"reached through the proxy {http.proxy}")
+            self._log.remark(f"reached through the proxy {http.proxy}", Severity.INFO)
         if http.url.scheme == "http" and not is_loopback(http.url.host):
             words = "the connection is not encrypted: use https:// in `url` if the server can"
-            self._log.add("gemdeck", Severity.WARNING, words)
+            self._log.remark(words)
         names = {name.lower() for name in self._definition.headers}
         if self._credentials is None or "authorization" not in names:
             return
         with suppress(AuthError):  # the first request says why
             if (await self._credentials.signature()).token:
-                words = (
-                    "the token of the sign-in is sent, not the Authorization header of `headers`"
-                )
-                self._log.add("gemdeck", Severity.INFO, words)
+                words = "the token of the sign-in is sent, not the Authorization header of "
+                self._log.remark(f"{words}`headers`", Severity.INFO)
+
+    async def _open_sse(self, patience: float | None = None) -> None:
+        """Switch to HTTP+SSE; see `ServerSentEvents.open`.
+
+        Raises:
+            ExchangeError: If the server has no such stream.
+        """
+        channel = ServerSentEvents(self._http, self)
+        await channel.open(patience)
+        self._channel = channel
+
+    async def _run(self, from_session: FromSession) -> None:
+        """Send the session's messages until it closes."""
+        async with from_session:
+            async for outgoing in from_session:
+                self._flow_control.note_sent(outgoing.message)
+                match outgoing.message:
+                    case types.JSONRPCRequest() as request:
+                        await self._begin_request(outgoing, request)
+                    case types.JSONRPCNotification(method=method) if method == INITIALIZED:
+                        # It ends the handshake: nothing may overtake it.
+                        await self._send_notice(outgoing)
+                    case types.JSONRPCNotification(method=method, params=params) if (
+                        method == CANCELLED
+                    ):
+                        self._cancel(outgoing, cancelled_request_id_from_params(params))
+                    case _:
+                        self._begin_notice(self._send_notice(outgoing))
+
+    async def take(self, data: bytes) -> types.JSONRPCMessage | None:
+        """Read what the server sent, within its allowance; None if it is not a message."""
+        async with self._ending_floods():
+            return await self._flow_control.take(data)
+
+    async def take_lines(self, count: int) -> None:
+        """Count lines of a stream against the server's allowance."""
+        async with self._ending_floods():
+            await self._flow_control.take_lines(count)
+
+    @asynccontextmanager
+    async def _ending_floods(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except FloodError as error:
+            await self.end(error)
+            raise ExchangeError(error) from error
+
+    async def deliver(self, message: types.JSONRPCMessage) -> None:
+        await deliver(self._to_session, message)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run something while the connection lasts."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self, error: ServerError) -> None:
+        """End the connection with an error, which fails all pending requests.
+
+        If the session is lost, running requests get a moment to learn whether the server ran them:
+        those it did not run may be repeated.
+        """
+        if self._is_ending:
+            return
+        self._is_ending = True
+        try:
+            others = set(self._requests.values()) - {asyncio.current_task()}
+            if others and isinstance(error, SessionLostError):
+                await asyncio.wait(others, timeout=SETTLE_TIMEOUT)
+        finally:
+            if not self.ended.is_set():
+                self.problem = error
+                self.ended.set()
+            self._to_session.close()
+
+    def remark(self, text: str) -> None:
+        """Add a remark to the server's log, unless there are too many."""
+        self._remarks += 1
+        if self._remarks <= MAX_REMARKS:
+            self._log.remark(text)
+
+    async def _begin_request(self, outgoing: SessionMessage, request: types.JSONRPCRequest) -> None:
+        if len(self._requests) >= MAX_REQUESTS:
+            error = ServerError("has too many requests under way")
+            await self.deliver(_reply(request, ExchangeError(error, Outcome.NOT_EXECUTED)))
+            return
+        task = self.spawn(self._run_request(outgoing, request))
+        self._requests[request.id] = task
+        task.add_done_callback(lambda _: self._requests.pop(request.id, None))
+
+    async def _run_request(self, outgoing: SessionMessage, request: types.JSONRPCRequest) -> None:
+        """Send a request and make sure that it gets an answer."""
+        try:
+            await self._send(outgoing)
+        except ExchangeError as fault:
+            await self._fail(request, fault)
+        except ValueError:
+            if (answer := unsendable(request)) is not None:
+                await self.deliver(answer)
+        else:
+            self._is_up = True
+            self._breaks = 0
+            if not self.ended.is_set():
+                self.problem = None
+
+    async def _send(self, outgoing: SessionMessage) -> None:
+        """Send a message; switch to SSE if that is allowed and streamable HTTP was refused.
+
+        The specification prescribes this for servers of 2024-11-05: after a handshake refused with
+        a 4xx status, GET a stream. If that fails too, the first error is reported.
+        """
+        try:
+            await self._channel.send(outgoing)
+        except ExchangeError as fault:
+            if not self._may_be_sse(outgoing.message, fault):
+                raise
+            try:
+                await self._open_sse(ENDPOINT_TIMEOUT)
+            except ExchangeError:
+                raise fault from None
+            await self._channel.send(outgoing)
+
+    def _may_be_sse(self, message: types.JSONRPCMessage, fault: ExchangeError) -> bool:
+        is_handshake = isinstance(message, types.JSONRPCRequest) and message.method == "initialize"
+        if not self._definition.sse_fallback or not is_handshake or self._is_up:
+            return False
+        if fault.reply is not None and fault.reply.error.code == types.UNSUPPORTED_PROTOCOL_VERSION:
+            return False
+        return 400 <= fault.status < 500 and fault.status not in _SAYS_NOTHING_OF_TRANSPORT
+
+    async def _fail(self, request: types.JSONRPCRequest, fault: ExchangeError) -> None:
+        """Answer a request whose exchange failed, and end the connection if necessary."""
+        error = fault.error if self._is_up else connect_error(fault)
+        if not self._is_up and fault.reply is None:
+            self.problem = error
+        await self.deliver(_reply(request, fault))
+        self._breaks = 0 if fault.status else self._breaks + 1
+        if _is_final(fault, error) or self._breaks >= MAX_BREAKS:
+            await self.end(error)
+
+    def _begin_notice(self, sending: Coroutine[None, None, None]) -> None:
+        if self._notices < MAX_NOTICES:
+            self.spawn(sending)
+        else:
+            sending.close()
+            self.remark("accepts messages too slowly; one was dropped")
+
+    async def _send_notice(self, outgoing: SessionMessage) -> None:
+        """Send a message without an answer; a failure goes to the log."""
+        self._notices += 1
+        try:
+            async with asyncio.timeout(NOTICE_TIMEOUT):
+                await self._send(outgoing)
+        except ExchangeError as fault:
+            if _is_final(fault, fault.error):
+                await self.end(fault.error)
+            else:
+                self.remark(f"a message did not get through: the server {fault.error.reason}")
+        except TimeoutError:
+            self.remark("a message was not taken in time")
+        except ValueError:
+            self.remark("a message holds text that cannot be sent")
+        finally:
+            self._notices -= 1
+
+    def _cancel(self, outgoing: SessionMessage, request_id: types.RequestId | None) -> None:
+        """Cancel a request in the way of the revision in use."""
+        task = self._requests.get(request_id) if request_id is not None else None
+        if not self._channel.cancels_by_abort():
+            self._begin_notice(self._call_off(outgoing, task))
+        elif task is not None:
+            task.cancel()
+
+    async def _call_off(self, outgoing: SessionMessage, task: asyncio.Task[None] | None) -> None:
+        """Tell the server of a cancellation, then stop waiting for the answer."""
+        await self._send_notice(outgoing)
+        if task is not None:
+            task.cancel()
+
+
+def connect_error(fault: ExchangeError) -> ServerError:
+    """Return the error of a failed connection attempt; then a 403 mostly means a sign-in."""
+    if fault.status == 403 and not fault.error.permanent:
+        return SignInError(fault.error.reason, fault.error.advice)
+    return fault.error
+
+
+def _is_final(fault: ExchangeError, error: ServerError) -> bool:
+    return fault.is_gone or isinstance(error, SessionLostError | SignInError)
+
+
+def _reply(request: types.JSONRPCRequest, fault: ExchangeError) -> types.JSONRPCError:
+    """Return the server's own error reply, or one in its place."""
+    if fault.reply is not None:
+        return fault.reply
+    is_lost = isinstance(fault.error, SessionLostError)
+    error = types.ErrorData(
+        code=SESSION_LOST if is_lost else EXCHANGE_FAILED,
+        message=f"{fault.error.reason}; {fault.outcome.value}",
+    )
+    return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)

@@ -1,4 +1,4 @@
-"""Runs the process of a stdio server.
+"""Finds what a stdio server is, its program, folder and environment, and runs its process.
 
 It needs no MCP SDK, so that servers start while that is imported.
 """
@@ -6,25 +6,193 @@ It needs no MCP SDK, so that servers start while that is imported.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.programs import guarded_folders
+from tui.engine.definitions.folder_code import changed_code
+from tui.engine.definitions.programs import find_program, guarded_folders, search_path
 from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.stdio.environment import (
-    check_code,
-    empty_folder,
-    own_program,
-    resolve_folder,
-    server_environment,
-    shown_program,
-)
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
 from tui.model.servers import Origin, Transport
+from tui.text import sanitize_line
+
+MAX_NAMES: Final = 1_000
+"""Variables that are named."""
+
+
+def server_environment(
+    definition: ServerDefinition, environ: Mapping[str, str], avoid: Iterable[Path] = ()
+) -> dict[str, str]:
+    """Build the environment of a server.
+
+    Args:
+        definition: The server; the variables of its entry win.
+        environ: The environment to inherit from, without relative entries in its ``PATH``.
+        avoid: Folders that are also removed from that ``PATH``, such as the opened one.
+    """
+    inherited = definition.inheritance.of(environ, is_small=definition.origin is Origin.PROJECT)
+    path = search_path(inherited.pop("PATH", ""), avoid)
+    if path:  # an empty PATH would mean the working folder
+        inherited["PATH"] = path
+    return inherited | dict(definition.env)
+
+
+def environment_names(
+    definition: ServerDefinition, environ: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the variables that a server gets, and those of the user's that it does not."""
+    if definition.transport is not Transport.STDIO:
+        return (), ()
+    given = server_environment(definition, environ)
+    return _shown(given), _shown(environ.keys() - given.keys())
+
+
+def _shown(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(sanitize_line, sorted(names)[:MAX_NAMES]))
+
+
+def resolve_folder(folder: Path | None) -> Path:
+    """Return the working folder of a server, by default the current one.
+
+    Raises:
+        ServerError: If it does not exist.
+    """
+    resolved = folder if folder is not None else Path.cwd()
+    if not resolved.is_dir():
+        raise ServerError(
+            f"its working folder does not exist: {resolved}",
+            "Correct `cwd` in the settings.",
+            permanent=True,
+        )
+    return resolved
+
+
+def empty_folder(folder: Path) -> None:
+    """Make a folder that only the user can enter; one that is there is emptied. Blocks.
+
+    Raises:
+        ServerError: If that is not possible.
+    """
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink(missing_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+    except OSError as error:
+        reason = f"its empty folder could not be made: {error.strerror or error}"
+        raise ServerError(reason, f"Remove {folder} and start it again.") from error
+
+
+def resolve_program(
+    command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
+) -> str:
+    """Find the program of a server in its own environment and folder.
+
+    Args:
+        command: A name to look up, or a path.
+        environment: The server's environment; relative entries of its ``PATH`` are ignored.
+        folder: The base of a relative path.
+        avoid: Folders in which no name is looked up, such as the opened one.
+
+    Returns:
+        The path of an executable file.
+
+    Raises:
+        ServerError: If it does not exist or is not executable.
+    """
+    path: Path | None = None
+    if Path(command).name == command:
+        found = find_program(command, environment, folder, avoid)
+        advice = "Install it, or give its full path as `command` in the settings."
+    else:
+        path = folder / command
+        found = shutil.which(str(path))
+        advice = "Correct `command` in the settings."
+    if found is not None:
+        return found
+    reason = f"command not found: {command}"
+    if path is not None and path.is_dir():
+        reason, advice = f"its command is a folder: {command}", "Name the program in it."
+    elif path is not None and path.exists():
+        reason, advice = f"its command is not executable: {command}", "Make it executable."
+    raise ServerError(reason, advice, permanent=True)
+
+
+def own_program(
+    definition: ServerDefinition,
+    environment: Mapping[str, str],
+    folder: Path,
+    avoid: Iterable[Path] = (),
+) -> str:
+    """Return the program of a user's server: the file that its fingerprint covers.
+
+    Permissions for that program must not apply to another one that has appeared under its name.
+    For other arguments and errors see `resolve_program`.
+
+    Raises:
+        ServerError: If its name now finds another program.
+    """
+    if definition.program and shutil.which(definition.program):
+        return definition.program
+    found = resolve_program(definition.command, environment, folder, avoid)
+    if definition.program:
+        reason = f"its program was {definition.program} and is now {found}"
+        raise ServerError(reason, "If that is right, restart gemdeck.", permanent=True)
+    return found
+
+
+def shown_program(definition: ServerDefinition) -> str:
+    """Return the program of a project's server: exactly the file that the user was shown.
+
+    Raises:
+        ServerError: If there was none.
+    """
+    if not definition.program:
+        raise ServerError(
+            f"command not found: {definition.command}", _review(definition), permanent=True
+        )
+    return definition.program
+
+
+def check_code(
+    definition: ServerDefinition, environ: Mapping[str, str], workspaces: Sequence[Path] = ()
+) -> None:
+    """Check that a server would run the code of folders that its consent is about. Blocks.
+
+    Args:
+        definition: The server.
+        environ: The environment that it inherits from.
+        workspaces: The opened folders.
+
+    Raises:
+        ServerError: If a file of it has changed, come or gone.
+    """
+    folder = Path(os.path.realpath(next(iter(workspaces), "")))
+    changed = next(changed_code(definition, environ, folder, Path.home()), None)
+    if changed is not None:
+        what = "its program" if changed == definition.program else "a file that it runs"
+        reason = f"{what} has changed since it was shown: {changed}"
+        raise ServerError(reason, _review(definition), permanent=True)
+
+
+def _review(definition: ServerDefinition) -> str:
+    advice = f"Review the folder again; {definition.source} says what is started."
+    if definition.origin is Origin.PROJECT:
+        return advice
+    return f"{advice} If you develop this server, name it in gemdeck.developedServers."
+
 
 _log: Final = logging.getLogger(__name__)
 

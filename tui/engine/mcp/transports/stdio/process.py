@@ -9,15 +9,16 @@ import asyncio
 import errno
 import os
 import signal
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Final, cast
 
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.reaper_client import ReaperClient, start_error
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.frozen import dataclass
 
@@ -216,7 +217,14 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """
         try:
             if zygote.is_available():
-                return await cls._start_under_reaper(launch, on_stderr, zygote)
+                process = cls(on_stderr)
+                server = ReaperClient(process)
+                try:
+                    await server.start(zygote, launch)
+                except BaseException:
+                    await process._drop()
+                    raise
+                return process
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(on_stderr),
                 *launch.arguments,
@@ -228,19 +236,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
             raise start_error(error.errno or errno.EIO) from error
         except ValueError as error:
             raise ServerError(f"could not be started: {error}", permanent=True) from error
-        return process
-
-    @classmethod
-    async def _start_under_reaper(
-        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], zygote: Zygote
-    ) -> "ServerProcess":
-        process = cls(on_stderr)
-        server = ReaperClient(process)
-        try:
-            await server.start(zygote, launch.arguments, launch.environment, launch.folder)
-        except BaseException:
-            await process._drop()
-            raise
         return process
 
     @property
@@ -311,18 +306,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
             return
         if fd == 1:
             self._take_output(data)
-        else:
-            self._take_errors(data)
+            return
+        if lines := self._errors.feed(data):
+            self._on_stderr(lines)
+        self._stderr_quota.spend(len(data) + LINE_OVERHEAD * len(lines))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         """Handle the end of a pipe (asyncio calls this)."""
-        match fd:
-            case 0:
-                self._writable.set()
-            case 1:
-                self._end_output()
-            case _:
-                self._end_errors()
+        ends = (self._writable.set, self._end_output, self._end_errors)
+        ends[fd]()
 
     def process_exited(self) -> None:
         """Handle the end of the process and end its group (asyncio calls this)."""
@@ -359,11 +351,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._queued_bytes >= MAX_QUEUED_BYTES:
             self._pause_reading(1)
 
-    def _take_errors(self, data: bytes) -> None:
-        if lines := self._errors.feed(data):
-            self._on_stderr(lines)
-        self._stderr_quota.spend(len(data) + LINE_OVERHEAD * len(lines))
-
     def _end_output(self) -> None:
         self.output_ended.set()
         self._arrived.set()
@@ -377,17 +364,20 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def _close(self) -> None:
         if self.output_ended.is_set():  # its end may not have been noticed yet
-            await self._exits_within(EXIT_DRAIN)
+            await _wait_within(self.exited, EXIT_DRAIN)
         self._is_ending = True
-        self._discard_output()
+        self.give_up("was closed")
+        self._lines.clear()  # a server that is busy writing must be able to exit
+        self._queued_bytes = 0
+        self._resume_reading(1)
         pipe = self._input()
         if pipe is not None:
             pipe.close()
-        if not await self._exits_within(EOF_GRACE):
+        if not await _wait_within(self.exited, EOF_GRACE):
             self._signal_group(signal.SIGTERM)
-            if not await self._exits_within(TERMINATE_GRACE):
+            if not await _wait_within(self.exited, TERMINATE_GRACE):
                 self._signal_group(_KILL)
-                await self._exits_within(KILL_GRACE)
+                await _wait_within(self.exited, KILL_GRACE)
         await _wait_within(self.errors_ended, EXIT_DRAIN)
         if pipe is not None and pipe.get_write_buffer_size() > 0:
             pipe.abort()
@@ -401,16 +391,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         finally:
             if isinstance(self._transport, ReaperClient):
                 self._transport.abandon()
-
-    def _discard_output(self) -> None:
-        """Drop output, so that a server that is busy writing can exit."""
-        self.give_up("was closed")
-        self._lines.clear()
-        self._queued_bytes = 0
-        self._resume_reading(1)
-
-    async def _exits_within(self, seconds: float) -> bool:
-        return await _wait_within(self.exited, seconds)
 
     def _signal_group(self, number: int) -> None:
         """Send SIGTERM or SIGKILL to the group, if it still exists."""
@@ -466,3 +446,208 @@ async def _finish(task: asyncio.Task[None]) -> None:
     if cancelled:
         raise asyncio.CancelledError
     task.result()
+
+
+START_TIMEOUT: Final = 10.0
+"""Seconds that a reaper gets to start the server; usually some hundredths."""
+
+_REAPER: Final = 3
+"""The number of the socket to the reaper, after those of the server's standard streams."""
+
+_PASSING: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EPIPE})
+
+
+class ReaperClient(asyncio.SubprocessTransport):
+    """A server whose reaper ends it when this process ends.
+
+    Args:
+        protocol: Is told what asyncio tells of a subprocess.
+
+    Attributes:
+        pipes: The open ones, by the number of the stream at the server's end.
+    """
+
+    def __init__(self, protocol: asyncio.SubprocessProtocol) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.pipes: dict[int, asyncio.BaseTransport] = {}
+        self._answered = asyncio.Event()
+        self._heard = b""
+        self._failure = ServerError("could not be started: its parent process failed")
+        self._pid = self._reaper_pid = 0
+        self._exit_code: int | None = None
+        self._is_closing = False
+        protocol.connection_made(self)
+
+    async def start(self, zygote: Zygote, launch: Launch) -> None:
+        """Start the server. Call `close` also after an error or a cancellation.
+
+        Raises:
+            OSError: If the system refuses to make the pipes or the reaper.
+            ServerError: If the system refuses to start the server.
+            ValueError: If an argument contains NUL or a variable has an invalid name.
+        """
+        request = _request(launch)
+        await self._connect(zygote)
+        self._send(request)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await self._answered.wait()
+        except TimeoutError as error:
+            zygote.close()  # it may hang; the next server gets another
+            raise ServerError("could not be started: its parent process does not answer") from error
+        if not self._pid:
+            raise self._failure
+
+    def get_pid(self) -> int:
+        return self._pid
+
+    def get_returncode(self) -> int | None:
+        return self._exit_code
+
+    def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
+        return self.pipes.get(fd)
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the server's group."""
+        self._send(b"T")
+
+    def kill(self) -> None:
+        """Kill the server and all that it started."""
+        self._send(b"K")
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        """Close the pipes, and kill the server if it still runs."""
+        self._is_closing = True
+        for number, pipe in self.pipes.items():
+            if number != _REAPER:
+                pipe.close()
+            elif self._reaper_pid:
+                with suppress(ProcessLookupError):
+                    os.kill(self._reaper_pid, signal.SIGKILL)  # it hangs
+            else:
+                self.kill()
+                cast("asyncio.WriteTransport", pipe).write_eof()
+        if not self.pipes:
+            self.protocol.connection_lost(None)
+
+    def abandon(self) -> None:
+        """Close the socket to a reaper that does not answer; alone, it ends the server."""
+        if (reaper := self.pipes.get(_REAPER)) is not None:
+            cast("asyncio.WriteTransport", reaper).abort()
+
+    def remove_pipe(self, number: int, error: Exception | None) -> None:
+        """Take note that a pipe is closed."""
+        del self.pipes[number]
+        if number == _REAPER:
+            self._end()
+        else:
+            self.protocol.pipe_connection_lost(number, error)
+        if self._is_closing and not self.pipes:
+            self.protocol.connection_lost(None)
+
+    def hear(self, data: bytes) -> None:
+        """Take what the reaper says."""
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            match line.split():
+                case [b"started", pid, reaper_pid]:
+                    self._pid, self._reaper_pid = int(pid), int(reaper_pid)
+                case [b"failed", number]:
+                    self._failure = start_error(int(number))
+                case [b"done", exit_code]:
+                    self._exit_code = int(exit_code)
+            self._answered.set()
+
+    def _end(self) -> None:
+        """Take note that the reaper has ended, and with it the server."""
+        self._answered.set()
+        if not self._pid:
+            return
+        if self._exit_code is None:  # it was killed, and only the server with it
+            self._exit_code = -signal.SIGKILL
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        self.protocol.process_exited()
+
+    async def _connect(self, zygote: Zygote) -> None:
+        """Let the zygote fork a reaper, and connect to it and the streams of the server."""
+        ours: list[FileIO | socket.socket] = []
+        theirs: list[FileIO | socket.socket] = []
+        try:
+            for number in range(_REAPER):
+                reading, writing = os.pipe()
+                ends = FileIO(reading, "rb"), FileIO(writing, "wb")
+                theirs.append(ends[number != 0])
+                ours.append(ends[number == 0])
+            for side, end in zip((ours, theirs), socket.socketpair(), strict=True):
+                side.append(end)
+            zygote.fork([end.fileno() for end in theirs])
+            while ours:
+                await self._connect_one(ours.pop(), len(ours))
+        finally:
+            for unused in (*ours, *theirs):
+                unused.close()
+
+    async def _connect_one(self, end: FileIO | socket.socket, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        stream = _Stream(self, number)
+        if isinstance(end, socket.socket):
+            await loop.create_connection(lambda: stream, sock=end)
+        elif number == 0:
+            await loop.connect_write_pipe(lambda: stream, end)
+        else:
+            await loop.connect_read_pipe(lambda: stream, end)
+
+    def _send(self, words: bytes) -> None:
+        if (reaper := self.pipes.get(_REAPER)) is not None:
+            cast("asyncio.WriteTransport", reaper).write(words)
+
+
+class _Stream(asyncio.Protocol):
+    """Hands on what one pipe brings."""
+
+    def __init__(self, client: ReaperClient, number: int) -> None:
+        self._client = client
+        self._number = number
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._client.pipes[self._number] = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._number == _REAPER:
+            self._client.hear(data)
+        else:
+            self._client.protocol.pipe_data_received(self._number, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._client.remove_pipe(self._number, exc)
+
+    def pause_writing(self) -> None:
+        if self._number != _REAPER:
+            self._client.protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._number != _REAPER:
+            self._client.protocol.resume_writing()
+
+
+def start_error(number: int) -> ServerError:
+    """Return the error for an errno of starting a server."""
+    reason = f"could not be started: {os.strerror(number)}"
+    return ServerError(reason, permanent=number not in _PASSING)
+
+
+def _request(launch: Launch) -> bytes:
+    """Encode what to start."""
+    if any(not name or "=" in name for name in launch.environment):
+        raise ValueError("a variable has an invalid name")
+    variables = (f"{name}={value}" for name, value in launch.environment.items())
+    words = (str(len(launch.arguments)), str(launch.folder), *launch.arguments, *variables)
+    if any("\0" in word for word in words):
+        raise ValueError("an argument or a variable contains a NUL")
+    body = b"\0".join(map(os.fsencode, words))
+    return b"%08x%b" % (len(body), body)

@@ -43,13 +43,14 @@ class StdioTransport:
 
     Attributes:
         ended: Set when the process has ended or is unusable.
+        problem: Why the server cannot be used, or None.
     """
 
     def __init__(self, process: ServerProcess, log: ServerLog) -> None:
         self._process = process
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
-        self._flood: FloodError | None = None
+        self.problem: ServerError | None = None
         self.ended = asyncio.Event()
 
     async def __aenter__(self) -> Streams:
@@ -85,9 +86,6 @@ class StdioTransport:
             return None
         return process.exit_code if process.exit_code >= 0 else 128 - process.exit_code
 
-    def problem(self) -> ServerError | None:
-        return self._flood
-
     def kill(self) -> None:
         """Kill the process and its group at once."""
         self._process.kill()
@@ -101,7 +99,7 @@ class StdioTransport:
                         if (message := await self._flow_control.take(part)) is not None:
                             await deliver(to_session, message)
             except FloodError as error:
-                self._flood = error
+                self.problem = error
                 self._process.give_up(error.reason)
             except Exception as error:  # noqa: BLE001 - or nobody would learn that it is deaf
                 _log.exception("a server's output could not be read")

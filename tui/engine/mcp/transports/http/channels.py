@@ -1,32 +1,31 @@
-"""Streamable HTTP: each message is a POST, answered by its body or an event stream.
+"""The two ways to speak over HTTP: streamable HTTP, and HTTP+SSE of 2024-11-05.
 
-Sessions, the GET stream and resumed streams, which revision 2026-07-28 dropped, are used only with
-servers of earlier revisions.
+Streamable HTTP posts each message, and the body or an event stream answers it. Sessions, the GET
+stream and resumed streams, which revision 2026-07-28 dropped, are used only with servers of earlier
+revisions. HTTP+SSE has one event stream to us, and a POST for each message.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import httpx2
+import mcp_types as types
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp_types import (
-    METHOD_NOT_FOUND,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
-from tui.engine.mcp.transports.http.event_stream import EVENT_STREAM, StreamPosition, read_events
-from tui.engine.mcp.transports.http.http_client import HttpClient, discard, read_body
+from tui.engine.mcp.transports.http.http_client import (
+    EVENT_STREAM,
+    HttpClient,
+    discard,
+    read_body,
+    read_events,
+)
 from tui.engine.mcp.transports.http.http_errors import (
     ExchangeError,
     Outcome,
@@ -39,7 +38,7 @@ from tui.engine.mcp.transports.http.http_errors import (
 from tui.engine.mcp.transports.jsonrpc_lines import encode, split_batch
 
 if TYPE_CHECKING:
-    from tui.engine.mcp.transports.http.dispatcher import Dispatcher
+    from tui.engine.mcp.transports.http.http_transport import HttpTransport
 
 INITIALIZED: Final = "notifications/initialized"
 SESSION_HEADER: Final = "mcp-session-id"
@@ -66,18 +65,49 @@ _LAST_EVENT_ID: Final = "last-event-id"
 _JSON: Final = "application/json"
 
 
+MAX_EVENT_ID: Final = 1_024
+"""Longest event id that is sent back to resume a stream."""
+
+MIN_RETRY: Final = 0.5
+"""Shortest pause before a stream is resumed, in seconds."""
+
+MAX_RETRY: Final = 60.0
+"""Longest such pause, in seconds."""
+
+
+@dataclass(slots=True)
+class StreamPosition:
+    """How far a stream was read.
+
+    Attributes:
+        event_id: The id of the last event, for ``Last-Event-ID``; empty if there is none.
+        retry: Seconds that the server wants us to wait before resuming, or None.
+    """
+
+    event_id: str = ""
+    retry: float | None = None
+
+    def note(self, event: httpx2.ServerSentEvent) -> None:
+        """Update the position after an event."""
+        fits_a_header = event.id.isascii() and event.id.isprintable()
+        if 0 < len(event.id) <= MAX_EVENT_ID and fits_a_header:
+            self.event_id = event.id
+        if event.retry is not None:
+            self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
+
+
 class StreamableHttp:
     """The channel of a server that speaks streamable HTTP.
 
     Args:
         http: The client.
-        dispatcher: Takes what the server sends.
+        transport: Takes what the server sends.
     """
 
-    def __init__(self, http: HttpClient, dispatcher: "Dispatcher") -> None:
+    def __init__(self, http: HttpClient, transport: "HttpTransport") -> None:
         self._http = http
         self._url = http.url
-        self._dispatcher = dispatcher
+        self._transport = transport
         self._session_id = ""
         self._protocol_version = ""
 
@@ -92,13 +122,12 @@ class StreamableHttp:
         async with self._http.exchange("POST", self._url, headers, encode(message)) as response:
             if response.status_code >= 400:
                 raise await self._refusal(response, headers, message)
-            if isinstance(message, JSONRPCRequest):
+            if isinstance(message, types.JSONRPCRequest):
                 await self._answer(message, response)
             else:
                 await discard(response)
-        is_initialized = isinstance(message, JSONRPCNotification) and message.method == INITIALIZED
-        if is_initialized and self._session_id:
-            self._dispatcher.spawn(self._listen())
+        if self._session_id and getattr(message, "method", "") == INITIALIZED:
+            self._transport.spawn(self._listen())
 
     def cancels_by_abort(self) -> bool:
         return self._protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -125,7 +154,7 @@ class StreamableHttp:
         """Return the headers of a message, and remember its protocol revision."""
         message, metadata = outgoing.message, outgoing.metadata
         stamped = metadata.headers if isinstance(metadata, ClientMessageMetadata) else None
-        if isinstance(message, JSONRPCRequest) and message.method == "initialize":
+        if isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
             # It negotiates the revision, so that it must not carry an earlier one.
             self._protocol_version = ""
             self._session_id = ""
@@ -134,27 +163,31 @@ class StreamableHttp:
         return {**self._headers(), "content-type": _JSON, **(stamped or {})}
 
     async def _refusal(
-        self, response: httpx2.Response, headers: dict[str, str], message: JSONRPCMessage | None
+        self,
+        response: httpx2.Response,
+        headers: dict[str, str],
+        message: types.JSONRPCMessage | None,
     ) -> ExchangeError:
         """Return the error of a failure status."""
         status = response.status_code
-        reply: JSONRPCError | None = None
+        reply: types.JSONRPCError | None = None
         if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
-            decoded = await self._dispatcher.take(await read_body(response))
-            if isinstance(decoded, JSONRPCError) and isinstance(message, JSONRPCRequest):
-                reply = decoded.model_copy(update={"id": message.id})
-            elif isinstance(decoded, JSONRPCError):
-                reply = decoded
+            decoded = await self._transport.take(await read_body(response))
+            if isinstance(decoded, types.JSONRPCError):
+                reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
         else:
             await discard(response)
         if SESSION_HEADER in headers and _is_session_lost(status, reply):
             return session_error(status)
         return status_error(response, reply)
 
-    async def _answer(self, request: JSONRPCRequest, response: httpx2.Response) -> None:
+    async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
         """Deliver the answer to a request from the response to its POST."""
         if request.method == "initialize":
-            self._take_session(response)
+            session_id = response.headers.get(SESSION_HEADER, "")
+            if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
+                raise ExchangeError(ServerError("gave a session id that is not valid"))
+            self._session_id = session_id
         match media_type(response):
             case _ if response.status_code == 202:
                 error = ServerError("took the request and will send no answer (HTTP 202)")
@@ -167,13 +200,9 @@ class StreamableHttp:
             case _:
                 raise content_error(response)
 
-    def _take_session(self, response: httpx2.Response) -> None:
-        session_id = response.headers.get(SESSION_HEADER, "")
-        if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
-            raise ExchangeError(ServerError("gave a session id that is not valid"))
-        self._session_id = session_id
-
-    async def _answer_from_stream(self, request: JSONRPCRequest, response: httpx2.Response) -> None:
+    async def _answer_from_stream(
+        self, request: types.JSONRPCRequest, response: httpx2.Response
+    ) -> None:
         position = StreamPosition()
         cut = cut_error(response.status_code)
         try:
@@ -188,13 +217,17 @@ class StreamableHttp:
         await self._resume(request.id, position)
 
     async def _read_answer(
-        self, request_id: RequestId | None, response: httpx2.Response, position: StreamPosition
+        self,
+        request_id: types.RequestId | None,
+        response: httpx2.Response,
+        position: StreamPosition,
     ) -> bool:
         """Deliver the events of a stream up to the answer; return whether the answer came."""
-        async with aclosing(read_events(response, self._dispatcher.take_lines)) as events:
+        async with aclosing(read_events(response, self._transport.take_lines)) as events:
             async for event in events:
                 position.note(event)
-                if await self._take_event(event, request_id):
+                is_message = event.event == "message" and event.data
+                if is_message and await self._take(event.data.encode(), request_id):
                     break
             else:
                 return False
@@ -204,7 +237,7 @@ class StreamableHttp:
                         pass
             return True
 
-    async def _resume(self, request_id: RequestId, position: StreamPosition) -> None:
+    async def _resume(self, request_id: types.RequestId, position: StreamPosition) -> None:
         """Resume a broken stream as long as that makes progress."""
         attempts = 0
         while attempts < MAX_ATTEMPTS:
@@ -217,7 +250,7 @@ class StreamableHttp:
             except ExchangeError as fault:
                 if isinstance(fault.error, SessionLostError | SignInError):
                     # The server accepted the request before: it must not be repeated.
-                    await self._dispatcher.end(fault.error)
+                    await self._transport.end(fault.error)
                     return
                 if not (fault.is_cut or fault.is_gone or fault.status >= 500):
                     raise ExchangeError(fault.error, Outcome.UNKNOWN) from fault
@@ -240,7 +273,7 @@ class StreamableHttp:
                 if fault.is_gone or (
                     was_open and isinstance(fault.error, SessionLostError | SignInError)
                 ):
-                    await self._dispatcher.end(fault.error)
+                    await self._transport.end(fault.error)
                     return
                 if 0 < fault.status < 500 and not fault.is_cut:
                     # Many servers have no such stream, and some answer with odd statuses.
@@ -250,7 +283,7 @@ class StreamableHttp:
             await asyncio.sleep(position.retry or _pause(attempts))
             attempts += 1
         if was_open:
-            self._dispatcher.remark("its stream of changes was lost; restart it to see changes")
+            self._transport.remark("its stream of changes was lost; restart it to see changes")
 
     @asynccontextmanager
     async def _open_stream(self, position: StreamPosition) -> AsyncIterator[httpx2.Response]:
@@ -264,42 +297,35 @@ class StreamableHttp:
                 raise content_error(response)
             yield response
 
-    async def _take_event(
-        self, event: httpx2.ServerSentEvent, request_id: RequestId | None
-    ) -> bool:
-        if event.event != "message" or not event.data:
-            return False
-        return await self._take(event.data.encode(), request_id)
-
-    async def _take(self, data: bytes, request_id: RequestId | None) -> bool:
+    async def _take(self, data: bytes, request_id: types.RequestId | None) -> bool:
         """Deliver a message or a batch; return whether it answers this request."""
         parts = await split_batch(data)
         return any([await self._take_one(part, request_id) for part in parts])
 
-    async def _take_one(self, data: bytes, request_id: RequestId | None) -> bool:
-        match await self._dispatcher.take(data):
+    async def _take_one(self, data: bytes, request_id: types.RequestId | None) -> bool:
+        match await self._transport.take(data):
             case None:
                 return False
-            case JSONRPCError(id=None) if request_id is None:
-                self._dispatcher.remark("an error that answers no request, ignored")
+            case types.JSONRPCError(id=None) if request_id is None:
+                self._transport.remark("an error that answers no request, ignored")
                 return False
-            case JSONRPCResponse() | JSONRPCError() as reply if request_id is not None:
+            case types.JSONRPCResponse() | types.JSONRPCError() as reply if request_id is not None:
                 if reply.id is not None and str(reply.id) != str(request_id):
-                    self._dispatcher.remark("an answer to another request, ignored")
+                    self._transport.remark("an answer to another request, ignored")
                     return False
-                await self._dispatcher.deliver(reply.model_copy(update={"id": request_id}))
+                await self._transport.deliver(reply.model_copy(update={"id": request_id}))
                 return True
             case message:
-                await self._dispatcher.deliver(message)
+                await self._transport.deliver(message)
                 return False
 
 
-def _is_session_lost(status: int, reply: JSONRPCError | None) -> bool:
+def _is_session_lost(status: int, reply: types.JSONRPCError | None) -> bool:
     """Return whether a failure status means that the session is lost.
 
     The protocol uses 404. Older servers use 400 with a message about the session.
     """
-    if reply is not None and reply.error.code == METHOD_NOT_FOUND:
+    if reply is not None and reply.error.code == types.METHOD_NOT_FOUND:
         return False
     if status == 400 and reply is not None:
         words = reply.error.message.lower()
@@ -309,3 +335,106 @@ def _is_session_lost(status: int, reply: JSONRPCError | None) -> bool:
 
 def _pause(attempts: int) -> float:
     return min(FIRST_PAUSE * 4.0**attempts, MAX_PAUSE)
+
+
+ENDPOINT_TIMEOUT: Final = 10.0
+"""Seconds that a server gets to send its endpoint where it is not known to speak SSE."""
+
+MAX_ENDPOINT: Final = 8_192
+"""Longest endpoint address, in characters."""
+
+
+class ServerSentEvents:
+    """The channel of a server that speaks HTTP+SSE.
+
+    Args:
+        http: The client.
+        transport: Takes what the server sends.
+    """
+
+    def __init__(self, http: HttpClient, transport: "HttpTransport") -> None:
+        self._http = http
+        self._transport = transport
+        self._endpoint: asyncio.Future[httpx2.URL] = asyncio.get_running_loop().create_future()
+
+    async def open(self, patience: float | None = None) -> None:
+        """Open the stream and wait for the endpoint, at most `patience` seconds if that is given.
+
+        Raises:
+            ExchangeError: If the server has no such stream.
+        """
+        reading = self._transport.spawn(self._read())
+        try:
+            async with asyncio.timeout(patience):
+                await asyncio.shield(self._endpoint)
+        except TimeoutError:
+            reading.cancel()
+            reason = f"did not say within {patience:g} s where it takes messages"
+            raise ExchangeError(ServerError(reason), Outcome.NOT_EXECUTED) from None
+
+    async def send(self, outgoing: SessionMessage) -> None:
+        """Post a message; its answer comes through the stream.
+
+        Raises:
+            ExchangeError: If the server did not accept it.
+        """
+        headers = {"content-type": "application/json"}
+        body = encode(outgoing.message)
+        endpoint = await self._endpoint
+        async with self._http.exchange("POST", endpoint, headers, body) as response:
+            await discard(response)
+            if response.status_code == 404:
+                raise session_error(404)
+            if response.status_code >= 300:
+                raise status_error(response)
+
+    def cancels_by_abort(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        """Do nothing: closing the stream ends the session."""
+
+    async def _read(self) -> None:
+        """Read the stream, whose end ends the connection."""
+        headers = {"accept": EVENT_STREAM, "cache-control": "no-store"}
+        try:
+            async with self._http.exchange("GET", self._http.url, headers) as response:
+                if response.status_code >= 300:
+                    raise status_error(response)
+                async with aclosing(read_events(response, self._transport.take_lines)) as events:
+                    async for event in events:
+                        await self._take(event, response.url)
+            raise cut_error()
+        except ExchangeError as fault:
+            if not self._endpoint.done():
+                self._endpoint.set_exception(fault)
+            elif fault.is_cut:
+                await self._transport.end(ServerError("closed its event stream"))
+            else:
+                await self._transport.end(fault.error)
+
+    async def _take(self, event: httpx2.ServerSentEvent, base: httpx2.URL) -> None:
+        if event.event == "endpoint" and not self._endpoint.done():
+            self._endpoint.set_result(_resolve(event.data, base))
+        elif event.event == "message" and event.data:
+            for part in await split_batch(event.data.encode()):
+                if (message := await self._transport.take(part)) is not None:
+                    await self._transport.deliver(message)
+
+
+def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
+    """Return the endpoint of a server, which must be within its origin."""
+    try:
+        address = base.join(place) if len(place) <= MAX_ENDPOINT else None
+    except httpx2.InvalidURL:
+        address = None
+    if address is None:
+        raise ExchangeError(ServerError("named an address for messages that is not valid"))
+    if (address.scheme, address.host, address.port) != (base.scheme, base.host, base.port):
+        raise ExchangeError(
+            ServerError(
+                f"wants messages to go to another origin, {address.host}, which is refused",
+                "Put the address of that server into `url`, if you trust it.",
+            )
+        )
+    return address
