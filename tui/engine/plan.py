@@ -15,11 +15,9 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.settings.sections import inheritance_of
 from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.start_folders import Start, StartFolder
 from tui.engine.trust.starts import (
     KnownServer,
     entry_keys,
-    hold,
     is_new,
     is_users,
     known_server,
@@ -27,6 +25,7 @@ from tui.engine.trust.starts import (
     refusal_key,
 )
 from tui.engine.trust.trust_questions import TrustCase
+from tui.engine.trust.trust_store import Start, StartFolder
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import dataclass
@@ -37,6 +36,7 @@ from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
+_REFUSED: Final = "Not started: you refused it when it appeared in your settings."
 _ASKS: Final = "counts only in a folder that you trust"
 
 FolderKey = tuple[object, ...]
@@ -249,7 +249,10 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
             return _untrusted(one, "Comes with this folder, which is no longer trusted.")
         return one
     if is_new(one, accepted):
-        return hold(one, accepted, trust.refused, trust.salt)
+        if any(key in trust.refused for key in entry_keys(one, trust.salt)):
+            return _untrusted(one, _REFUSED)
+        word = "changed" if any(known.id == one.id for known in accepted) else "new"
+        return _untrusted(one, f"Not started: {word} in your settings since gemdeck started.")
     starts = trust.starts.get(one.id, ())
     held = next((start for start in starts if not start.is_allowed), None)
     if held is not None:

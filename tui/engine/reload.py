@@ -13,9 +13,10 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import policy_places
-from tui.engine.settings.sources.locations import layer_files
+from tui.engine.settings.sources.source import layer_files
 from tui.engine.settings.sources.watcher import WatchPlan, make_plan, settings_files, watch
-from tui.engine.trust.folder_gate import OpenedFolder, Trust
+from tui.engine.trust.folder_gate import FolderGate, OpenedFolder, Trust
+from tui.engine.trust.starts import StartFinder
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import dataclass
@@ -42,11 +43,11 @@ def read_settings(opened: OpenedFolder, model: str | None, *, review: bool = Fal
         model: The model named on the command line, or None.
         review: Whether the user wants to see what the folder brings, whatever was said.
     """
-    gate = opened.gate(review=review)
+    gate = FolderGate(opened, review=review)
     settings = load_settings(
         opened.folder, environ=os.environ, home=opened.home, model=model, project=gate
     )
-    return Reading(settings, gate.trust(settings.servers))
+    return Reading(settings, gate.trust(StartFinder(opened).find(settings.servers)))
 
 
 class SettingsReader:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
-from tui.engine.settings.entries import ServerReader
+from tui.engine.settings.entries import Entry, ServerReader, reaches, server_entries, server_id
 from tui.engine.settings.prohibitions import (
     named_policies,
     policy_places,
@@ -24,7 +24,6 @@ from tui.engine.settings.project import (
     read_project,
     used_variables,
 )
-from tui.engine.settings.raw_entries import Entry, reaches, server_entries, server_id
 from tui.engine.settings.sections import (
     McpRules,
     command_entry,
@@ -40,8 +39,13 @@ from tui.engine.settings.sources.context_places import (
 )
 from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
-from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
-from tui.engine.settings.sources.source import Source, read_source
+from tui.engine.settings.sources.source import (
+    LayerFile,
+    Source,
+    layer_files,
+    read_source,
+    shown_path,
+)
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import GemdeckSettings

@@ -12,8 +12,13 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sections import MODEL_VARIABLE
 from tui.engine.settings.sources.context_places import context_names
-from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
-from tui.engine.settings.sources.source import Source, read_source
+from tui.engine.settings.sources.source import (
+    LayerFile,
+    Source,
+    layer_files,
+    read_source,
+    shown_path,
+)
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 from tui.model.settings import ContextSettings, McpSettings

@@ -17,14 +17,14 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import BadDocumentError, read_document
-from tui.engine.settings.sources.locations import (
+from tui.engine.settings.sources.source import (
     ENABLEMENT,
     FOLDER_NAME,
     LayerFile,
+    Source,
     shown_path,
     system_folder,
 )
-from tui.engine.settings.sources.source import Source
 from tui.model.servers import Origin
 from tui.model.settings import MAX_PATTERNS, ToolPattern
 from tui.text import sanitize_line

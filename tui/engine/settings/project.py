@@ -16,11 +16,10 @@ from pydantic import BeforeValidator, PlainSerializer
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
+from tui.engine.settings.entries import Entry, server_entries
 from tui.engine.settings.prohibitions import excluded_tools, report_permissions
-from tui.engine.settings.raw_entries import Entry, server_entries
 from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
-from tui.engine.settings.sources.locations import LayerFile
-from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
+from tui.engine.settings.sources.source import LayerFile, Source, known_keys, read_source, salvage
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import OAuthSettings

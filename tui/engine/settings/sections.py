@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import Expansion
-from tui.engine.settings.entries import disabled
+from tui.engine.settings.entries import Entry, disabled
 from tui.engine.settings.prohibitions import (
     EVERY,
     DenyRule,
@@ -17,7 +17,6 @@ from tui.engine.settings.prohibitions import (
     report_permissions,
 )
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
-from tui.engine.settings.raw_entries import Entry
 from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.frozen import dataclass
 from tui.model.settings import (

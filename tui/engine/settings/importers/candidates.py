@@ -13,15 +13,16 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in
 from tui.engine.files.atomic import UnfitFileError, read_regular
-from tui.engine.settings.raw_entries import known_part, salvaged, server_id
+from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import BadDocumentError, parse_document
-from tui.engine.settings.sources.locations import (
+from tui.engine.settings.sources.source import (
     FILE_NAME,
     FOLDER_NAME,
+    MAX_SERVERS,
     SHARED_FILE_NAME,
     shown_path,
+    validation_problems,
 )
-from tui.engine.settings.sources.source import MAX_SERVERS, validation_problems
 from tui.model.frozen import dataclass
 from tui.text import sanitize_line
 

@@ -10,8 +10,7 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
 from tui.engine.settings.sources.dotenv import leads_out
-from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
-from tui.engine.settings.sources.source import Source, salvage
+from tui.engine.settings.sources.source import FOLDER_NAME, Source, salvage, shown_path
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings

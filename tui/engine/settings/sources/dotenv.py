@@ -12,7 +12,7 @@ from dotenv import dotenv_values
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.files.atomic import UnfitFileError, read_regular
-from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
+from tui.engine.settings.sources.source import FOLDER_NAME, shown_path
 from tui.text import sanitize_line
 
 FILE_NAME: Final = ".env"

@@ -17,8 +17,7 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.dotenv import FILE_NAME, leads_out, read_variables
-from tui.engine.settings.sources.locations import shown_path
-from tui.engine.settings.sources.source import Source, read_source
+from tui.engine.settings.sources.source import Source, read_source, shown_path
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 

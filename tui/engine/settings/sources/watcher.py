@@ -14,7 +14,7 @@ from tui.engine.settings.sources.extensions import (
     INSTALLATION,
     manifest_files,
 )
-from tui.engine.settings.sources.locations import (
+from tui.engine.settings.sources.source import (
     ENABLEMENT,
     FOLDER_NAME,
     layer_files,
