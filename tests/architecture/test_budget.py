@@ -16,7 +16,7 @@ BUDGET: Final = {
     "engine/mcp": 7_390,
     "engine/chats": 4_130,
     "cli": 2_710,
-    "engine/settings": 2_620,
+    "engine/settings": 2_540,
     "model": 2_290,
     "engine/sign_in": 1_720,
     "engine": 1_460,

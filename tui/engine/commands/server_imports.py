@@ -17,8 +17,7 @@ from tui.engine.settings.importers.candidates import (
     find_files,
 )
 from tui.engine.settings.sources.document import BadDocumentError, read_document
-from tui.engine.settings.sources.dotenv import leads_out
-from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME
+from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME, Report, leads_out
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import written_keys
 from tui.engine.trust.warnings import (
@@ -74,7 +73,7 @@ class OwnEdits:
         """
         folder = self._home if scope == "user" else self._opened.folder
         path = folder / FOLDER_NAME / FILE_NAME
-        if scope == "project" and leads_out(path, folder, self._home, []):
+        if scope == "project" and leads_out(path, folder, Report(self._home)):
             raise EditError("leads out of this folder, so it is not written.")
         return path
 

@@ -25,6 +25,7 @@ from tui.engine.logs.secret_names import is_secret_variable
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
     Source,
+    expansion_problems,
     known_keys,
     validation_problems,
 )
@@ -101,11 +102,11 @@ def _names(value: object) -> list[str] | None:
     return value
 
 
-def server_entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
+def server_entries(sources: Iterable[Source]) -> Iterable[Entry]:
     """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
     merged: dict[str, Entry] = {}
     for source in sources:
-        for name, raw in source.section("mcpServers", problems).items():
+        for name, raw in source.section("mcpServers").items():
             merged[name] = Entry(name, raw, source, ("mcpServers", name))
     return merged.values()
 
@@ -344,13 +345,10 @@ class ServerReader:
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
         """Expand variables."""
         expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-        value, problems = entry.source.expanded(
-            raw,
-            entry.path,
-            expansion,
-            lambda where, words: entry.problem(words, *where[len(entry.path) :]),
+        value = expansion.members(raw)
+        self.problems += expansion_problems(
+            expansion, (), lambda where, words: entry.problem(words, *where)
         )
-        self.problems += problems
         return value, frozenset(expansion.secrets)
 
     def _from_settings(

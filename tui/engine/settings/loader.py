@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -37,14 +38,15 @@ from tui.engine.settings.sources.context_places import (
     find_context,
     project_context,
 )
-from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
 from tui.engine.settings.sources.source import (
-    LayerFile,
+    Report,
     Source,
     layer_files,
     read_source,
+    read_variables,
     shown_path,
+    user_variables,
 )
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId
@@ -107,130 +109,92 @@ def load_settings(
     """
     home = home or Path.home()
     folder = Path(os.path.realpath(folder))
-    problems: list[SettingsProblem] = []
+    report = Report(home)
     layers = layer_files(folder, environ=environ, home=home)
     own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
-    sources = [one for at in own if (one := read_source(at.origin, at.path, home, problems))]
-    variables = read_variables(user_variables(home), home, problems) or {}
+    sources = [one for at in own if (one := read_source(at.origin, at.path, report))]
+    variables = read_variables(user_variables(home), report) or {}
     environ = {**variables, **environ}
-    named = named_policies(home, sources, environ, problems)
-    denied = read_policies([*policy_places(home, own), *named], home, problems)
-    gemdeck = read_gemdeck(sources, environ, model, denied, problems)
-    reader = _reader(gemdeck, environ, folder, home, project)
-    mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
-    manifests = list(read_extensions(home, folder, problems))
-    context = find_context(sources, manifests, folder, home, problems)
-    servers = _own_servers(sources, mcp, manifests, reader, problems)
-    entries, offer = _project_offer(project, layers, reader, servers, context, problems)
+    policies = (*policy_places(home, own), *named_policies(home, sources, environ))
+    gemdeck = read_gemdeck(sources, environ, model, read_policies(policies, report), report)
+    inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
+    reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
+    mcp = read_mcp(sources, environ, read_enablement(report))
+    manifests = list(read_extensions(folder, report))
+    context = find_context(sources, manifests, folder, report)
+    servers = [(entry, reader.read(entry)) for entry in _own_entries(sources, mcp, manifests)]
+    entries: Sequence[Entry] = ()
+    offer: ProjectOffer | None = None
+    if project.may_read():
+        files = [layer for layer in layers if layer.origin is Origin.PROJECT]
+        brought, given = read_project(files, folder, report)
+        taken = {definition.id for _, definition in servers}
+        entries = [one for one in project_entries(brought) if not _is_taken(one, taken)]
+        sketches = tuple(map(reader.fork(given).read, entries))
+        rules, used = project_rules(brought), used_variables(sketches, given)
+        offer = ProjectOffer(sketches, rules, used, project_context(context, folder, report))
     verdict = project.judge(offer)
     if offer is not None:
         trusting = reader.fork(offer.variables, verdict.servers)
         servers += [(entry, trusting.read(entry)) for entry in entries]
-        problems += trusting.problems
+        report.problems += trusting.problems
     gemdeck = with_project(gemdeck, verdict.standing_rules)
     mcp = mcp.narrowed(verdict.standing_rules)
     narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
-    definitions = _with_protocols(narrowed, gemdeck, sources, problems)
-    listed = _listed([*problems, *reader.problems], [shown_path(one.path, home) for one in layers])
+    definitions = _with_protocols(narrowed, gemdeck, sources)
+    report.problems += reader.problems
+    listed = _listed(report.problems, [shown_path(one.path, home) for one in layers])
     return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context)
 
 
-def _reader(
-    gemdeck: GemdeckSettings,
-    environ: Mapping[str, str],
-    folder: Path,
-    home: Path,
-    gate: ProjectGate,
-) -> ServerReader:
-    developed = frozenset(gemdeck.developed_servers)
-    inheritance = inheritance_of(gemdeck)
-    return ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=gate)
-
-
-def _project_offer(
-    gate: ProjectGate,
-    layers: Iterable[LayerFile],
-    reader: ServerReader,
-    own: Iterable[tuple[Entry, ServerDefinition]],
-    context: ContextPlaces,
-    problems: list[SettingsProblem],
-) -> tuple[Sequence[Entry], ProjectOffer | None]:
-    """Read what the folder brings, unexpanded; None where its files may not even be read."""
-    if not gate.may_read():
-        return (), None
-    files = [layer for layer in layers if layer.origin is Origin.PROJECT]
-    sources, variables = read_project(files, reader.folder, reader.home, problems)
-    taken = frozenset(definition.id for _, definition in own)
-    entries = tuple(_not_taken(project_entries(sources, problems), taken, problems))
-    sketching = reader.fork(variables)
-    servers = tuple(map(sketching.read, entries))
-    used = used_variables(servers, variables)
-    rules = project_rules(sources, problems)
-    said = project_context(context, reader.folder, reader.home, problems)
-    return entries, ProjectOffer(servers, rules, used, said)
-
-
-def _own_servers(
-    sources: Sequence[Source],
-    mcp: McpRules,
-    manifests: Iterable[Source],
-    reader: ServerReader,
-    problems: list[SettingsProblem],
-) -> list[tuple[Entry, ServerDefinition]]:
-    """Read the servers of the user and the system, then those of extensions.
+def _own_entries(
+    sources: Sequence[Source], mcp: McpRules, manifests: Iterable[Source]
+) -> Sequence[Entry]:
+    """Return the servers of the user and the system, then those of extensions.
 
     An entry that says nothing of how to reach its server changes that of an extension.
     """
-    extensions = _extension_entries(manifests, problems)
-    entries = list(server_entries(sources, problems))
+    extensions = _extension_entries(manifests)
+    entries = list(server_entries(sources))
     if mcp.command_source:
         entries.append(command_entry(mcp.command, mcp.command_source))
     for number, entry in enumerate(entries):
         changed = extensions.pop(server_id(entry.name), None)
         if changed is not None and not reaches(entry.raw):
             entries[number] = changed.changed_by(entry)
-    return [(entry, reader.read(entry)) for entry in (*entries, *extensions.values())]
+    return (*entries, *extensions.values())
 
 
-def _extension_entries(
-    sources: Iterable[Source], problems: list[SettingsProblem]
-) -> dict[ServerId, Entry]:
+def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
     """Return the servers of the user's extensions; of two with one name the first counts."""
     found: dict[ServerId, Entry] = {}
-    for source in sources:
-        for entry in server_entries([source], problems):
-            server, raw = server_id(entry.name), entry.raw
-            if server in found:
-                first = found[server].source.extension
-                message = f"skipped: the extension {first} defines a server with this name"
-                problems.append(source.problem(entry.path, message))
-                continue
-            if isinstance(raw, dict) and raw.get("trust") not in (None, False, "false"):
-                path = (*entry.path, "trust")
-                problems.append(source.problem(path, "has no effect in an extension"))
-            if isinstance(raw, dict):
-                raw = {key: value for key, value in raw.items() if key != "trust"}
-            found[server] = replace(entry, raw=raw)
+    for entry in (entry for source in sources for entry in server_entries([source])):
+        server, raw = server_id(entry.name), entry.raw
+        if server in found:
+            first = found[server].source.extension
+            words = f"skipped: the extension {first} defines a server with this name"
+            entry.source.note(entry.path, words)
+            continue
+        if isinstance(raw, dict):
+            if raw.get("trust") not in (None, False, "false"):
+                entry.source.note((*entry.path, "trust"), "has no effect in an extension")
+            raw = {key: value for key, value in raw.items() if key != "trust"}
+        found[server] = replace(entry, raw=raw)
     return found
 
 
-def _not_taken(
-    entries: Iterable[Entry], taken: frozenset[ServerId], problems: list[SettingsProblem]
-) -> Iterable[Entry]:
-    """Skip a project's servers whose names the user or the system already use."""
-    for entry in entries:
-        if server_id(entry.name) in taken:
-            message = "skipped: your own settings define a server with this name"
-            problems.append(entry.source.problem(entry.path, message))
-        else:
-            yield entry
+def _is_taken(entry: Entry, taken: AbstractSet[ServerId]) -> bool:
+    """Return whether the user or the system already use the name of a project's server."""
+    if server_id(entry.name) not in taken:
+        return False
+    entry.source.note(entry.path, "skipped: your own settings define a server with this name")
+    return True
 
 
 def _with_protocols(
     servers: Iterable[ServerDefinition],
     gemdeck: GemdeckSettings,
     sources: Iterable[Source],
-    problems: list[SettingsProblem],
 ) -> list[ServerDefinition]:
     """Apply the forced protocol eras, and report those for unknown servers."""
     changed = [
@@ -239,12 +203,11 @@ def _with_protocols(
     ]
     known = {server.id for server in changed}
     for source in sources:
-        section = source.document.content.get("gemdeck")
+        section = source.content.get("gemdeck")
         named = section.get("protocols") if isinstance(section, dict) else None
         for name in list(named)[:MAX_PROBLEMS] if isinstance(named, dict) else ():
             if name in gemdeck.protocols and name not in known:
-                path = ("gemdeck", "protocols", name)
-                problems.append(source.problem(path, "no server has this name"))
+                source.note(("gemdeck", "protocols", name), "no server has this name")
     return changed
 
 

@@ -14,6 +14,7 @@ from tui.engine.settings.sections import MODEL_VARIABLE
 from tui.engine.settings.sources.context_places import context_names
 from tui.engine.settings.sources.source import (
     LayerFile,
+    Report,
     Source,
     layer_files,
     read_source,
@@ -82,7 +83,8 @@ class Layers:
     def __init__(self, folder: Path, home: Path, environ: Mapping[str, str]) -> None:
         self._environ = environ
         layers = layer_files(Path(os.path.realpath(folder)), environ=environ, home=home)
-        read = [(layer, read_source(layer.origin, layer.path, home, [])) for layer in layers]
+        report = Report(home)
+        read = [(layer, read_source(layer.origin, layer.path, report)) for layer in layers]
         self._sources = [(layer, source) for layer, source in read if source is not None]
         self.files = [_file_state(layer, source, home) for layer, source in read]
 
@@ -92,12 +94,12 @@ class Layers:
         yield from self._section("gemdeck", loaded.gemdeck, own)
         mcp = McpSettings()
         for source in own:
-            given = source.document.content.get("mcp")
+            given = source.content.get("mcp")
             if isinstance(given, dict):
                 known = {key: given[key] for key in given if key in _keys(McpSettings)}
                 mcp = mcp.model_copy(update={_keys(McpSettings)[k]: v for k, v in known.items()})
         yield from self._section("mcp", mcp, own)
-        context = ContextSettings(file_name=tuple(context_names(own, [])))
+        context = ContextSettings(file_name=tuple(context_names(own)))
         yield from self._section("context", context, own)
 
     def _section(
@@ -158,7 +160,7 @@ def _keys(section: type[BaseModel]) -> dict[str, str]:
 def _places(path: tuple[str, ...], sources: Sequence[Source]) -> Iterator[str]:
     """Name where a key stands, the highest layer first."""
     for source in reversed(sources):
-        value: Any = source.document.content
+        value: Any = source.content
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
-from tui.engine.definitions.expansion import Expansion
 from tui.engine.settings.entries import Entry, disabled
 from tui.engine.settings.prohibitions import (
     EVERY,
@@ -17,7 +16,7 @@ from tui.engine.settings.prohibitions import (
     report_permissions,
 )
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
-from tui.engine.settings.sources.source import Source, known_keys, salvage
+from tui.engine.settings.sources.source import Report, Source, known_keys
 from tui.model.frozen import dataclass
 from tui.model.settings import (
     GemdeckSettings,
@@ -48,7 +47,7 @@ def read_gemdeck(
     environ: Mapping[str, str],
     model: str | None,
     denied: tuple[ToolPattern, ...],
-    problems: list[SettingsProblem],
+    report: Report,
 ) -> GemdeckSettings:
     """Merge gemdeck's own settings key by key, and find the model that answers.
 
@@ -57,36 +56,31 @@ def read_gemdeck(
         environ: Variables for expansion, and perhaps the model.
         model: The model named on the command line, or None.
         denied: What is denied elsewhere.
-        problems: Takes what is wrong.
+        report: Takes what is wrong.
     """
     values: dict[str, Any] = {}
     blocked: tuple[str, ...] = ()
     foreign: str | None = None
     known = known_keys(GemdeckSettings)
     for source in sources:
-        foreign = _gemini_cli_model(source, environ, problems) or foreign
-        raw = source.section("gemdeck", problems)
-        if not isinstance(source.document.content.get("gemdeck"), dict | None):
+        foreign = _gemini_cli_model(source, environ) or foreign
+        raw = source.section("gemdeck")
+        if not isinstance(source.content.get("gemdeck"), dict | None):
             denied += (DenyRule(source=f"gemdeck in {source.file}"),)  # it may have forbidden any
-        problems += [
-            source.problem(("gemdeck", key), "unknown key, ignored")
-            for key in list(raw)[:MAX_UNKNOWN]
-            if key not in known
-        ]
-        raw, found = source.expanded(
-            {key: raw[key] for key in raw if key in known}, ("gemdeck",), Expansion(environ)
-        )
-        problems += found
-        denied += denied_tools(raw.pop(DENY_KEY, None), source, problems)
-        denied += excluded_tools(source, environ, problems)
-        report_permissions(source, problems)
-        blocked += names_in(raw.pop(BLOCK_KEY, None), source, ("gemdeck", BLOCK_KEY), problems)
-        blocked += blocked_variables(source, problems)
-        section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
+        for key in [key for key in list(raw)[:MAX_UNKNOWN] if key not in known]:
+            source.note(("gemdeck", key), "unknown key, ignored")
+        raw = {key: raw[key] for key in raw if key in known}
+        raw = source.expanded(raw, ("gemdeck",), environ)
+        denied += denied_tools(raw.pop(DENY_KEY, None), source)
+        denied += excluded_tools(source, environ)
+        report_permissions(source)
+        blocked += names_in(raw.pop(BLOCK_KEY, None), source, ("gemdeck", BLOCK_KEY))
+        blocked += blocked_variables(source)
+        section = source.salvaged(GemdeckSettings, raw, "gemdeck")
         values |= {key: getattr(section, key) for key in section.model_fields_set}
     if foreign:
         values.setdefault("model", foreign)
-    if (named := _named_model(environ, model, problems)) is not None:
+    if (named := _named_model(environ, model, report)) is not None:
         values["model"] = named
     return GemdeckSettings.model_validate(values).model_copy(
         update={"always_deny": denied, "environment_block": blocked}
@@ -108,27 +102,20 @@ def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSetti
     return settings.model_copy(update={**lowered, "always_deny": denied})
 
 
-def _gemini_cli_model(
-    source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
-) -> str | None:
+def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> str | None:
     """Return the model that ``model.name``, or an older file's ``model``, names."""
-    value = source.document.content.get("model")
-    path: tuple[str, ...] = ("model",)
-    raw = {"name": value} if isinstance(value, str) else source.section("model", problems)
-    raw = {"name": raw["name"]} if "name" in raw else {}
-    raw, found = source.expanded(raw, path, Expansion(environ))
-    problems += found
-    name = salvage(ModelSettings, raw, source, path, problems).name
+    value = source.content.get("model")
+    raw = {"name": value} if isinstance(value, str) else source.section("model")
+    raw = source.expanded({"name": raw["name"]} if "name" in raw else {}, ("model",), environ)
+    name = source.salvaged(ModelSettings, raw, "model").name
     try:
         return _no_alias(name) if name is not None else None
     except ValueError as error:
-        problems.append(source.problem(("model", "name"), str(error)))
+        source.note(("model", "name"), str(error))
         return None
 
 
-def _named_model(
-    environ: Mapping[str, str], model: str | None, problems: list[SettingsProblem]
-) -> str | None:
+def _named_model(environ: Mapping[str, str], model: str | None, report: Report) -> str | None:
     """Return the model that the command line or else the environment names."""
     named: str | None = None
     for place, key, name in (
@@ -138,7 +125,7 @@ def _named_model(
         try:
             named = check_model_name(_no_alias(name.strip())) if name is not None else named
         except ValueError as error:
-            problems.append(SettingsProblem(place, 0, key, str(error)))
+            report.problems.append(SettingsProblem(place, 0, key, str(error)))
     return named
 
 
@@ -200,10 +187,7 @@ class McpRules:
 
 
 def read_mcp(
-    sources: Iterable[Source],
-    environ: Mapping[str, str],
-    off: Mapping[str, str],
-    problems: list[SettingsProblem],
+    sources: Iterable[Source], environ: Mapping[str, str], off: Mapping[str, str]
 ) -> McpRules:
     """Merge ``mcp``: all `allowed` and `excluded` hold, of `serverCommand` the highest counts.
 
@@ -211,18 +195,14 @@ def read_mcp(
     """
     rules = McpRules(None, "", {}, "", None, off)
     for source in sources:
-        section = source.section("mcp", problems)
-        raw, found = source.expanded(
-            {key: section[key] for key in section if key in known_keys(McpSettings)},
-            ("mcp",),
-            Expansion(environ),
-        )
-        problems += found
-        mcp = salvage(McpSettings, raw, source, ("mcp",), problems)
+        section, known = source.section("mcp"), known_keys(McpSettings)
+        raw = {key: section[key] for key in section if key in known}
+        raw = source.expanded(raw, ("mcp",), environ)
+        mcp = source.salvaged(McpSettings, raw, "mcp")
         if raw.get("allowed") is not None:
             rules = rules.allowing(frozenset(map(compared, mcp.allowed or ())), source.file)
         for key in _forbidding(source, raw, mcp):
-            problems.append(source.problem(key, "no server is started until this is corrected"))
+            source.note(key, "no server is started until this is corrected")
             rules = rules.allowing(frozenset(), source.file)
         excluded = {compared(name): source.file for name in mcp.excluded}
         rules = replace(rules, excluded={**rules.excluded, **excluded})
@@ -235,7 +215,7 @@ def _forbidding(
     source: Source, raw: Mapping[str, Any], mcp: McpSettings
 ) -> Iterator[tuple[str, ...]]:
     """Name what was meant to forbid servers and cannot be read."""
-    if not isinstance(source.document.content.get("mcp"), dict | None):
+    if not isinstance(source.content.get("mcp"), dict | None):
         yield ("mcp",)
     for key in ("allowed", "excluded"):
         if raw.get(key) is not None and key not in mcp.model_fields_set:

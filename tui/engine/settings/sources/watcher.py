@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from tui.engine.background import import_alone
 from tui.engine.definitions.folder_code import extensions_folder
-from tui.engine.settings.sources.dotenv import FILE_NAME, dotenv_files, user_variables
 from tui.engine.settings.sources.extensions import (
     INSTALLATION,
     manifest_files,
 )
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
+    ENV_FILE,
     FOLDER_NAME,
+    dotenv_files,
     layer_files,
+    user_variables,
 )
 from tui.model.frozen import dataclass
 
@@ -64,7 +66,7 @@ def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> P
     installed = extensions_folder(home)
     links = [installed / path.parent.name / INSTALLATION for path in manifests]
     own = (user_variables(home), home / FOLDER_NAME / ENABLEMENT)
-    given = (path.parent / FILE_NAME for path in manifests)
+    given = (path.parent / ENV_FILE for path in manifests)
     return (*layers, *own, *dotenv_files(folder), *manifests, *links, *given)
 
 
