@@ -198,7 +198,7 @@ def _settings_files(folder: Path, state: Path, tell: Tell) -> SettingsFiles:
             OwnEdits,
             ServerImports,
         )
-        from tui.engine.settings.importers.candidates import Machine  # noqa: PLC0415 - ditto
+        from tui.engine.settings.importers import Machine  # noqa: PLC0415 - ditto
 
         edits = OwnEdits(folder, Path.home(), state, tell)
         return ServerImports(Machine(Path.home(), folder, os.environ), edits)

@@ -9,7 +9,7 @@ from typing import Any
 from tui.engine.definitions.expansion import references_in
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import EditError, add_server, remove_server
-from tui.engine.settings.importers.candidates import (
+from tui.engine.settings.importers import (
     TITLES,
     Candidate,
     ClientFile,

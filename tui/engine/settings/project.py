@@ -55,63 +55,44 @@ class ProjectSay(StrEnum):
     NOTHING = "has no effect"
 
 
-def _say(say: ProjectSay, section: str, *names: str) -> dict[str, ProjectSay]:
-    return {f"{section}{name}": say for name in names}
-
-
-PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
-    **_say(ProjectSay.ADDS, "", "mcpServers"),
-    **_say(
-        ProjectSay.ADDS,
-        "mcpServers.*.",
-        *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
-        *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
-        "reviewResults",
-    ),
-    **_say(
-        ProjectSay.ADDS,
-        "mcpServers.*.oauth.",
-        *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
-        *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
-    ),
-    **_say(
-        ProjectSay.NOTHING,
-        "mcpServers.*.oauth.",
+_SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
+    ProjectSay.ADDS: {
+        "": "mcpServers",
+        "mcpServers.*.": "command args env cwd url httpUrl type transportType tcp headers timeout"
+        " description includeTools excludeTools oauth reviewResults",
+        "mcpServers.*.oauth.": "enabled clientId clientSecret scopes audiences redirectUri"
+        " tokenParamName grantType privateKey signingAlgorithm",
+    },
+    ProjectSay.FORBIDS: {
+        "": "mcp mcp.allowed mcp.excluded gemdeck.alwaysDeny",
+        "gemdeck.alwaysDeny[].": "server tool",
+    },
+    ProjectSay.LOWERS: {
+        "": "gemdeck",
+        "gemdeck.": "maxToolCalls maxResultSize idleTimeout",
+    },
+    ProjectSay.NOTHING: {
+        "": "model model.name mcp.serverCommand context context.fileName",
         # The server says where to sign in, and that is checked; these would go unchecked.
-        *("authorizationUrl", "tokenUrl", "registrationUrl", "issuer"),
-        *("identityToken", "identityTokenUrl", "identityClientId"),
-    ),
-    **_say(
-        ProjectSay.NOTHING,
-        "mcpServers.*.",
+        "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
+        " identityToken identityTokenUrl identityClientId",
         # The last three would send the user's Google credentials to the project's address.
-        *("trust", "authProviderType", "targetAudience", "targetServiceAccount"),
-    ),
-    **_say(ProjectSay.FORBIDS, "", "mcp", "mcp.allowed", "mcp.excluded", "gemdeck.alwaysDeny"),
-    **_say(ProjectSay.FORBIDS, "gemdeck.alwaysDeny[].", "server", "tool"),
-    **_say(ProjectSay.LOWERS, "", "gemdeck"),
-    **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
-    **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
-    **_say(ProjectSay.NOTHING, "", "context", "context.fileName"),
-    **_say(
-        ProjectSay.NOTHING,
-        "gemdeck.",
-        "model",
-        "apiVersion",
-        "thoughts",
-        "maxTools",
-        "maxToolShare",
-    ),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers", "sessions"),
-    **_say(ProjectSay.NOTHING, "gemdeck.sessions.", "save", "keepDays"),
-    # A project cannot make what it lets a model spend look cheap.
-    **_say(ProjectSay.NOTHING, "gemdeck.", "prices"),
-    **_say(ProjectSay.NOTHING, "gemdeck.prices.", "currency", "models"),
-    **_say(ProjectSay.NOTHING, "gemdeck.prices.models.*.", "input", "cached", "output"),
-    **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
+        "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
+        "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
+        " waitForServers bell systemInstruction protocols alwaysAllow environmentAllow"
+        " environmentBlock developedServers sessions prices",
+        "gemdeck.sessions.": "save keepDays",
+        # A project cannot make what it lets a model spend look cheap.
+        "gemdeck.prices.": "currency models",
+        "gemdeck.prices.models.*.": "input cached output",
+        "gemdeck.alwaysAllow[].": "server tool",
+    },
+}
+PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
+    f"{section}{name}": say
+    for say, sections in _SAYS.items()
+    for section, names in sections.items()
+    for name in names.split()
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.
 

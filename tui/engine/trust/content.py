@@ -41,7 +41,6 @@ from tui.engine.trust.warnings import (
     spelled,
     variable_cautions,
 )
-from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin, Transport
 from tui.model.trust import DifferenceLine, Disclosure
@@ -62,8 +61,7 @@ def disclose(
     """
     preview = definition.preview or Preview(definition.written, definition.written, {}, {})
     shown, own = preview.shown, preview.own
-    address = _text(shown.get("httpUrl")) or _text(shown.get("url"))
-    command = "" if address else _text(shown.get("command"))
+    command, address = _target(shown)
     env, headers = _names(shown.get("env")), _names(shown.get("headers"))
     written = definition.written
     named = references_in({key: written[key] for key in _SHOWN_KEYS if key in written})
@@ -115,8 +113,7 @@ def _cautions(
     such as ``$HOME`` in a mount: they say what can be reached.
     """
     whole = preview.whole
-    address = _text(whole.get("httpUrl")) or _text(whole.get("url"))
-    command = "" if address else _text(whole.get("command"))
+    command, address = _target(whole)
     args = _texts(whole.get("args"))
     of_command = [
         *(command_cautions(command, args) if command else ()),
@@ -155,6 +152,12 @@ def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> I
     for number, (before, after) in enumerate(both, 1):
         if before != after:
             yield f"argument {number} {spelled(before)}"
+
+
+def _target(entry: Mapping[str, object]) -> tuple[str, str]:
+    """Return the command of an entry, or else its address."""
+    address = _text(entry.get("httpUrl")) or _text(entry.get("url"))
+    return "" if address else _text(entry.get("command")), address
 
 
 def _text(value: object) -> str:
@@ -252,13 +255,11 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
     )
     said = [[one.place, one.text] for one in offer.context]
     whole = [sorted([s.name, s.hash] for s in servers), rules, *([said] if said else [])]
-    lines = (*forbidden.words(), *_context_lines(offer.context, salt))
-    return FolderContent(digest(whole, salt), servers, rules, lines, forbidden)
-
-
-def _context_lines(files: Iterable[ContextFile], salt: bytes) -> Iterator[str]:
-    for one in files:
-        yield f"tells the model {one.place}{_CONTENT}{digest(one.text, salt)[:_MARK]}"
+    told = ((one.place, digest(one.text, salt)[:_MARK]) for one in offer.context)
+    lines = (f"tells the model {place}{_CONTENT}{mark}" for place, mark in told)
+    return FolderContent(
+        digest(whole, salt), servers, rules, (*forbidden.words(), *lines), forbidden
+    )
 
 
 def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLine, ...]:
@@ -303,11 +304,11 @@ def _lines(
 ) -> Iterator[str]:
     shown = disclose(server, folder)
     yield f"server {server.id} in {shown.source} ({shown.transport})"
-    yield from _kept("command", [shown.command] if shown.command else [], salt)
-    yield from _kept("program", [shown.program] if shown.program else [], salt)
+    yield from _kept("command", [shown.command], salt)
+    yield from _kept("program", [shown.program], salt)
     yield from _kept("argument", shown.args, salt)
-    yield from _kept("folder", [shown.cwd] if shown.cwd else [], salt)
-    yield from _kept("address", [shown.url] if shown.url else [], salt)
+    yield from _kept("folder", [shown.cwd], salt)
+    yield from _kept("address", [shown.url], salt)
     for kind in ("env", "headers"):
         values = entry.get(kind)
         for name, value in values.items() if isinstance(values, Mapping) else ():
@@ -321,16 +322,11 @@ def _lines(
         yield f"reads your variable {_short(name)}"
     for name in shown.inherited:
         yield f"inherits your variable {_short(name)}"
-    yield from _file_lines(server, salt, folder)
-    rest = {key: entry[key] for key in entry if key not in _SPELLED_OUT}
-    yield from (f"{key} = {_mark(value, salt)}" for key, value in rest.items())
-
-
-def _file_lines(server: ServerDefinition, salt: bytes, folder: Path) -> Iterator[str]:
     for file in server.files:
         what = "program" if file.path == server.program else "file"
         name = _short(shown_file(file.path, folder))
         yield f"{what} {name}{_CONTENT}{_mark(file.content, salt)}"
+    yield from (f"{key} = {_mark(entry[key], salt)}" for key in entry if key not in _SPELLED_OUT)
 
 
 _SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUrl", "headers"})
@@ -339,7 +335,7 @@ _SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUr
 def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:
     """Write words as they are kept: masked and bounded, with a mark where something is missing."""
     flagged = False
-    for word in words:
+    for word in filter(None, words):
         is_flag = word.startswith("-")
         kept = MASK if flagged and not is_flag else masked_words((word,))[0]
         flagged = is_flag and "=" not in word and is_secret_name(word)

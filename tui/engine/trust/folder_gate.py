@@ -226,6 +226,10 @@ class FolderGate:
         self._opened = opened
         self._review = review
         self._withdrawals = opened.withdrawals
+        self._folder = folder = identify(opened.folder)
+        self._standing = opened.store.standing(folder) if folder is not None else Standing()
+        record = self._standing.record
+        self._before = record.content if record is not None else None
 
     def trust(self, starts: Mapping[ServerId, tuple[Start, ...]]) -> Trust:
         """Return the user's earlier answers, with those about these starts."""
@@ -247,120 +251,84 @@ class FolderGate:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return self._identity.key if self._identity is not None else ()
-
-    @cached_property
-    def _identity(self) -> FolderIdentity | None:
-        return identify(self._opened.folder)
-
-    @cached_property
-    def _standing(self) -> Standing:
-        identity = self._identity
-        return self._opened.store.standing(identity) if identity is not None else Standing()
+        return self._folder.key if self._folder is not None else ()
 
     def may_read(self) -> bool:
         """Return, from the folder's identity alone, whether its files may be read."""
-        if self._identity is None:
-            return False
-        return self._review or not self._standing.never
+        return self._folder is not None and (self._review or not self._standing.never)
 
     def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
         """Decide which of this content takes effect; None means nothing was read."""
-        self._opened.check_names(self._identity)
+        self._opened.check_names(self._folder)
         verdict = self._judge(offer)
         if verdict.trust is FolderTrust.TRUSTED and offer is not None:
             self._opened.in_force = offer.rules
         return verdict
 
     def _judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        identity, standing = self._identity, self._standing
-        if identity is None or offer is None:
-            never = standing.never
-            return ProjectVerdict(FolderTrust.NEVER if never else FolderTrust.UNTRUSTED)
-        forbidden = self._forbidden
-        if offer.is_empty and (standing.never or not forbidden.words()):
-            nothing = FolderTrust.NEVER if standing.never else FolderTrust.NOTHING_TO_TRUST
+        folder, is_never = self._folder, self._standing.never
+        if folder is None or offer is None:
+            return ProjectVerdict(FolderTrust.NEVER if is_never else FolderTrust.UNTRUSTED)
+        # what was forbidden with the user's yes holds until a change of it got one as well
+        forbidden = self._before.forbidden if self._before is not None else self._opened.in_force
+        if offer.is_empty and (is_never or not forbidden.words()):
+            nothing = FolderTrust.NEVER if is_never else FolderTrust.NOTHING_TO_TRUST
             return ProjectVerdict(nothing, offer=offer)
-        content = describe(offer, self.salt, identity.path)
-        refusal = reason_to_refuse(identity.path)
+        content = describe(offer, self.salt, folder.path)
+        refusal = reason_to_refuse(folder.path)
         verdict = replace(
-            self._verdict(identity, content, refusal),
+            self._verdict(folder, content, refusal),
             offer=offer,
             hash=content.hash,
-            folder=identity.key,
-            forbidden=forbidden,
+            folder=folder.key,
+            forbidden=ProjectRules() if is_never else forbidden,
         )
         if verdict.trust is FolderTrust.TRUSTED and offer.is_empty:
             return replace(verdict, trust=FolderTrust.NOTHING_TO_TRUST)
         if verdict.trust is FolderTrust.TRUSTED and not self._review:
             return verdict
-        question = self._question(identity, offer, content, refusal)
-        standing_servers = tuple(one.id for one in offer.servers if one.id in verdict.servers)
-        return replace(verdict, question=replace(question, standing=standing_servers))
-
-    @property
-    def _forbidden(self) -> ProjectRules:
-        """What was forbidden with the user's yes, until a change of it got one as well."""
-        standing = self._standing
-        record = standing.record
-        if standing.never:
-            return ProjectRules()
-        if record is not None and record.content is not None:
-            return record.content.forbidden
-        return self._opened.in_force
+        lines = difference(self._before, content) if self._before is not None else ()
+        question = TrustRequest(
+            NO_ID,
+            TrustSubject.FOLDER,
+            shown_path(folder.path, self._opened.home),
+            tuple(_disclosures(offer, content, self._before, folder.path)),
+            variables=tuple(offer.variables),
+            rules=offer.rules.words(),
+            context=offer.context_words(),
+            difference=(_OTHER_FOLDER, *lines) if self._standing.swapped else lines,
+            refusal=refusal,
+            may_include_children=may_cover_children(folder.path, self._opened.home),
+            standing=tuple(one.id for one in offer.servers if one.id in verdict.servers),
+        )
+        return replace(verdict, question=question)
 
     def _verdict(
-        self, identity: FolderIdentity, content: FolderContent, refusal: str
+        self, folder: FolderIdentity, content: FolderContent, refusal: str
     ) -> ProjectVerdict:
-        standing = self._standing
+        opened, standing, before = self._opened, self._standing, self._before
         record = standing.record
         everything = ProjectVerdict(
             FolderTrust.TRUSTED, frozenset(ServerId(s.name) for s in content.servers), rules=True
         )
         if standing.never:
             return ProjectVerdict(FolderTrust.NEVER)
-        if refusal or self._opened.is_withdrawn:
+        if refusal or opened.is_withdrawn:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
-        if self._opened.is_named(identity, content.hash):
+        if opened.is_named(folder, content.hash):
             return replace(everything, source="--trust-folder")
-        if standing.covered:
-            if not self._opened.attended:
-                return ProjectVerdict(FolderTrust.UNTRUSTED)
-            self._opened.store.inherit(identity, content)
+        if standing.covered and opened.attended:
+            opened.store.inherit(folder, content)
             return replace(everything, source="trust in a folder above")
-        if record is None or not record.hashes:
+        if standing.covered or record is None or not record.hashes:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
-        if standing.swapped:
-            return ProjectVerdict(FolderTrust.CHANGED)
-        if content.hash in record.hashes:
+        if content.hash in record.hashes and not standing.swapped:
             return everything
-        if not self._opened.attended:
+        if standing.swapped or not opened.attended or before is None:
             return ProjectVerdict(FolderTrust.CHANGED)
-        known = {server.hash for server in record.content.servers} if record.content else set()
+        known = {server.hash for server in before.servers}
         same = frozenset(ServerId(s.name) for s in content.servers if s.hash in known)
-        rules = record.content is not None and record.content.rules == content.rules
-        return ProjectVerdict(FolderTrust.CHANGED, same, rules=rules)
-
-    def _question(
-        self, identity: FolderIdentity, offer: ProjectOffer, content: FolderContent, refusal: str
-    ) -> TrustRequest:
-        record = self._standing.record
-        before = record.content if record is not None else None
-        lines = difference(before, content) if before is not None else ()
-        if self._standing.swapped:
-            lines = (_OTHER_FOLDER, *lines)
-        return TrustRequest(
-            NO_ID,
-            TrustSubject.FOLDER,
-            shown_path(identity.path, self._opened.home),
-            tuple(_disclosures(offer, content, before, identity.path)),
-            variables=tuple(offer.variables),
-            rules=offer.rules.words(),
-            context=offer.context_words(),
-            difference=lines,
-            refusal=refusal,
-            may_include_children=may_cover_children(identity.path, self._opened.home),
-        )
+        return ProjectVerdict(FolderTrust.CHANGED, same, rules=before.rules == content.rules)
 
 
 def _disclosures(

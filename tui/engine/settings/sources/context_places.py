@@ -134,7 +134,11 @@ def find_context(
     own = [home / FOLDER_NAME / name for name in names]
     for extension in extensions:
         own += _of_extension(extension)
-    project = [place / name for place in _folders(folder, home) for name in names]
+    # the home and what is above it belong to no project
+    top = _top(folder, home)
+    above = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
+    inside = [one for one in reversed(above) if not _holds(one, home)]
+    project = [place / name for place in inside for name in names]
     return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]))
 
 
@@ -192,16 +196,6 @@ def _of_extension(extension: Source) -> Iterator[Path]:
             extension.note(("contextFileName",), "must be a name, or a list")
         elif name and not leads_out(folder / name, folder, extension.report):
             yield folder / name
-
-
-def _folders(folder: Path, home: Path) -> list[Path]:
-    """List the opened folder and those above it, from its repository's or its own down.
-
-    The home and what is above it belong to no project.
-    """
-    top = _top(folder, home)
-    between = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
-    return [one for one in reversed(between) if not _holds(one, home)]
 
 
 def _top(folder: Path, home: Path) -> Path:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.definitions.folder_code import extensions_folder
@@ -67,8 +66,9 @@ def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
             source.note(("name",), words)
         elif _is_enabled(rules.get(name), folder):
             env = _settings(source, path.parent)
-            fixed = _variables(path.parent, folder)
-            yield replace(source, extension=name, variables={**env, **fixed}, env=env)
+            places = {"extensionPath": str(path.parent), "workspacePath": str(folder)}
+            known = {**env, **places, "/": os.sep, "pathSeparator": os.sep}
+            yield replace(source, extension=name, variables=known, env=env)
         seen.add(name)
 
 
@@ -97,18 +97,6 @@ def _settings(source: Source, extension: Path) -> Mapping[str, str]:
     return {name: found[name] for name in names if name in found}
 
 
-def _variables(extension: Path, folder: Path) -> MappingProxyType[str, str]:
-    """Return the variables of a manifest beyond the environment."""
-    return MappingProxyType(
-        {
-            "extensionPath": str(extension),
-            "workspacePath": str(folder),
-            "/": os.sep,
-            "pathSeparator": os.sep,
-        }
-    )
-
-
 def _enablement(report: Report) -> Mapping[str, Any] | None:
     """Read gemini-cli's rules: per extension ``{"overrides": [RULE, …]}``; None if unreadable."""
     path = extensions_folder(report.home) / ENABLEMENT
@@ -130,11 +118,9 @@ def _is_enabled(entry: object, folder: Path) -> bool:
     place = f"/{folder.as_posix().strip('/')}/".replace("//", "/")
     enabled = True
     for rule in rules[:MAX_RULES] if isinstance(rules, list) else ():
-        if isinstance(rule, str) and _matches(rule.removeprefix("!"), place):
+        if not isinstance(rule, str):
+            continue
+        named = rule.removeprefix("!")
+        if place.startswith(named[:-1]) if named.endswith("*") else place == named:
             enabled = not rule.startswith("!")
     return enabled
-
-
-def _matches(rule: str, place: str) -> bool:
-    """Match a rule; one with ``*`` behind it also matches the folder it names."""
-    return place.startswith(rule[:-1]) if rule.endswith("*") else place == rule
