@@ -194,9 +194,11 @@ def _settings_files(folder: Path, state: Path, tell: Tell) -> SettingsFiles:
 
     @cache
     def imports() -> "ServerImports":
-        from tui.engine.commands.own_edits import OwnEdits  # noqa: PLC0415 - with the engine
-        from tui.engine.commands.server_imports import ServerImports  # noqa: PLC0415 - ditto
-        from tui.engine.settings.importers.candidates import Machine  # noqa: PLC0415 - ditto
+        from tui.engine.commands.server_imports import (  # noqa: PLC0415 - with the engine
+            OwnEdits,
+            ServerImports,
+        )
+        from tui.engine.settings.importers import Machine  # noqa: PLC0415 - ditto
 
         edits = OwnEdits(folder, Path.home(), state, tell)
         return ServerImports(Machine(Path.home(), folder, os.environ), edits)

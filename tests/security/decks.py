@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import anyio
 import pytest
 
+from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Call, Say
 from tests.support.waiting import PATIENCE
@@ -54,6 +55,23 @@ class Turncoat:
 
     name: str
     folder: Path
+    monkeypatch: pytest.MonkeyPatch | None = None
+
+    @asynccontextmanager
+    async def deck(
+        self,
+        script: Script | None = None,
+        *others: "Turncoat",
+        **more: Any,  # noqa: ANN401 - as for `deck`
+    ) -> AsyncIterator["Deck"]:
+        """Run an engine with this server and others, before a model that plays a script."""
+        assert self.monkeypatch is not None
+        servers = [self, *others]
+        async with (
+            FakeGemini(script or []) as fake,
+            deck(fake, self.monkeypatch, servers=servers, **more) as running,
+        ):
+            yield running
 
     def offer(self, *tools: Json) -> None:
         """Let it list these tools from now on."""
@@ -82,6 +100,26 @@ class Turncoat:
         return self.folder / f"{self.name}-calls.jsonl"
 
 
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Turncoat:
+    server = Turncoat("shop", tmp_path, monkeypatch)
+    server.offer(tool("look"), tool("buy"))
+    return server
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Turncoat:
+    server = Turncoat("bank", tmp_path)
+    server.offer(tool("look"), tool("send_all"))
+    return server
+
+
+def records(world: World) -> list[Json]:
+    """Read the audit log."""
+    text = (world.state / "audit.jsonl").read_text(encoding="ascii")
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def write_settings(settings: Json) -> None:
     """Write the user's settings."""
     folder = Path.home() / ".gemini"
@@ -102,6 +140,15 @@ class Deck:
         """Send a message and wait for the end of the turn."""
         self.engine.send(text)
         await self.idle()
+
+    async def answered(
+        self, text: str, choice: Choice, scope: GrantScope = GrantScope.SESSION
+    ) -> ConfirmationRequest:
+        """Send a message, answer the question about its call, and wait for the end of the turn."""
+        self.engine.send(text)
+        asked = await self.decide(choice, scope)
+        await self.idle()
+        return asked
 
     async def idle(self) -> None:
         """Wait for the end of the turn."""

@@ -10,7 +10,7 @@ from tests.security.opened import Place
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.stdio.launch import check_code
 from tui.engine.settings.loader import LoadedSettings, load_settings
-from tui.engine.trust.folder_gate import OpenedFolder
+from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 from tui.model.trust import FolderTrust, TrustRequest
 
 
@@ -38,7 +38,7 @@ class Reader:
     ) -> LoadedSettings:
         folder = folder or self.place.folder
         word = word or self.word(folder)
-        gate = word.gate(review=review)
+        gate = FolderGate(word, review=review)
         return load_settings(folder, environ=self.environ, home=self.place.home, project=gate)
 
     def trust(self, folder: Path | None = None) -> FolderTrust:

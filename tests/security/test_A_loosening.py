@@ -9,9 +9,8 @@ from tests.unit.engine.mcp.support import eventually
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.engine.plan import Answers, plan
-from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.loader import LoadedSettings, inheritance_of
 from tui.engine.settings.project import ProjectVerdict
-from tui.engine.settings.sections import inheritance_of
 from tui.engine.trust.folder_gate import Trust
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import GemdeckSettings, ToolPattern

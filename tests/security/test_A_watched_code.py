@@ -8,9 +8,9 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.definitions.command_files import MAX_FILES, MAX_NAMES
+from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES
 from tui.engine.mcp.errors import ServerError
-from tui.engine.trust.disclosure import disclose
+from tui.engine.trust.content import disclose
 from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
 from tui.ui.questions.trust import trust_lines
 

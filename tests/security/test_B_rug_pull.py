@@ -28,20 +28,18 @@ def changed_lines(request: ToolChangeRequest) -> list[str]:
 
 
 @pytest.fixture
-def turncoat(tmp_path: Path) -> Turncoat:
-    server = Turncoat("shop", tmp_path)
+def turncoat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Turncoat:
+    server = Turncoat("shop", tmp_path, monkeypatch)
     server.offer(tool("look"), tool("turn"))
     return server
 
 
 async def test_B07_a_tool_that_changes_after_approval_is_withheld_and_asks_with_the_difference(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
+    turncoat: Turncoat,
 ) -> None:
     script: Script = [*calling("look"), *calling("turn"), *calling("look", 2)]
-    async with FakeGemini(script) as fake, deck(fake, monkeypatch, servers=[turncoat]) as running:
-        running.engine.send("look")
-        await running.decide(Choice.ALWAYS_SERVER, GrantScope.EVERYWHERE)
-        await running.idle()
+    async with turncoat.deck(script) as running:
+        await running.answered("look", Choice.ALWAYS_SERVER, GrantScope.EVERYWHERE)
         turncoat.offer(tool("look", POISON), tool("turn"))
         await running.ask("turn")  # granted with the server
         request = await running.pending(ToolChangeRequest)
@@ -74,9 +72,7 @@ async def test_B07_a_change_since_an_earlier_run_never_reaches_the_model_unseen(
 ) -> None:
     async with FakeGemini(calling("look")) as fake:
         async with deck(fake, monkeypatch, servers=[turncoat]) as running:
-            running.engine.send("look")
-            await running.decide(Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
-            await running.idle()
+            await running.answered("look", Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
         schema = {"type": "object", "properties": {"text": {"type": "string", "title": POISON}}}
         turncoat.offer(tool("look", inputSchema=schema), tool("turn"))
         fake.steps = calling("look")
@@ -88,16 +84,9 @@ async def test_B07_a_change_since_an_earlier_run_never_reaches_the_model_unseen(
             assert len(turncoat.calls) == 1
 
 
-async def test_B07_a_change_that_is_taken_back_needs_nobody(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with (
-        FakeGemini(calling("look", 2)) as fake,
-        deck(fake, monkeypatch, servers=[turncoat]) as running,
-    ):
-        running.engine.send("look")
-        await running.decide(Choice.ALWAYS_TOOL)
-        await running.idle()
+async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat) -> None:
+    async with turncoat.deck(calling("look", 2)) as running:
+        await running.answered("look", Choice.ALWAYS_TOOL)
         turncoat.offer(tool("look", POISON))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
@@ -109,10 +98,8 @@ async def test_B07_a_change_that_is_taken_back_needs_nobody(
     assert len(running.raised(ConfirmationRequest)) == 1
 
 
-async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[turncoat]) as running:
+async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(turncoat: Turncoat) -> None:
+    async with turncoat.deck() as running:
         turncoat.offer(tool("look", POISON))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
@@ -126,10 +113,8 @@ async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(
         assert running.offered() == ["look"]
 
 
-async def test_B07_the_answer_is_about_the_change_that_was_shown(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[turncoat]) as running:
+async def test_B07_the_answer_is_about_the_change_that_was_shown(turncoat: Turncoat) -> None:
+    async with turncoat.deck() as running:
         turncoat.offer(tool("look", "Harmless."))
         await running.restart("shop")
         shown = await running.pending(ToolChangeRequest)
@@ -146,16 +131,9 @@ async def test_B07_the_answer_is_about_the_change_that_was_shown(
         assert f"+  {POISON}" in changed_lines(second)
 
 
-async def test_B07_a_new_tool_is_offered_and_always_asks(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with (
-        FakeGemini([*calling("look"), *calling("extra")]) as fake,
-        deck(fake, monkeypatch, servers=[turncoat]) as running,
-    ):
-        running.engine.send("look")
-        await running.decide(Choice.ALWAYS_SERVER)
-        await running.idle()
+async def test_B07_a_new_tool_is_offered_and_always_asks(turncoat: Turncoat) -> None:
+    async with turncoat.deck([*calling("look"), *calling("extra")]) as running:
+        await running.answered("look", Choice.ALWAYS_SERVER)
         turncoat.offer(tool("look"), tool("extra"))
         await running.restart("shop")
         assert running.offered() == ["look", "extra"]
@@ -165,14 +143,12 @@ async def test_B07_a_new_tool_is_offered_and_always_asks(
     assert [name for name, _ in turncoat.calls] == ["look"]
 
 
-async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(turncoat: Turncoat) -> None:
     script: Script = [
         [Call([("look", {"text": "a"}), ("turn", {"text": "b"})])],
         [Say("done")],
     ]
-    async with FakeGemini(script) as fake, deck(fake, monkeypatch, servers=[turncoat]) as running:
+    async with turncoat.deck(script) as running:
         running.engine.send("look")
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
         look, turn = running.raised(ConfirmationRequest)
@@ -192,9 +168,7 @@ async def test_B02_a_grant_for_a_server_dies_with_what_it_is(
 ) -> None:
     async with FakeGemini(calling("look", 2)) as fake:
         async with deck(fake, monkeypatch, servers=[turncoat]) as running:
-            running.engine.send("look")
-            await running.decide(Choice.ALWAYS_SERVER, GrantScope.EVERYWHERE)
-            await running.idle()
+            await running.answered("look", Choice.ALWAYS_SERVER, GrantScope.EVERYWHERE)
             assert running.explained("shop", "look").effect is Effect.ALLOW
         entry = turncoat.entry
         changed = {**entry, "args": [*entry["args"], "--evil"]}
@@ -202,7 +176,5 @@ async def test_B02_a_grant_for_a_server_dies_with_what_it_is(
             fake, monkeypatch, servers=[turncoat], settings={"mcpServers": {"shop": changed}}
         ) as running:
             assert running.explained("shop", "look").effect is Effect.ASK
-            running.engine.send("look")
-            await running.decide(Choice.DENY)
-            await running.idle()
+            await running.answered("look", Choice.DENY)
     assert len(turncoat.calls) == 1

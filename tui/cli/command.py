@@ -13,7 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
-from tui.engine.settings.sources.locations import shown_path
+from tui.engine.settings.sources.source import shown_path
 from tui.model.frozen import dataclass
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView

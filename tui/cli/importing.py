@@ -13,7 +13,7 @@ from tui.cli.output import fields
 from tui.cli.servers.server_edits import own_edits, place_of
 from tui.engine.commands.server_imports import OfferedFile, ServerImports
 from tui.engine.settings.edits import EditError
-from tui.engine.settings.importers.candidates import (
+from tui.engine.settings.importers import (
     TITLES,
     ClientFile,
     Machine,

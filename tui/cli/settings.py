@@ -15,7 +15,7 @@ from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import begin_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.origins import Layers, Setting, merged, problem_object
+from tui.engine.settings.origins import Layers, Setting, merged
 from tui.engine.settings.settings_schema import settings_schema
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.text import sanitize_line
@@ -119,7 +119,7 @@ def _clipped(text: str) -> str:
 
 async def _check() -> CommandOutput:
     problems = load().problems
-    value = {"problems": [problem_object(one) for one in problems]}
+    value = {"problems": [asdict(one) for one in problems]}
     is_fatal = any(one.fatal for one in problems)
     code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if problems else ExitCode.OK
     return CommandOutput(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)

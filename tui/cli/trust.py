@@ -12,7 +12,7 @@ from tui.cli.output import ExitCode, fields, say
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.project import ProjectVerdict
-from tui.engine.trust.disclosure import disclose
+from tui.engine.trust.content import disclose
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
 

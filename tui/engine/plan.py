@@ -11,15 +11,12 @@ from typing import Final
 
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
-from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.loader import LoadedSettings, inheritance_of
 from tui.engine.settings.project import ProjectVerdict
-from tui.engine.settings.sections import inheritance_of
 from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.start_folders import Start, StartFolder
 from tui.engine.trust.starts import (
     KnownServer,
     entry_keys,
-    hold,
     is_new,
     is_users,
     known_server,
@@ -27,16 +24,18 @@ from tui.engine.trust.starts import (
     refusal_key,
 )
 from tui.engine.trust.trust_questions import TrustCase
+from tui.engine.trust.trust_store import Start, StartFolder
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import dataclass
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus
+from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
+_REFUSED: Final = "Not started: you refused it when it appeared in your settings."
 _ASKS: Final = "counts only in a folder that you trust"
 
 FolderKey = tuple[object, ...]
@@ -90,7 +89,9 @@ class Answers:
         gone = tuple(pattern for pattern in self.deny if pattern not in own)
         now = replace(self, deny=(*own, *gone))
         if self.accepted is not None:
-            return replace(now, accepted=self.accepted | set(_added(sources, trust)))
+            users = filter(is_users, sources.servers if trust.added else ())
+            added = (one for one in users if entry_keys(one, trust.salt)[1] in trust.added)
+            return replace(now, accepted=self.accepted.union(map(known_server, added)))
         accepted, put_off = set[KnownServer](), set[KnownServer]()
         for one in filter(is_users, sources.servers):
             words = {trust.refused.get(key) for key in entry_keys(one, trust.salt)}
@@ -158,13 +159,6 @@ class Answers:
         )
 
 
-def _added(sources: LoadedSettings, trust: Trust) -> Iterator[KnownServer]:
-    """Find the servers that the user wrote into the settings by a command."""
-    for one in filter(is_users, sources.servers if trust.added else ()):
-        if entry_keys(one, trust.salt)[1] in trust.added:
-            yield known_server(one)
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is to run and to be asked.
@@ -197,8 +191,9 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         answers: What was decided in this run, `reading` of these sources included.
     """
     trust = _up_to_date(trust, answers)
-    servers = tuple(_admitted(_narrowed(one, answers), trust, answers) for one in sources.servers)
-    definitions = (*servers, *([_bundled(servers)] * (answers.demo or answers.demo_servers)))
+    servers = tuple(_admitted(one, trust, answers) for one in sources.servers)
+    bundled = [_bundled(servers)] if answers.demo or answers.demo_servers else []
+    definitions = (*servers, *bundled)
     verdict = sources.project
     is_withdrawn = trust.withdrawals < answers.withdrawals
     folder = verdict.trust
@@ -206,13 +201,20 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         folder = FolderTrust.UNTRUSTED
     starts = _start_questions(sources, trust, answers)
     questions = tuple(_questions(sources, trust, answers, starts)) if trust.attended else ()
-    rules, asks = _rules(sources, answers), "" if _has_yes(folder, trust) else _ASKS
+    asks = "" if _has_yes(folder, trust) else _ASKS
+    # what tightens counts at once; what was loosened while gemdeck runs counts from the next start
+    own = _own_denials(sources)
+    gone = tuple(pattern for pattern in answers.deny if pattern not in own)
+    allow = [one for one in sources.gemdeck.always_allow if (one.server, one.tool) in answers.allow]
+    denied = (*sources.gemdeck.always_deny, *gone)
+    changes = {"always_allow": tuple(allow), "always_deny": denied}
+    rules = sources.gemdeck.model_copy(update=changes)
     notices = [] if trust.attended else list(_withheld_here(verdict, starts))
     trusting = ", ".join(one.id for one in servers if one.trust)
     if asks and trusting and not trust.attended:
         words = f"trust: true {asks}, so the tools of these servers are not allowed: {trusting}."
         notices.append(Notice(Severity.WARNING, sanitize_line(words)))
-    if set(answers.deny) - set(_own_denials(sources)):
+    if gone:
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
     context = verdict.offer.context if folder is FolderTrust.TRUSTED and verdict.offer else ()
     return Plan(definitions, rules, questions, tuple(notices), folder, asks, context)
@@ -240,20 +242,29 @@ def _has_yes(folder: FolderTrust, trust: Trust) -> bool:
 
 
 def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDefinition:
-    """Give a server as it may run; withheld if it must not yet."""
+    """Give a server as it may run; withheld if it must not yet.
+
+    It inherits no more than when gemdeck started, whatever was written since.
+    """
+    one = replace(one, inheritance=one.inheritance.narrowed(answers.inheritance))
     accepted = answers.accepted or frozenset()
     if one.withheld is not None:
         return one
     if one.origin is Origin.PROJECT:
         if trust.withdrawals < answers.withdrawals:
-            return _untrusted(one, "Comes with this folder, which is no longer trusted.")
+            reason = "Comes with this folder, which is no longer trusted."
+            return one.held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
         return one
     if is_new(one, accepted):
-        return hold(one, accepted, trust.refused, trust.salt)
+        if any(key in trust.refused for key in entry_keys(one, trust.salt)):
+            return one.held(ServerStatus.UNTRUSTED, _REFUSED, REVIEW_ADVICE)
+        word = "changed" if any(known.id == one.id for known in accepted) else "new"
+        reason = f"Not started: {word} in your settings since gemdeck started."
+        return one.held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
     starts = trust.starts.get(one.id, ())
     held = next((start for start in starts if not start.is_allowed), None)
     if held is not None:
-        return _untrusted(one, _why_held(held))
+        return one.held(ServerStatus.UNTRUSTED, _why_held(held), REVIEW_ADVICE)
     leaves = any(start.said is TrustAnswer.START_OUTSIDE for start in starts)
     return outside(one, trust.outside) if leaves and trust.outside is not None else one
 
@@ -267,16 +278,6 @@ def _why_held(start: Start) -> str:
     if start.has_changed:
         return f"What it would run from {shown} has changed since you allowed it."
     return f"Would run code from {shown}, where it may not start yet."
-
-
-def _narrowed(one: ServerDefinition, answers: Answers) -> ServerDefinition:
-    """Let a server inherit no more than when gemdeck started, whatever was written since."""
-    return replace(one, inheritance=one.inheritance.narrowed(answers.inheritance))
-
-
-def _untrusted(one: ServerDefinition, reason: str) -> ServerDefinition:
-    failure = Failure(sanitize_line(reason), REVIEW_ADVICE)
-    return replace(one, withheld=ServerStatus.UNTRUSTED, failure=failure)
 
 
 def _bundled(servers: Sequence[ServerDefinition]) -> ServerDefinition:
@@ -385,21 +386,6 @@ def _trust_folder(folder: str) -> str:
     """Say how a run without a screen is told to trust this very folder."""
     return sanitize_line(
         f"To let it take effect in this run, add --trust-folder {shlex.quote(folder)}"
-    )
-
-
-def _rules(sources: LoadedSettings, answers: Answers) -> GemdeckSettings:
-    """Leave out what the user's settings loosened while gemdeck runs.
-
-    Permissions that came, and prohibitions that went, count from the next start on; what
-    tightens counts at once. What the folder forbids is asked about instead.
-    """
-    settings = sources.gemdeck
-    own = _own_denials(sources)
-    gone = tuple(pattern for pattern in answers.deny if pattern not in own)
-    allow = (rule for rule in settings.always_allow if (rule.server, rule.tool) in answers.allow)
-    return settings.model_copy(
-        update={"always_allow": tuple(allow), "always_deny": (*settings.always_deny, *gone)}
     )
 
 

@@ -9,9 +9,8 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
 from tui.engine.trust.content import ServerContent
 from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.start_folders import Start, StartFolder
 from tui.engine.trust.starts import entry_keys
-from tui.engine.trust.trust_store import FolderIdentity
+from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject

@@ -5,6 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ from tui.engine.keys.credentials import ModelAccess, ServiceStore, find_access, 
 from tui.engine.keys.key_store import KEYRING_LIMIT, CredentialError, KeyStore
 from tui.engine.logs.redaction import Redactor
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.origins import DEFAULT, Layers, problem_object
+from tui.engine.settings.origins import DEFAULT, Layers
 from tui.model.settings import GemdeckSettings
 from tui.model.trust import FolderTrust
 from tui.text import sanitize_line
@@ -79,7 +80,7 @@ def settings_section(loaded: LoadedSettings) -> DoctorSection:
             section.add(FindingLevel.NOTE, f"mcpServers.{server.id}  {places_text(places)}")
     section.value = {
         "files": [{"file": one.file, "state": one.state} for one in layers.files],
-        "problems": [problem_object(one) for one in loaded.problems],
+        "problems": [asdict(one) for one in loaded.problems],
         "values": [
             {"key": one.key, "value": one.value, "places": list(one.places)} for one in found
         ],

@@ -11,12 +11,11 @@ from tui.cli.command import CommandError, CommandOutput, no_such, shown
 from tui.cli.output import ExitCode, say
 from tui.cli.servers.server_commands import show
 from tui.cli.servers.server_session import StartOptions
-from tui.engine.commands.own_edits import OwnEdits
+from tui.engine.commands.server_imports import OwnEdits
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
-from tui.engine.settings.raw_entries import MAX_NAME, server_id
-from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
-from tui.engine.settings.sources.source import validation_problems
+from tui.engine.settings.entries import MAX_NAME, server_id
+from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME, validation_problems
 from tui.model.servers import ServerStatus
 from tui.model.settings import ServerSettings
 from tui.text import counted

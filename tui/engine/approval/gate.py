@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tui.engine.approval.file_change import content_of, file_change
 from tui.engine.approval.inquiry import (
     Denial,
     Edit,
@@ -15,7 +14,9 @@ from tui.engine.approval.inquiry import (
     UnusableEditError,
     argument_fields,
     call_notes,
+    content_of,
     decided,
+    file_change,
     origin_words,
 )
 from tui.engine.approval.policy import Policy, Verdict, names_tool
@@ -169,11 +170,9 @@ class Gate:
         if verdict.effect is Effect.ALLOW:
             self._policy.used(verdict)
             return _permit(inquiry, verdict.source)
-        may_name = (
-            self._allowed and verdict.grant is None
-        )  # a grant here is a rule that says to ask
         own, servers = inquiry.tool, self._policy.origins
-        if may_name and names_tool(self._allowed, own.server, own.name, servers):
+        is_named = self._allowed and names_tool(self._allowed, own.server, own.name, servers)
+        if is_named and verdict.grant is None:  # a grant here is a rule that says to ask
             return _permit(inquiry, "--allowed-tools")
         return None
 
@@ -209,7 +208,9 @@ class Gate:
         finally:
             del self._waiting[request.id]
         outcome = self._act_on(decision, inquiry, edit)
-        self._settle_covered()
+        for other, waiting in self._waiting.items():
+            if known := self._settled(waiting):
+                self._desk.withdraw(other, _CoveredError(known))
         return self._under_rules(inquiry, outcome)
 
     def _request(self, inquiry: Inquiry, change: FileChange | None) -> ConfirmationRequest:
@@ -224,7 +225,7 @@ class Gate:
             arguments=inquiry.shown,
             claims=tool.view.claims,
             fields=argument_fields(tool.schema, inquiry.arguments),
-            notes=call_notes(inquiry, self._policy),
+            notes=tuple(call_notes(inquiry, self._policy)),
             may_last=bool(tool.fingerprint),
             origin=origin_words(tool.server, self._policy),
             change=change,
@@ -252,22 +253,14 @@ class Gate:
             return _permit(inquiry, source)
         return Permit(inquiry.tool, edit.arguments, edit.shown, source)
 
-    def _settle_covered(self) -> None:
-        """Settle the other questions that an answer covers."""
-        for request, inquiry in self._waiting.items():
-            if known := self._settled(inquiry):
-                self._desk.withdraw(request, _CoveredError(known))
-
     def _under_rules(self, inquiry: Inquiry, outcome: Permit | Denial) -> Permit | Denial:
         """Apply rules that were added meanwhile or that match the edited arguments."""
         if isinstance(outcome, Denial):
             return outcome
-        is_edited = outcome.arguments is not inquiry.arguments
-        verdict = (
-            self._policy.judge(outcome.tool, outcome.arguments)
-            if is_edited
-            else self._judge(inquiry)
-        )
+        if outcome.arguments is inquiry.arguments:
+            verdict = self._judge(inquiry)
+        else:
+            verdict = self._policy.judge(outcome.tool, outcome.arguments)
         if verdict.effect is Effect.DENY:
             return Denial(verdict.source, _DENIED_BY_RULE)
         return outcome

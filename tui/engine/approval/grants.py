@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import AliasPath, Field, PlainSerializer, PlainValidator
@@ -117,13 +116,12 @@ class Grant:
             and self.tool in {None, tool.name}
             and self.definition_hash in {"", tool.definition_hash}
             and self.folder in {"", folder}
-            and (not self.conditions or (arguments is not None and self._holds(arguments)))
-        )
-
-    def _holds(self, arguments: JsonObject) -> bool:
-        return all(
-            name in arguments and canonical_value(arguments[name]) == value
-            for name, value in self.conditions
+            and all(
+                arguments is not None
+                and name in arguments
+                and canonical_value(arguments[name]) == value
+                for name, value in self.conditions
+            )
         )
 
 
@@ -226,11 +224,11 @@ def write_all(grants: Mapping[Grant, GrantNote]) -> list[dict[str, Any]]:
     """Write the saved grants among these for the file: permissions first, the oldest first."""
     saved = [grant for grant in grants if grant.scope is not GrantScope.SESSION]
     saved.sort(key=lambda g: (g.effect is not Effect.ALLOW, grants[g].granted_at or 0.0))
-    return [_written(grant, grants[grant]) for grant in saved[-MAX_GRANTS:]]
-
-
-def _written(grant: Grant, note: GrantNote) -> dict[str, Any]:
-    return _GRANTS.write(grant) | {"label": [note.server, note.tool]} | _NOTES.write(note)
+    kept = ((grant, grants[grant]) for grant in saved[-MAX_GRANTS:])
+    return [
+        _GRANTS.write(grant) | {"label": [note.server, note.tool]} | _NOTES.write(note)
+        for grant, note in kept
+    ]
 
 
 _GRANTS: Final = EntryFormat(
@@ -384,8 +382,12 @@ class GrantBook:
 
     def _write(self, file: StateFile, change: Change) -> None:
         """Write a change, in the worker's thread."""
+
+        def changed(content: dict[str, Any]) -> dict[str, Any]:
+            return {**content, _KEY: write_all(change(read_all(content.get(_KEY))))}
+
         try:
-            file.update(partial(_changed, change))
+            file.update(changed)
         finally:
             self._written += 1
 
@@ -403,8 +405,3 @@ def _read_if_new(file: StateFile, known: Stamp) -> tuple[Stamp, dict[Grant, Gran
     if stamp == known:
         return None
     return stamp, read_all((file.load() or {}).get(_KEY))
-
-
-def _changed(change: Change, content: dict[str, Any]) -> dict[str, Any]:
-    """Apply a change of grants to the content of the file."""
-    return {**content, _KEY: write_all(change(read_all(content.get(_KEY))))}

@@ -1,11 +1,15 @@
 """Requests for consent to a call, and their answers."""
 
+import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from tui.engine.approval.policy import Policy, Verdict, is_plain
+from tui.engine.definitions.definition_diff import all_lines
+from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.mcp.schema.form_schema import (
     MAX_FIELDS,
@@ -15,9 +19,88 @@ from tui.engine.mcp.schema.form_schema import (
 )
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
-from tui.model.requests import FormField, FormValue
+from tui.model.input.arguments import reveal
+from tui.model.requests import FileChange, FormField, FormValue
 from tui.model.servers import Origin, ServerId
-from tui.text import sanitize_line
+from tui.text import counted, sanitize, sanitize_line
+
+MAX_FILE: Final = 128 * 1024
+"""Largest file that is compared, in bytes, and longest argument, in characters."""
+
+MAX_PATH: Final = 1_000
+"""Characters of an argument that may be a path."""
+
+_CONTENT: Final = frozenset(
+    {"content", "contents", "filecontent", "filecontents", "filetext", "newcontent", "newcontents"}
+)
+_MAYBE_CONTENT: Final = frozenset({"body", "code", "data", "source", "text"})
+"""Names of arguments that hold a file's content where they have several lines."""
+
+
+def content_of(arguments: JsonObject) -> str:
+    """Return the name of the argument that holds a file's content; empty if none or several do."""
+    names = [name for name, value in arguments.items() if _is_content(name, value)]
+    return names[0] if len(names) == 1 else ""
+
+
+def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
+    """Compare an argument with the file of a folder that another one names. Blocks.
+
+    Returns:
+        The difference, harmless to show; None if no argument, or more than one, names a file, if
+        it lies elsewhere, or is no text of at most `MAX_FILE` bytes.
+    """
+    content = content_of(arguments)
+    place = Path(os.path.realpath(folder))
+    paths = [
+        (name, path)
+        for name, value in arguments.items()
+        if name != content and (path := _file_in(place, value)) is not None
+    ]
+    if not content or len(paths) != 1:
+        return None
+    ((name, path),) = paths
+    try:
+        before = read_regular(path, MAX_FILE).decode()
+    except (OSError, ValueError, UnfitFileError):
+        return None
+    return _change(name, content, before, arguments[content])
+
+
+def _is_content(name: str, value: object) -> bool:
+    plain = name.lower().replace("_", "").replace("-", "")
+    if not isinstance(value, str) or len(value) > MAX_FILE:
+        return False
+    return plain in _CONTENT or (plain in _MAYBE_CONTENT and "\n" in value)
+
+
+def _file_in(place: Path, value: object) -> Path | None:
+    """Return the file that a value names if it lies in a folder, wherever links lead."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATH or "\n" in value:
+        return None
+    try:
+        path = Path(os.path.realpath(place / value))
+        return path if place in path.parents and path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _change(path: str, content: str, before: str, after: str) -> FileChange:
+    new = after.removesuffix("\n").split("\n")
+    old = before.removesuffix("\n").split("\n") if before else []
+    lines = [(line.sign, line.text) for line in all_lines(old, new)]
+    gone = sum(sign == "-" for sign, _ in lines)
+    come = sum(sign == "+" for sign, _ in lines)
+    summary = "exists: unchanged"
+    if gone or come:
+        first = next(number for number, (sign, _) in enumerate(lines, 1) if sign != " ")
+        number = counted(gone or come, "line")
+        verb = "added" if not gone else "replaced" if come else "removed"
+        by = f" by {come:,}" if gone and come and come != gone else ""
+        summary = f"exists: {number} {verb}{by}, from line {first:,}"
+    shown = ((sign, sanitize(reveal(text)) if sign == "-" else "") for sign, text in lines)
+    return FileChange(path, content, summary, tuple(shown))
+
 
 MAX_SAME_CALLS: Final = 3
 """Times that the same call is made in a turn before the user is asked whatever the rules say."""
@@ -147,62 +230,35 @@ _ODD_NAME: Final = "The name contains characters that tool names may not have."
 _UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
 
 
-def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...]:
-    """Return warnings about a call, most important first; sanitized.
+def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
+    """Give warnings about a call, most important first; sanitized.
 
     Args:
         inquiry: The call.
         policy: The rules; without one nothing is said of them.
     """
-    return (
-        *_repeats(inquiry),
-        *_denied_before(inquiry),
-        *_has_read(inquiry.tool.server, inquiry.turn.read),
-        *([_ODD_NAME] if not is_plain(inquiry.tool.name) else []),
-        *_not_trusted(inquiry.tool, policy),
-        *([_UNSAVED] if policy is not None and not policy.is_kept else []),
-    )
+    tool, shown = inquiry.tool, inquiry.shown
+    if inquiry.is_loop:
+        yield f"The model made this very call {inquiry.number - 1} times before in this turn."
+    # the model may retry what was denied under another name
+    alike = (call.tool for call in inquiry.turn.denied if call.shown == shown != _NO_ARGUMENTS)
+    if denied := next(alike, None):
+        name = f"{denied.server} {sanitize_line(denied.view.name)}"
+        yield f"Earlier in this turn you denied a call with the same arguments: {name}."
+    if others := [server for server in inquiry.turn.read if server != tool.server]:
+        yield f"This turn has read data from {_listed(others)}."
+    if not is_plain(tool.name):
+        yield _ODD_NAME
+    if policy is not None and (words := policy.untrusted_words(tool)):
+        yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
+    if policy is not None and not policy.is_kept:
+        yield _UNSAVED
 
 
 def origin_words(server: ServerId, policy: Policy) -> str:
     """Return where a server comes from; empty if it is no longer defined."""
     origin = policy.origins.get(server)
     return _PLACES[origin] if origin is not None else ""
-
-
-def _not_trusted(tool: OfferedTool, policy: Policy | None) -> Iterator[str]:
-    """Say why the question comes although the user's settings trust the server."""
-    if words := policy.untrusted_words(tool) if policy is not None else "":
-        yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
-
-
-def _repeats(inquiry: Inquiry) -> Iterator[str]:
-    if inquiry.is_loop:
-        yield f"The model made this very call {inquiry.number - 1} times before in this turn."
-
-
-def _denied_before(inquiry: Inquiry) -> Iterator[str]:
-    """Find a denied call with the same arguments: the model may retry under another name."""
-    if inquiry.shown == _NO_ARGUMENTS:
-        return
-    for call in inquiry.turn.denied:
-        if call.shown == inquiry.shown:
-            yield (
-                "Earlier in this turn you denied a call with the same arguments: "
-                f"{_name(call.tool)}."
-            )
-            return
-
-
-def _has_read(own: ServerId, read: Iterable[ServerId]) -> Iterator[str]:
-    """Name the other servers whose data the model may be acting on."""
-    others = [server for server in read if server != own]
-    if others:
-        yield f"This turn has read data from {_listed(others)}."
-
-
-def _name(tool: OfferedTool) -> str:
-    return f"{tool.server} {sanitize_line(tool.view.name)}"
 
 
 def _listed(names: list[ServerId]) -> str:

@@ -258,11 +258,9 @@ def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
     return _settings_view(f"trust:{definition.id}", effect, definition.id, "*", origin)
 
 
-def unasked_view() -> GrantView:
-    """Show ``--yolo`` in the list of rules."""
-    return GrantView(
-        UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
-    )
+_UNASKED: Final = GrantView(
+    UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
+)
 
 
 def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: str) -> GrantView:
@@ -494,7 +492,7 @@ class Policy:
         records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
         trusted = [trust_view(d, self._asks) for d in self._definitions.values() if d.trust]
-        everything = [unasked_view()] if self._allows_all else []
+        everything = [_UNASKED] if self._allows_all else []
         patterns = pattern_views(self._deny.patterns, self._allow.patterns)
         return (*everything, *records, *patterns, *trusted)
 

@@ -209,9 +209,11 @@ class ToolReview(ToolVisibility):
     async def prepare(self, definition: ServerDefinition) -> None:
         """Read the pins of a server; a changed server starts over."""
         known = self._servers.get(definition.id)
-        if known is not None and _is_same(known.definition, definition):
-            known.definition = definition
-            return
+        if known is not None:
+            one, other = known.definition, definition
+            if one.fingerprint == other.fingerprint and (one.fingerprint or one == other):
+                known.definition = definition
+                return
         pins = await asyncio.to_thread(self._store.load, definition.fingerprint)
         self._drop(definition.id)
         self._servers[definition.id] = _Known(definition, pins)
@@ -352,13 +354,6 @@ class ToolReview(ToolVisibility):
     def _save(self, fingerprint: str, pins: Mapping[PinKey, Pin], *, replacing: bool) -> None:
         save = partial(self._store.save, fingerprint, dict(pins), replacing=replacing)
         self._worker.submit(save)
-
-
-def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
-    """Return whether two definitions are of the same server."""
-    if one.fingerprint or other.fingerprint:
-        return one.fingerprint == other.fingerprint
-    return one == other
 
 
 def _is_readable(tool: Tool) -> bool:

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -92,30 +92,25 @@ class Inheritance:
         return {
             name: value
             for name, value in environ.items()
-            if self._passes(name.upper(), value) and (not is_small or self._is_small(name.upper()))
+            if self._passes(name.upper(), value, is_small=is_small)
         }
 
-    def _is_small(self, name: str) -> bool:
-        return name in _SMALL or name.startswith("LC_") or name in self.allow
-
-    def _passes(self, name: str, value: str) -> bool:
+    def _passes(self, name: str, value: str, *, is_small: bool) -> bool:
         if name in self.block or value.startswith(_SHELL_FUNCTION):
+            return False
+        if is_small and not (name in _SMALL | self.allow or name.startswith("LC_")):
             return False
         if name.startswith("GEMINI_CLI_"):
             return True
         if name in _PROXIES:
-            return name in self.allow or not _has_password(value)
+            address = value if "//" in value else f"//{value}"
+            return name in self.allow or not _PASSWORD.search(address)
         if _SECRET_VALUE.search(value):
             return False
         if name in self.allow | _PASSED or name.startswith("GIT_CONFIG_"):
             return True
         is_own = name.startswith("GEMDECK_")
         return not (is_own or name in _WITHHELD or has_secret_part(name))
-
-
-def _has_password(proxy: str) -> bool:
-    """Return whether a proxy's address, with a scheme or without, holds a password."""
-    return _PASSWORD.search(proxy if "//" in proxy else f"//{proxy}") is not None
 
 
 REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
@@ -300,6 +295,13 @@ class ServerDefinition:
     starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
+    def held(
+        self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False
+    ) -> "ServerDefinition":
+        """Return the same server, which stays in a status instead of starting."""
+        failure = Failure(sanitize_line(reason), sanitize_line(advice))
+        return replace(self, withheld=status, failure=failure, may_enable=may_enable)
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsProblem:
@@ -357,10 +359,7 @@ def shown_target(definition: ServerDefinition) -> str:
 def _quoted(word: str) -> str:
     """Quote a word whose ends would not be visible, and make its blanks visible."""
     plain = word.isprintable() and not set(word) & set(" '\"")
-    return word if word and plain else _visible(shlex.quote(word))
-
-
-def _visible(text: str) -> str:
-    """Count blanks that come in a row, and write others than spaces as escapes."""
-    counted = _BLANK_RUN.sub(lambda run: f"[{len(run.group()):,} blanks]", text)
+    if word and plain:
+        return word
+    counted = _BLANK_RUN.sub(lambda run: f"[{len(run.group()):,} blanks]", shlex.quote(word))
     return _ODD_BLANK.sub(lambda blank: ascii(blank.group())[1:-1], counted)

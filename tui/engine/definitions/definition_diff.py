@@ -43,21 +43,16 @@ def difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
         UnreadableDefinitionError: If it cannot be shown as a whole.
     """
     try:
-        return _difference(before, after)
+        new = definition_lines(after)
+        words = "The earlier definition was not kept. It is now:"
+        if before:
+            lines = compared_lines(definition_lines(before), new)
+            if any(line.sign != _SAME for line in lines):
+                return lines
+            words = "Only characters that look alike have changed. It is now:"
     except (ValueError, RecursionError) as error:
         raise UnreadableDefinitionError from error
-
-
-def _difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
-    new = definition_lines(after)
-    if not before:
-        words = "The earlier definition was not kept. It is now:"
-        return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
-    lines = compared_lines(definition_lines(before), new)
-    if all(line.sign == _SAME for line in lines):
-        words = "Only characters that look alike have changed. It is now:"
-        return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
-    return lines
+    return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
 
 
 def definition_lines(definition: str) -> list[str]:

@@ -32,7 +32,7 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.mcp.transports.stdio.launch import environment_names
-from tui.engine.settings.sources.locations import shown_path
+from tui.engine.settings.sources.source import shown_path
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
 from tui.model.events import (

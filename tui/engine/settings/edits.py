@@ -21,7 +21,7 @@ from tui.engine.settings.sources.document import (
     bare_json,
     parse_document,
 )
-from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
+from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME
 
 SERVERS: Final = "mcpServers"
 _INDENT: Final = "  "

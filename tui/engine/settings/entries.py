@@ -1,9 +1,10 @@
 """Turn entries of ``mcpServers`` into validated definitions."""
 
 import copy
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,29 +19,157 @@ from tui.engine.definitions.definition import (
     SignInSettings,
     preview_of,
 )
-from tui.engine.definitions.expansion import Expansion, references_in
+from tui.engine.definitions.expansion import Expansion, KeyPath, references_in
 from tui.engine.definitions.fingerprint import Identifier, Installation
 from tui.engine.logs.secret_names import is_secret_variable
-from tui.engine.settings.raw_entries import (
-    KNOWN,
-    KNOWN_OAUTH,
-    MAX_NAME,
-    Entry,
-    known_part,
-    salvaged,
-    server_id,
-    tool_name,
-    words_on,
-)
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
+    Source,
+    expansion_problems,
+    known_keys,
     validation_problems,
 )
+from tui.model.frozen import dataclass
 from tui.model.sections.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.model.sections.sign_in_settings import OAuthSettings
-from tui.model.servers import Failure, ServerId, ServerStatus, Transport
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import ServerSettings
 from tui.text import sanitize_line
+
+MAX_NAME: Final = 64
+"""Longest name of a server, in characters."""
+
+_TARGETS: Final = ("command", "url", "httpUrl", "tcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One server's entry in a file.
+
+    Attributes:
+        name: Its raw name.
+        raw: Its value.
+        source: The file.
+        path: Its key in that file.
+        changes: The user's entry that changes it, for an extension's server.
+    """
+
+    name: str
+    raw: object = field(repr=False)
+    source: Source
+    path: KeyPath
+    changes: "Entry | None" = None
+
+    @property
+    def project(self) -> bool:
+        return self.source.origin is Origin.PROJECT
+
+    def changed_by(self, changes: "Entry") -> "Entry":
+        """Return an extension's entry with the user's changes, merged as gemini-cli does."""
+        raw, own = self.raw, changes.raw
+        if not isinstance(raw, dict) or not isinstance(own, dict):
+            return changes
+        merged = {**raw, **own}
+        if isinstance(env := raw.get("env"), dict) and isinstance(own.get("env"), dict):
+            merged["env"] = {**env, **own["env"]}
+        excluded, excluded_too = _names(raw.get("excludeTools")), _names(own.get("excludeTools"))
+        if excluded is not None and excluded_too is not None:
+            merged["excludeTools"] = [*excluded, *excluded_too]
+        included, included_too = _names(raw.get("includeTools")), _names(own.get("includeTools"))
+        if included is not None and included_too is not None:
+            both = set(map(tool_name, included))
+            merged["includeTools"] = [name for name in included_too if tool_name(name) in both]
+        return replace(self, raw=merged, changes=changes)
+
+    def problem(self, message: str, *keys: str | int) -> SettingsProblem:
+        """Make a problem with a key, in the file where that key stands."""
+        match self.changes:
+            case Entry(raw=dict() as own) as changes if keys and keys[0] in own:
+                return changes.problem(message, *keys)
+        return self.source.problem((*self.path, *keys), message)
+
+
+def reaches(raw: object) -> bool:
+    """Return whether an entry says how to reach its server, or is none."""
+    return not isinstance(raw, dict) or any(raw.get(key) for key in _TARGETS)
+
+
+def _names(value: object) -> list[str] | None:
+    """Return a list of names; None where it is none, or none is given."""
+    value = [value] if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return None
+    return value
+
+
+def server_entries(sources: Iterable[Source]) -> Iterable[Entry]:
+    """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
+    merged: dict[str, Entry] = {}
+    for source in sources:
+        for name, raw in source.section("mcpServers").items():
+            merged[name] = Entry(name, raw, source, ("mcpServers", name))
+    return merged.values()
+
+
+def server_id(name: str) -> ServerId:
+    """Return the id for a raw name; empty if nothing of the name can be displayed."""
+    return ServerId(sanitize_line(name, MAX_NAME))
+
+
+def tool_name(entry: str) -> str:
+    """Take ``tool(…)`` for the tool, as gemini-cli does in `includeTools`."""
+    return entry.partition("(")[0] or entry
+
+
+_TARGET_ORDER: Final = ("httpUrl", "url", "command")
+_SPARE: Final = frozenset({"authProviderType", "description", "tcp", "timeout", "trust"})
+"""Keys without which a server is reached all the same, and may do no more."""
+
+KNOWN: Final = known_keys(ServerSettings)
+KNOWN_OAUTH: Final = known_keys(OAuthSettings)
+_GRANTS: Final = frozenset(
+    {"alwaysAllow", "alwaysAllowed", "autoApprove", "autoApproved", "autoAllow", "allowedTools"}
+)
+"""Keys by which other clients let tools run unasked."""
+
+
+def known_part(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys that mean something."""
+    known = {key: value for key, value in raw.items() if key in KNOWN}
+    if isinstance(oauth := known.get("oauth"), dict):
+        known["oauth"] = {key: value for key, value in oauth.items() if key in KNOWN_OAUTH}
+    return known
+
+
+def salvaged(raw: Mapping[str, Any]) -> tuple[ServerSettings, list[tuple[KeyPath, str]]]:
+    """Validate an entry without what is wrong and neither reaches nor restricts the server.
+
+    Returns:
+        The settings, and what was left out, with the reasons.
+
+    Raises:
+        ValidationError: If anything else is wrong.
+    """
+    try:
+        return ServerSettings.model_validate(raw), []
+    except ValidationError as error:
+        order = _TARGET_ORDER
+        target = next((at for at, key in enumerate(order) if raw.get(key)), len(order))
+        spare = _SPARE.union(_TARGET_ORDER[target + 1 :])
+        slips = validation_problems(error)
+        wrong = {keys[0] if keys else "" for keys, _ in slips}
+        if not wrong <= spare:
+            raise
+    return ServerSettings.model_validate({key: raw[key] for key in raw if key not in wrong}), slips
+
+
+def words_on(key: str, known: frozenset[str]) -> str:
+    """Say what is wrong with a key that is not known."""
+    if key in _GRANTS:
+        return "has no effect; use gemdeck.alwaysAllow, or answer `always` when asked"
+    near = difflib.get_close_matches(key[:MAX_NAME], known, n=1, cutoff=0.75)
+    return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
+
 
 MAX_DESCRIPTION: Final = 500
 """Longest description of a server, in characters."""
@@ -51,6 +180,12 @@ _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
 _Scalar: Final = str | int | float
+_BESIDE: Final = "ignored beside an address; keep one of them"
+_UNTRUSTED: Final = (
+    ServerStatus.UNTRUSTED,
+    "Not started: it comes with an untrusted folder.",
+    REVIEW_ADVICE,
+)
 
 
 class ServerReader:
@@ -151,9 +286,9 @@ class ServerReader:
             found = [entry.problem(words, *keys) for keys, words in validation_problems(error)]
             sketch = _sketch(blank, raw, secrets)
             if withheld and references_in(dict(raw)):
-                return replace(sketch, **_untrusted())  # it may be valid once it is expanded
+                return sketch.held(*_UNTRUSTED)  # it may be valid once it is expanded
             self.problems += found
-            return replace(sketch, **_invalid(found[0]))
+            return _invalid(sketch, found[0])
         for keys, words in slips:
             self._note(entry, f"{words}; left out", *keys)
         self._report_ignored(entry, settings)
@@ -165,10 +300,12 @@ class ServerReader:
         if entry.project:
             definition = replace(definition, trust=False)
         if withheld:
-            return replace(definition, **_untrusted())
-        if _says_disabled(raw):
-            fields = disabled("the entry says so", _disabled_advice(entry), may_enable=True)
-            return replace(definition, **fields)
+            return definition.held(*_UNTRUSTED)
+        value = raw.get("disabled")  # as other clients write it; when unclear, it counts
+        if value is not None and str(value).strip().lower() != "false":
+            advice = f"Enable it here for now, or remove the key in {entry.source.file}."
+            reason = "Disabled: the entry says so."
+            return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
         return definition
 
     def _without_slips(self, entry: Entry, raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,13 +353,10 @@ class ServerReader:
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
         """Expand variables."""
         expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-        value, problems = entry.source.expanded(
-            raw,
-            entry.path,
-            expansion,
-            lambda where, words: entry.problem(words, *where[len(entry.path) :]),
+        value = expansion.members(raw)
+        self.problems += expansion_problems(
+            expansion, (), lambda where, words: entry.problem(words, *where)
         )
-        self.problems += problems
         return value, frozenset(expansion.secrets)
 
     def _from_settings(
@@ -230,6 +364,7 @@ class ServerReader:
     ) -> ServerDefinition:
         include, transport = settings.include_tools, _transport(settings)
         is_local = transport is Transport.STDIO
+        is_bare = settings.url is not None and settings.http_url is None
         return replace(
             blank,
             transport=transport,
@@ -245,7 +380,7 @@ class ServerReader:
                 settings.target_audience or "",
                 settings.target_service_account or "",
             ),
-            sse_fallback=_may_fall_back(settings),
+            sse_fallback=is_bare and settings.named_transport in {None, TransportName.STDIO},
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             review_results=settings.review_results,
@@ -265,98 +400,52 @@ class ServerReader:
 
     def _report_unknown(self, entry: Entry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
-
-        def note(keys: Mapping[str, Any], known: frozenset[str], *above: str) -> None:
-            unknown = [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]
-            self.problems += [entry.problem(words_on(key, known), *above, key) for key in unknown]
-
-        note(raw, KNOWN | {"disabled"})
-        if isinstance(oauth := raw.get("oauth"), dict):
-            note(oauth, KNOWN_OAUTH, "oauth")
+        oauth = raw.get("oauth")
+        sections: list[tuple[tuple[str, ...], Mapping[str, Any], frozenset[str]]] = [
+            ((), raw, KNOWN | {"disabled"}),
+            (("oauth",), oauth if isinstance(oauth, dict) else {}, KNOWN_OAUTH),
+        ]
+        for above, keys, known in sections:
+            for key in [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]:
+                self._note(entry, words_on(key, known), *above, key)
         if not isinstance(raw.get("disabled", False), bool | str):
             self._note(entry, "must be true or false", "disabled")
 
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
-
-        def note(key: str, message: str) -> None:
-            self._note(entry, message, key)
-
-        named = settings.named_transport
-        type_key = "type" if settings.type else "transportType"
-        if settings.url and settings.http_url:
-            note("httpUrl", 'httpUrl is used and url ignored; keep url with "type": "http"')
-        if settings.command and (settings.http_url or settings.url):
-            note("command", "ignored beside an address; keep one of them")
-        if settings.tcp:
-            note("tcp", "tcp is not supported and ignored")
+        url, http_url, named = settings.url, settings.http_url, settings.named_transport
+        stdio, sse, http = TransportName.STDIO, TransportName.SSE, TransportName.HTTP
         is_local = _transport(settings) is Transport.STDIO
-        if is_local and named in {TransportName.SSE, TransportName.HTTP}:
-            note(type_key, f"{named} is ignored beside a command")
-        if settings.url and not settings.http_url and named is TransportName.STDIO:
-            note(type_key, "stdio is ignored beside an address")
-        if settings.http_url and named in {TransportName.SSE, TransportName.STDIO}:
-            note(type_key, f"{named} is ignored beside httpUrl")
+        kind = "type" if settings.type else "transportType"
+        both = 'httpUrl is used and url ignored; keep url with "type": "http"'
+        for is_so, key, message in (
+            (url and http_url, "httpUrl", both),
+            (settings.command and not is_local, "command", _BESIDE),
+            (settings.tcp, "tcp", "tcp is not supported and ignored"),
+            (is_local and named in {sse, http}, kind, f"{named} is ignored beside a command"),
+            (url and not http_url and named is stdio, kind, "stdio is ignored beside an address"),
+            (http_url and named in {sse, stdio}, kind, f"{named} is ignored beside httpUrl"),
+        ):
+            if is_so:
+                self._note(entry, message, key)
 
     def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
         problem = entry.problem(message)
         self.problems.append(problem)
-        return replace(definition, trust=False, **_invalid(problem))
+        return _invalid(replace(definition, trust=False), problem)
 
 
-def disabled(why: str, advice: str, *, may_enable: bool = False) -> dict[str, Any]:
-    """Return the fields that mark a definition as disabled."""
-    return {
-        "withheld": ServerStatus.DISABLED,
-        "failure": Failure(f"Disabled: {why}.", sanitize_line(advice)),
-        "may_enable": may_enable,
-    }
-
-
-def _invalid(problem: SettingsProblem) -> dict[str, Any]:
+def _invalid(definition: ServerDefinition, problem: SettingsProblem) -> ServerDefinition:
     place = f"{problem.file}, line {problem.line}" if problem.line else problem.file
-    return {
-        "withheld": ServerStatus.INVALID,
-        "failure": Failure(
-            f"{problem.key}: {problem.message}",
-            f"Correct {place}; it is then read again.",
-        ),
-    }
-
-
-def _untrusted() -> dict[str, Any]:
-    return {
-        "withheld": ServerStatus.UNTRUSTED,
-        "failure": Failure("Not started: it comes with an untrusted folder.", REVIEW_ADVICE),
-    }
-
-
-def _disabled_advice(entry: Entry) -> str:
-    return f"Enable it here for now, or remove the key in {entry.source.file}."
-
-
-def _says_disabled(raw: Mapping[str, Any]) -> bool:
-    """Return whether an entry sets ``disabled`` as other clients do; when unclear, it counts."""
-    value = raw.get("disabled", False)
-    return value is not None and str(value).strip().lower() != "false"
-
-
-def _network_transport(settings: ServerSettings) -> TransportName | None:
-    """Return the transport named for an address; stdio names none."""
-    named = settings.named_transport
-    return None if named is TransportName.STDIO else named
-
-
-def _may_fall_back(settings: ServerSettings) -> bool:
-    """Return whether a bare `url` leaves the transport open."""
-    bare = settings.url is not None and settings.http_url is None
-    return bare and _network_transport(settings) is None
+    reason = f"{problem.key}: {problem.message}"
+    advice = f"Correct {place}; it is then read again."
+    return definition.held(ServerStatus.INVALID, reason, advice)
 
 
 def _transport(settings: ServerSettings) -> Transport:
     if not (settings.http_url or settings.url):
         return Transport.STDIO
-    if not settings.http_url and _network_transport(settings) is TransportName.SSE:
+    if not settings.http_url and settings.named_transport is TransportName.SSE:
         return Transport.SSE
     return Transport.HTTP
 

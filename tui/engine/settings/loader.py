@@ -1,50 +1,280 @@
 """Load the settings: files, layers and the resulting server definitions."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
-from tui.engine.settings.entries import ServerReader
+from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
+from tui.engine.settings.entries import (
+    Entry,
+    ServerReader,
+    reaches,
+    server_entries,
+    server_id,
+)
 from tui.engine.settings.prohibitions import (
+    EVERY,
+    DenyRule,
+    blocked_variables,
+    excluded_tools,
     named_policies,
+    names_in,
     policy_places,
     read_enablement,
     read_policies,
+    report_permissions,
 )
 from tui.engine.settings.project import (
+    DENY_KEY,
+    LIMITS,
     ProjectGate,
     ProjectOffer,
+    ProjectRules,
     ProjectVerdict,
+    compared,
+    denied_tools,
     project_entries,
     project_rules,
     read_project,
     used_variables,
-)
-from tui.engine.settings.raw_entries import Entry, reaches, server_entries, server_id
-from tui.engine.settings.sections import (
-    McpRules,
-    command_entry,
-    inheritance_of,
-    read_gemdeck,
-    read_mcp,
-    with_project,
 )
 from tui.engine.settings.sources.context_places import (
     ContextPlaces,
     find_context,
     project_context,
 )
-from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
-from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
-from tui.engine.settings.sources.source import Source, read_source
+from tui.engine.settings.sources.source import (
+    Report,
+    Source,
+    known_keys,
+    layer_files,
+    read_source,
+    read_variables,
+    shown_path,
+    user_variables,
+)
 from tui.model.frozen import dataclass
-from tui.model.servers import Origin, ServerId
-from tui.model.settings import GemdeckSettings
+from tui.model.servers import Origin, ServerId, ServerStatus
+from tui.model.settings import (
+    GemdeckSettings,
+    McpSettings,
+    ModelSettings,
+    ToolPattern,
+)
+from tui.model.settings_rules import check_model_name
+
+MAX_UNKNOWN: Final = 200
+"""Unknown keys of one section that are reported."""
+
+BLOCK_KEY: Final = "environmentBlock"
+"""The list of variables that no server gets."""
+
+COMMAND_SERVER: Final = "mcp"
+"""The name of the server that `mcp.serverCommand` starts."""
+
+MODEL_VARIABLE: Final = "GEMINI_MODEL"
+"""Names the model, above all files."""
+
+_DISABLED: Final = ServerStatus.DISABLED
+_MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
+"""Model aliases of gemini-cli that the service does not know."""
+
+
+def read_gemdeck(
+    sources: Iterable[Source],
+    environ: Mapping[str, str],
+    model: str | None,
+    denied: tuple[ToolPattern, ...],
+    report: Report,
+) -> GemdeckSettings:
+    """Merge gemdeck's own settings key by key, and find the model that answers.
+
+    Args:
+        sources: The files, lowest layer first.
+        environ: Variables for expansion, and perhaps the model.
+        model: The model named on the command line, or None.
+        denied: What is denied elsewhere.
+        report: Takes what is wrong.
+    """
+    values: dict[str, Any] = {}
+    blocked: tuple[str, ...] = ()
+    foreign: str | None = None
+    known = known_keys(GemdeckSettings)
+    for source in sources:
+        foreign = _gemini_cli_model(source, environ) or foreign
+        raw = source.section("gemdeck")
+        if not isinstance(source.content.get("gemdeck"), dict | None):
+            denied += (DenyRule(source=f"gemdeck in {source.file}"),)  # it may have forbidden any
+        for key in [key for key in list(raw)[:MAX_UNKNOWN] if key not in known]:
+            source.note(("gemdeck", key), "unknown key, ignored")
+        raw = {key: raw[key] for key in raw if key in known}
+        raw = source.expanded(raw, ("gemdeck",), environ)
+        denied += denied_tools(raw.pop(DENY_KEY, None), source)
+        denied += excluded_tools(source, environ)
+        report_permissions(source)
+        blocked += names_in(raw.pop(BLOCK_KEY, None), source, ("gemdeck", BLOCK_KEY))
+        blocked += blocked_variables(source)
+        section = source.salvaged(GemdeckSettings, raw, "gemdeck")
+        values |= {key: getattr(section, key) for key in section.model_fields_set}
+    if foreign:
+        values.setdefault("model", foreign)
+    if (named := _named_model(environ, model, report)) is not None:
+        values["model"] = named
+    return GemdeckSettings.model_validate(values).model_copy(
+        update={"always_deny": denied, "environment_block": blocked}
+    )
+
+
+def inheritance_of(settings: GemdeckSettings) -> Inheritance:
+    """Return which variables servers inherit, by the user's lists."""
+    allow, block = settings.environment_allow, settings.environment_block
+    return Inheritance(frozenset(map(str.upper, allow)), frozenset(map(str.upper, block)))
+
+
+def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:
+    """Add a trusted project's prohibitions and its lower limits."""
+    lowered = {
+        name: min(filter(None, (getattr(settings, name), getattr(rules, name)))) for name in LIMITS
+    }
+    denied = settings.always_deny + rules.always_deny
+    return settings.model_copy(update={**lowered, "always_deny": denied})
+
+
+def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> str | None:
+    """Return the model that ``model.name``, or an older file's ``model``, names."""
+    value = source.content.get("model")
+    raw = {"name": value} if isinstance(value, str) else source.section("model")
+    raw = source.expanded({"name": raw["name"]} if "name" in raw else {}, ("model",), environ)
+    name = source.salvaged(ModelSettings, raw, "model").name
+    try:
+        return _no_alias(name) if name is not None else None
+    except ValueError as error:
+        source.note(("model", "name"), str(error))
+        return None
+
+
+def _named_model(environ: Mapping[str, str], model: str | None, report: Report) -> str | None:
+    """Return the model that the command line or else the environment names."""
+    named: str | None = None
+    for place, key, name in (
+        ("environment", MODEL_VARIABLE, environ.get(MODEL_VARIABLE) or None),
+        ("command line", "--model", model),
+    ):
+        try:
+            named = check_model_name(_no_alias(name.strip())) if name is not None else named
+        except ValueError as error:
+            report.problems.append(SettingsProblem(place, 0, key, str(error)))
+    return named
+
+
+def _no_alias(name: str) -> str:
+    """Return the name of a model.
+
+    Raises:
+        ValueError: If it is one of gemini-cli's words for several models.
+    """
+    if name in _MODEL_ALIASES or name.startswith("auto-"):
+        raise ValueError(f"{name} is a gemini-cli alias, not a model; set gemdeck.model")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class McpRules:
+    """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them.
+
+    `excluded` and `off`, the servers that gemini-cli was told to leave off, say where.
+    """
+
+    allowed: frozenset[str] | None
+    allowed_in: str
+    excluded: Mapping[str, str]
+    command: str
+    command_source: Source | None
+    off: Mapping[str, str]
+
+    def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
+        """Withhold a server that the rules do not let start."""
+        name = compared(entry.name)
+        if definition.withheld is not None and not definition.may_enable:
+            return definition
+        if name in self.excluded:
+            advice = f"Remove it from mcp.excluded in {self.excluded[name]}."
+            return definition.held(_DISABLED, "Disabled: listed in mcp.excluded.", advice)
+        if self.allowed is not None and name not in self.allowed:
+            advice = f"Add it to mcp.allowed in {self.allowed_in}."
+            return definition.held(_DISABLED, "Disabled: not listed in mcp.allowed.", advice)
+        if (place := self.off.get(name, self.off.get(EVERY))) is not None:
+            reason = "Disabled: turned off in gemini-cli."
+            advice = f"Enable it here for now, or in {place}."
+            return definition.held(_DISABLED, reason, advice, may_enable=True)
+        return definition
+
+    def narrowed(self, rules: ProjectRules) -> "McpRules":
+        """Add a trusted project's rules."""
+        excluded = dict.fromkeys(rules.excluded, rules.source) | dict(self.excluded)
+        kept = replace(self, excluded=excluded)
+        return kept if rules.allowed is None else kept.allowing(rules.allowed, rules.source)
+
+    def allowing(self, names: frozenset[str], file: str) -> "McpRules":
+        """Add a list of the only servers that start."""
+        if self.allowed is None:
+            return replace(self, allowed=names, allowed_in=file)
+        return replace(
+            self, allowed=self.allowed & names, allowed_in=f"{self.allowed_in} and {file}"
+        )
+
+
+def read_mcp(
+    sources: Iterable[Source], environ: Mapping[str, str], off: Mapping[str, str]
+) -> McpRules:
+    """Merge ``mcp``: all `allowed` and `excluded` hold, of `serverCommand` the highest counts.
+
+    An `allowed` that cannot be read allows nothing, since it was meant to forbid.
+    """
+    rules = McpRules(None, "", {}, "", None, off)
+    for source in sources:
+        section, known = source.section("mcp"), known_keys(McpSettings)
+        raw = {key: section[key] for key in section if key in known}
+        raw = source.expanded(raw, ("mcp",), environ)
+        mcp = source.salvaged(McpSettings, raw, "mcp")
+        if raw.get("allowed") is not None:
+            rules = rules.allowing(frozenset(map(compared, mcp.allowed or ())), source.file)
+        for key in _forbidding(source, raw, mcp):
+            source.note(key, "no server is started until this is corrected")
+            rules = rules.allowing(frozenset(), source.file)
+        excluded = {compared(name): source.file for name in mcp.excluded}
+        rules = replace(rules, excluded={**rules.excluded, **excluded})
+        if mcp.server_command:
+            rules = replace(rules, command=mcp.server_command, command_source=source)
+    return rules
+
+
+def _forbidding(
+    source: Source, raw: Mapping[str, Any], mcp: McpSettings
+) -> Iterator[tuple[str, ...]]:
+    """Name what was meant to forbid servers and cannot be read."""
+    if not isinstance(source.content.get("mcp"), dict | None):
+        yield ("mcp",)
+    for key in ("allowed", "excluded"):
+        if raw.get(key) is not None and key not in mcp.model_fields_set:
+            yield ("mcp", key)
+
+
+def command_entry(command: str, source: Source) -> Entry:
+    """Turn ``mcp.serverCommand`` into an entry; no shell ever reads it."""
+    path = ("mcp", "serverCommand")
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return Entry(COMMAND_SERVER, "a quote is not closed", source, path)
+    return Entry(COMMAND_SERVER, {"command": "".join(words[:1]), "args": words[1:]}, source, path)
+
 
 MAX_PROBLEMS: Final = 200
 """Problems reported of one load."""
@@ -103,130 +333,92 @@ def load_settings(
     """
     home = home or Path.home()
     folder = Path(os.path.realpath(folder))
-    problems: list[SettingsProblem] = []
+    report = Report(home)
     layers = layer_files(folder, environ=environ, home=home)
     own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
-    sources = [one for at in own if (one := read_source(at.origin, at.path, home, problems))]
-    variables = read_variables(user_variables(home), home, problems) or {}
+    sources = [one for at in own if (one := read_source(at.origin, at.path, report))]
+    variables = read_variables(user_variables(home), report) or {}
     environ = {**variables, **environ}
-    named = named_policies(home, sources, environ, problems)
-    denied = read_policies([*policy_places(home, own), *named], home, problems)
-    gemdeck = read_gemdeck(sources, environ, model, denied, problems)
-    reader = _reader(gemdeck, environ, folder, home, project)
-    mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
-    manifests = list(read_extensions(home, folder, problems))
-    context = find_context(sources, manifests, folder, home, problems)
-    servers = _own_servers(sources, mcp, manifests, reader, problems)
-    entries, offer = _project_offer(project, layers, reader, servers, context, problems)
+    policies = (*policy_places(home, own), *named_policies(home, sources, environ))
+    gemdeck = read_gemdeck(sources, environ, model, read_policies(policies, report), report)
+    inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
+    reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
+    mcp = read_mcp(sources, environ, read_enablement(report))
+    manifests = list(read_extensions(folder, report))
+    context = find_context(sources, manifests, folder, report)
+    servers = [(entry, reader.read(entry)) for entry in _own_entries(sources, mcp, manifests)]
+    entries: Sequence[Entry] = ()
+    offer: ProjectOffer | None = None
+    if project.may_read():
+        files = [layer for layer in layers if layer.origin is Origin.PROJECT]
+        brought, given = read_project(files, folder, report)
+        taken = {definition.id for _, definition in servers}
+        entries = [one for one in project_entries(brought) if not _is_taken(one, taken)]
+        sketches = tuple(map(reader.fork(given).read, entries))
+        rules, used = project_rules(brought), used_variables(sketches, given)
+        offer = ProjectOffer(sketches, rules, used, project_context(context, folder, report))
     verdict = project.judge(offer)
     if offer is not None:
         trusting = reader.fork(offer.variables, verdict.servers)
         servers += [(entry, trusting.read(entry)) for entry in entries]
-        problems += trusting.problems
+        report.problems += trusting.problems
     gemdeck = with_project(gemdeck, verdict.standing_rules)
     mcp = mcp.narrowed(verdict.standing_rules)
     narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
-    definitions = _with_protocols(narrowed, gemdeck, sources, problems)
-    listed = _listed([*problems, *reader.problems], [shown_path(one.path, home) for one in layers])
+    definitions = _with_protocols(narrowed, gemdeck, sources)
+    report.problems += reader.problems
+    listed = _listed(report.problems, [shown_path(one.path, home) for one in layers])
     return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context)
 
 
-def _reader(
-    gemdeck: GemdeckSettings,
-    environ: Mapping[str, str],
-    folder: Path,
-    home: Path,
-    gate: ProjectGate,
-) -> ServerReader:
-    developed = frozenset(gemdeck.developed_servers)
-    inheritance = inheritance_of(gemdeck)
-    return ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=gate)
-
-
-def _project_offer(
-    gate: ProjectGate,
-    layers: Iterable[LayerFile],
-    reader: ServerReader,
-    own: Iterable[tuple[Entry, ServerDefinition]],
-    context: ContextPlaces,
-    problems: list[SettingsProblem],
-) -> tuple[Sequence[Entry], ProjectOffer | None]:
-    """Read what the folder brings, unexpanded; None where its files may not even be read."""
-    if not gate.may_read():
-        return (), None
-    files = [layer for layer in layers if layer.origin is Origin.PROJECT]
-    sources, variables = read_project(files, reader.folder, reader.home, problems)
-    taken = frozenset(definition.id for _, definition in own)
-    entries = tuple(_not_taken(project_entries(sources, problems), taken, problems))
-    sketching = reader.fork(variables)
-    servers = tuple(map(sketching.read, entries))
-    used = used_variables(servers, variables)
-    rules = project_rules(sources, problems)
-    said = project_context(context, reader.folder, reader.home, problems)
-    return entries, ProjectOffer(servers, rules, used, said)
-
-
-def _own_servers(
-    sources: Sequence[Source],
-    mcp: McpRules,
-    manifests: Iterable[Source],
-    reader: ServerReader,
-    problems: list[SettingsProblem],
-) -> list[tuple[Entry, ServerDefinition]]:
-    """Read the servers of the user and the system, then those of extensions.
+def _own_entries(
+    sources: Sequence[Source], mcp: McpRules, manifests: Iterable[Source]
+) -> Sequence[Entry]:
+    """Return the servers of the user and the system, then those of extensions.
 
     An entry that says nothing of how to reach its server changes that of an extension.
     """
-    extensions = _extension_entries(manifests, problems)
-    entries = list(server_entries(sources, problems))
+    extensions = _extension_entries(manifests)
+    entries = list(server_entries(sources))
     if mcp.command_source:
         entries.append(command_entry(mcp.command, mcp.command_source))
     for number, entry in enumerate(entries):
         changed = extensions.pop(server_id(entry.name), None)
         if changed is not None and not reaches(entry.raw):
             entries[number] = changed.changed_by(entry)
-    return [(entry, reader.read(entry)) for entry in (*entries, *extensions.values())]
+    return (*entries, *extensions.values())
 
 
-def _extension_entries(
-    sources: Iterable[Source], problems: list[SettingsProblem]
-) -> dict[ServerId, Entry]:
+def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
     """Return the servers of the user's extensions; of two with one name the first counts."""
     found: dict[ServerId, Entry] = {}
-    for source in sources:
-        for entry in server_entries([source], problems):
-            server, raw = server_id(entry.name), entry.raw
-            if server in found:
-                first = found[server].source.extension
-                message = f"skipped: the extension {first} defines a server with this name"
-                problems.append(source.problem(entry.path, message))
-                continue
-            if isinstance(raw, dict) and raw.get("trust") not in (None, False, "false"):
-                path = (*entry.path, "trust")
-                problems.append(source.problem(path, "has no effect in an extension"))
-            if isinstance(raw, dict):
-                raw = {key: value for key, value in raw.items() if key != "trust"}
-            found[server] = replace(entry, raw=raw)
+    for entry in (entry for source in sources for entry in server_entries([source])):
+        server, raw = server_id(entry.name), entry.raw
+        if server in found:
+            first = found[server].source.extension
+            words = f"skipped: the extension {first} defines a server with this name"
+            entry.source.note(entry.path, words)
+            continue
+        if isinstance(raw, dict):
+            if raw.get("trust") not in (None, False, "false"):
+                entry.source.note((*entry.path, "trust"), "has no effect in an extension")
+            raw = {key: value for key, value in raw.items() if key != "trust"}
+        found[server] = replace(entry, raw=raw)
     return found
 
 
-def _not_taken(
-    entries: Iterable[Entry], taken: frozenset[ServerId], problems: list[SettingsProblem]
-) -> Iterable[Entry]:
-    """Skip a project's servers whose names the user or the system already use."""
-    for entry in entries:
-        if server_id(entry.name) in taken:
-            message = "skipped: your own settings define a server with this name"
-            problems.append(entry.source.problem(entry.path, message))
-        else:
-            yield entry
+def _is_taken(entry: Entry, taken: AbstractSet[ServerId]) -> bool:
+    """Return whether the user or the system already use the name of a project's server."""
+    if server_id(entry.name) not in taken:
+        return False
+    entry.source.note(entry.path, "skipped: your own settings define a server with this name")
+    return True
 
 
 def _with_protocols(
     servers: Iterable[ServerDefinition],
     gemdeck: GemdeckSettings,
     sources: Iterable[Source],
-    problems: list[SettingsProblem],
 ) -> list[ServerDefinition]:
     """Apply the forced protocol eras, and report those for unknown servers."""
     changed = [
@@ -235,12 +427,11 @@ def _with_protocols(
     ]
     known = {server.id for server in changed}
     for source in sources:
-        section = source.document.content.get("gemdeck")
+        section = source.content.get("gemdeck")
         named = section.get("protocols") if isinstance(section, dict) else None
         for name in list(named)[:MAX_PROBLEMS] if isinstance(named, dict) else ():
             if name in gemdeck.protocols and name not in known:
-                path = ("gemdeck", "protocols", name)
-                problems.append(source.problem(path, "no server has this name"))
+                source.note(("gemdeck", "protocols", name), "no server has this name")
     return changed
 
 

@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import BadDocumentError, read_document
-from tui.engine.settings.sources.locations import (
+from tui.engine.settings.sources.source import (
     ENABLEMENT,
     FOLDER_NAME,
     LayerFile,
+    Report,
+    Source,
     shown_path,
     system_folder,
 )
-from tui.engine.settings.sources.source import Source
 from tui.model.servers import Origin
 from tui.model.settings import MAX_PATTERNS, ToolPattern
 from tui.text import sanitize_line
@@ -103,11 +103,9 @@ class DenyRule(ToolPattern):
     source: str = ""
 
 
-def excluded_tools(
-    source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
-) -> tuple[DenyRule, ...]:
+def excluded_tools(source: Source, environ: Mapping[str, str]) -> tuple[DenyRule, ...]:
     """Read `tools.exclude`, whose names mean tools with and without their server's name."""
-    tools = source.document.content.get(_EXCLUDE[0]) or {}
+    tools = source.content.get(_EXCLUDE[0]) or {}
     raw = tools.get(_EXCLUDE[1]) if isinstance(tools, dict) else tools
     if raw is None:
         return ()
@@ -116,8 +114,7 @@ def excluded_tools(
     if not isinstance(tools, dict):
         names = None
     if not isinstance(names, list) or len(names) > MAX_PATTERNS or not all(map(_is_name, names)):
-        words = f"must be a list of at most {MAX_PATTERNS} names; {_ALL}"
-        problems.append(source.problem(_EXCLUDE, words))
+        source.note(_EXCLUDE, f"must be a list of at most {MAX_PATTERNS} names; {_ALL}")
         return (DenyRule(source=where),)
     pairs = dict.fromkeys(
         pair
@@ -141,10 +138,7 @@ def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
 
 
 def named_policies(
-    home: Path,
-    sources: Iterable[Source],
-    environ: Mapping[str, str],
-    problems: list[SettingsProblem],
+    home: Path, sources: Iterable[Source], environ: Mapping[str, str]
 ) -> Iterator[Path]:
     """List the folders and files of policies that settings of the user or the system name.
 
@@ -152,65 +146,58 @@ def named_policies(
         home: The user's home.
         sources: The settings.
         environ: Variables for expansion.
-        problems: Takes what is named and not there.
     """
     for source, key in itertools.product(sources, ("policyPaths", "adminPolicyPaths")):
-        named = names_in(source.document.content.get(key), source, (key,), problems)
+        named = names_in(source.content.get(key), source, (key,))
         for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
             place = home / text.removeprefix("~/")
             if not place.exists():
-                shown = sanitize_line(text, MAX_NAME)
-                problems.append(source.problem((key,), f"{shown} does not exist"))
+                source.note((key,), f"{sanitize_line(text, MAX_NAME)} does not exist")
             yield place
 
 
-def read_policies(
-    places: Iterable[Path], home: Path, problems: list[SettingsProblem]
-) -> tuple[DenyRule, ...]:
+def read_policies(places: Iterable[Path], report: Report) -> tuple[DenyRule, ...]:
     """Read the rules of policies that deny tools of servers. Blocks."""
     denials: list[DenyRule] = []
     for place in dict.fromkeys(places):
         files: Sequence[Path] = ()
-        with _denying_if_unread(place, home, denials, problems):
+        with _denying_if_unread(place, denials, report):
             files = _policy_files(place)
         for path in files:
-            with _denying_if_unread(path, home, denials, problems):
+            with _denying_if_unread(path, denials, report):
                 content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
                 if content and "rule" not in content:
-                    words = "has no [[rule]], so it forbids nothing"
-                    problems.append(SettingsProblem(shown_path(path, home), 0, "", words))
-                denials += _denials(content, shown_path(path, home), problems)
+                    report.note(path, "has no [[rule]], so it forbids nothing")
+                denials += _denials(content, path, report)
     return tuple(denials)
 
 
 @contextmanager
-def _denying_if_unread(
-    path: Path, home: Path, denials: list[DenyRule], problems: list[SettingsProblem]
-) -> Iterator[None]:
+def _denying_if_unread(path: Path, denials: list[DenyRule], report: Report) -> Iterator[None]:
     """Deny every tool if what is there cannot be read."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, UnfitFileError, ValueError, RecursionError) as error:
-        file = shown_path(path, home)
         reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
-        problems.append(SettingsProblem(file, 0, "", f"{reason or 'too deep'}; {_ALL}"))
-        denials.append(DenyRule(source=file))
+        report.note(path, f"{reason or 'too deep'}; {_ALL}")
+        denials.append(DenyRule(source=shown_path(path, report.home)))
 
 
-def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
+def read_enablement(report: Report) -> Mapping[str, str]:
     """Name the servers that gemini-cli was told to leave off, each with the file that says so.
 
     `EVERY` stands for all of them, where the file cannot be read.
     """
-    path = home / FOLDER_NAME / ENABLEMENT
-    file = shown_path(path, home)
+    path = report.home / FOLDER_NAME / ENABLEMENT
+    file = shown_path(path, report.home)
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        words = f"{error}; no server starts by itself until this is corrected"
-        problems.append(SettingsProblem(file, error.line, "", words))
+        report.note(
+            path, f"{error}; no server starts by itself until this is corrected", error.line
+        )
         return {EVERY: file}
     content = document.content if document is not None else {}
     return {name.strip().lower(): file for name, entry in content.items() if _is_off(entry)}
@@ -221,15 +208,13 @@ def _is_off(entry: object) -> bool:
     return str(enabled).lower() in {"false", "0"}
 
 
-def blocked_variables(source: Source, problems: list[SettingsProblem]) -> tuple[str, ...]:
+def blocked_variables(source: Source) -> tuple[str, ...]:
     """Return the variables that gemini-cli is told to withhold."""
     path = ("security", "environmentVariableRedaction", "blocked")
-    return names_in(_value(source.document.content, path), source, path, problems)
+    return names_in(_value(source.content, path), source, path)
 
 
-def names_in(
-    value: object, source: Source, path: Sequence[str], problems: list[SettingsProblem]
-) -> tuple[str, ...]:
+def names_in(value: object, source: Source, path: tuple[str, ...]) -> tuple[str, ...]:
     """Read a list of names that forbids: what is wrong in it takes nothing else with it."""
     listed = [value] if isinstance(value, str) else value
     if listed is None:
@@ -237,21 +222,19 @@ def names_in(
     names = listed[:MAX_PATTERNS] if isinstance(listed, list) else []
     kept = tuple(name for name in names if isinstance(name, str))
     if not isinstance(listed, list) or len(kept) < len(listed):
-        words = f"must be a list of at most {MAX_PATTERNS} names; only its names count"
-        problems.append(source.problem(tuple(path), words))
+        source.note(path, f"must be a list of at most {MAX_PATTERNS} names; only its names count")
     return kept
 
 
-def report_permissions(source: Source, problems: list[SettingsProblem]) -> None:
+def report_permissions(source: Source) -> None:
     """Name what gives no permission here, and keys that gemini-cli has given up."""
-    content = source.document.content
     for path, words in _WITHOUT_EFFECT.items():
-        if _value(content, path):
-            problems.append(source.problem(path, words))
-    old = [key for key in content if key in _RENAMED]
+        if _value(source.content, path):
+            source.note(path, words)
+    old = [key for key in source.content if key in _RENAMED]
     if old:
         named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
-        problems.append(source.problem((old[0],), f"old names without effect: {named}"))
+        source.note((old[0],), f"old names without effect: {named}")
 
 
 def _policy_files(place: Path) -> Sequence[Path]:
@@ -269,9 +252,7 @@ def _policy_files(place: Path) -> Sequence[Path]:
     return files
 
 
-def _denials(
-    content: Mapping[str, Any], file: str, problems: list[SettingsProblem]
-) -> Iterator[DenyRule]:
+def _denials(content: Mapping[str, Any], path: Path, report: Report) -> list[DenyRule]:
     """Return what the rules of one file deny.
 
     Raises:
@@ -280,6 +261,7 @@ def _denials(
     rules = content.get("rule", [])
     if not isinstance(rules, list) or len(rules) > MAX_PATTERNS:
         raise ValueError(f"rule must be a list of at most {MAX_PATTERNS} tables")
+    file = shown_path(path, report.home)
     allowed: list[str] = []
     widened: list[str] = []
     found: list[DenyRule] = []
@@ -300,8 +282,8 @@ def _denials(
     for names, words in ((allowed, "lets nothing run here"), (widened, "denied altogether here")):
         if names:
             listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))
-            problems.append(SettingsProblem(file, 0, "rule", f"{words}: {listed}"))
-    yield from found
+            report.note(path, f"{words}: {listed}", key="rule")
+    return found
 
 
 def _rule_names(rule: Mapping[str, Any]) -> list[str]:

@@ -11,16 +11,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, ValidationError
 
-from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
+from tui.engine.settings.entries import Entry, server_entries
 from tui.engine.settings.prohibitions import excluded_tools, report_permissions
-from tui.engine.settings.raw_entries import Entry, server_entries
-from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
-from tui.engine.settings.sources.locations import LayerFile
-from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
+from tui.engine.settings.sources.source import (
+    LayerFile,
+    Report,
+    Source,
+    known_keys,
+    leads_out,
+    read_dotenv,
+    read_source,
+    validation_problems,
+)
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import OAuthSettings
@@ -48,63 +55,44 @@ class ProjectSay(StrEnum):
     NOTHING = "has no effect"
 
 
-def _say(say: ProjectSay, section: str, *names: str) -> dict[str, ProjectSay]:
-    return {f"{section}{name}": say for name in names}
-
-
-PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
-    **_say(ProjectSay.ADDS, "", "mcpServers"),
-    **_say(
-        ProjectSay.ADDS,
-        "mcpServers.*.",
-        *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
-        *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
-        "reviewResults",
-    ),
-    **_say(
-        ProjectSay.ADDS,
-        "mcpServers.*.oauth.",
-        *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
-        *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
-    ),
-    **_say(
-        ProjectSay.NOTHING,
-        "mcpServers.*.oauth.",
+_SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
+    ProjectSay.ADDS: {
+        "": "mcpServers",
+        "mcpServers.*.": "command args env cwd url httpUrl type transportType tcp headers timeout"
+        " description includeTools excludeTools oauth reviewResults",
+        "mcpServers.*.oauth.": "enabled clientId clientSecret scopes audiences redirectUri"
+        " tokenParamName grantType privateKey signingAlgorithm",
+    },
+    ProjectSay.FORBIDS: {
+        "": "mcp mcp.allowed mcp.excluded gemdeck.alwaysDeny",
+        "gemdeck.alwaysDeny[].": "server tool",
+    },
+    ProjectSay.LOWERS: {
+        "": "gemdeck",
+        "gemdeck.": "maxToolCalls maxResultSize idleTimeout",
+    },
+    ProjectSay.NOTHING: {
+        "": "model model.name mcp.serverCommand context context.fileName",
         # The server says where to sign in, and that is checked; these would go unchecked.
-        *("authorizationUrl", "tokenUrl", "registrationUrl", "issuer"),
-        *("identityToken", "identityTokenUrl", "identityClientId"),
-    ),
-    **_say(
-        ProjectSay.NOTHING,
-        "mcpServers.*.",
+        "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
+        " identityToken identityTokenUrl identityClientId",
         # The last three would send the user's Google credentials to the project's address.
-        *("trust", "authProviderType", "targetAudience", "targetServiceAccount"),
-    ),
-    **_say(ProjectSay.FORBIDS, "", "mcp", "mcp.allowed", "mcp.excluded", "gemdeck.alwaysDeny"),
-    **_say(ProjectSay.FORBIDS, "gemdeck.alwaysDeny[].", "server", "tool"),
-    **_say(ProjectSay.LOWERS, "", "gemdeck"),
-    **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
-    **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
-    **_say(ProjectSay.NOTHING, "", "context", "context.fileName"),
-    **_say(
-        ProjectSay.NOTHING,
-        "gemdeck.",
-        "model",
-        "apiVersion",
-        "thoughts",
-        "maxTools",
-        "maxToolShare",
-    ),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers", "sessions"),
-    **_say(ProjectSay.NOTHING, "gemdeck.sessions.", "save", "keepDays"),
-    # A project cannot make what it lets a model spend look cheap.
-    **_say(ProjectSay.NOTHING, "gemdeck.", "prices"),
-    **_say(ProjectSay.NOTHING, "gemdeck.prices.", "currency", "models"),
-    **_say(ProjectSay.NOTHING, "gemdeck.prices.models.*.", "input", "cached", "output"),
-    **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
+        "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
+        "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
+        " waitForServers bell systemInstruction protocols alwaysAllow environmentAllow"
+        " environmentBlock developedServers sessions prices",
+        "gemdeck.sessions.": "save keepDays",
+        # A project cannot make what it lets a model spend look cheap.
+        "gemdeck.prices.": "currency models",
+        "gemdeck.prices.models.*.": "input cached output",
+        "gemdeck.alwaysAllow[].": "server tool",
+    },
+}
+PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
+    f"{section}{name}": say
+    for say, sections in _SAYS.items()
+    for section, names in sections.items()
+    for name in names.split()
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.
 
@@ -250,49 +238,40 @@ class ProjectGate(Installation, Protocol):
 
 
 def read_project(
-    layers: Sequence[LayerFile], folder: Path, home: Path, problems: list[SettingsProblem]
+    layers: Sequence[LayerFile], folder: Path, report: Report
 ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
     """Read the settings files of a folder; its ``.env`` only where one of them refers to variables.
 
     Args:
         layers: The files that may be there.
         folder: The folder.
-        home: The user's home.
-        problems: Takes what is wrong.
+        report: Takes what is wrong.
     """
-    found = [
-        read_source(layer.origin, layer.path, home, problems)
-        for layer in layers
-        if not leads_out(layer.path, folder, home, problems)
-    ]
+    inside = [layer for layer in layers if not leads_out(layer.path, folder, report)]
+    found = [read_source(layer.origin, layer.path, report) for layer in inside]
     sources = tuple(source for source in found if source is not None)
-    refers = any(references_in(source.document.content.get("mcpServers")) for source in sources)
-    return sources, read_dotenv(folder, home, problems) if refers else _NONE
+    refers = any(references_in(source.content.get("mcpServers")) for source in sources)
+    return sources, read_dotenv(folder, report) if refers else _NONE
 
 
-def project_entries(
-    sources: Sequence[Source], problems: list[SettingsProblem]
-) -> tuple[Entry, ...]:
+def project_entries(sources: Sequence[Source]) -> tuple[Entry, ...]:
     """Return the servers of a folder without the keys that have no effect there."""
-    return tuple(
-        replace(entry, raw=_counting(entry, problems))
-        for entry in server_entries(sources, problems)
-    )
+    return tuple(replace(entry, raw=_counting(entry)) for entry in server_entries(sources))
 
 
-def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) -> ProjectRules:
+def project_rules(sources: Sequence[Source]) -> ProjectRules:
     """Read what a folder forbids; the lowest limit counts. References are not expanded here."""
     rules = ProjectRules()
     for source in sources:
-        _report_ignored(source, problems)
-        mcp = salvage(McpSettings, _counting_part(source, "mcp"), source, ("mcp",), problems)
-        raw = _counting_part(source, "gemdeck")
-        denied = denied_tools(raw.pop(DENY_KEY, None), source, problems)
-        denied += excluded_tools(source, _NONE, problems)
-        report_permissions(source, problems)
-        own = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
+        _report_ignored(source)
+        raw_mcp, raw = _counting_part(source, "mcp"), _counting_part(source, "gemdeck")
+        mcp = source.salvaged(McpSettings, raw_mcp, "mcp")
+        denied = denied_tools(raw.pop(DENY_KEY, None), source)
+        denied += excluded_tools(source, _NONE)
+        report_permissions(source)
+        own = source.salvaged(GemdeckSettings, raw, "gemdeck")
         allowed = rules.allowed
-        if _counting_part(source, "mcp").get("allowed") is not None:
+        if raw_mcp.get("allowed") is not None:
             names = frozenset(map(compared, mcp.allowed or ()))
             allowed = names if allowed is None else allowed & names
         lowest: dict[str, Any] = {
@@ -311,25 +290,24 @@ def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) ->
     return rules
 
 
-def denied_tools(
-    raw: object, source: Source, problems: list[SettingsProblem]
-) -> tuple[ToolPattern, ...]:
+def denied_tools(raw: object, source: Source) -> tuple[ToolPattern, ...]:
     """Read ``gemdeck.alwaysDeny`` item by item; what is no list of fit length forbids all tools."""
-    path = ("gemdeck", DENY_KEY)
     if raw is None:
         return ()
+    path = ("gemdeck", DENY_KEY)
     if not isinstance(raw, list) or len(raw) > MAX_PATTERNS:
-        message = f"no tool runs until this is a list of at most {MAX_PATTERNS} rules: [ … ]"
-        problems.append(source.problem(path, message))
+        source.note(
+            path, f"no tool runs until this is a list of at most {MAX_PATTERNS} rules: [ … ]"
+        )
         return (ToolPattern(),)
-    found: tuple[ToolPattern, ...] = ()
+    found: list[ToolPattern] = []
     for index, item in enumerate(raw):
-        wrong: list[SettingsProblem] = []
-        section = salvage(GemdeckSettings, {DENY_KEY: [item]}, source, ("gemdeck",), wrong)
-        found += section.always_deny
-        line = source.document.line_of((*path, index))
-        problems += [replace(problem, line=line) for problem in wrong[:1]]
-    return found
+        try:
+            found += GemdeckSettings.model_validate({DENY_KEY: [item]}).always_deny
+        except ValidationError as error:
+            keys, words = validation_problems(error)[0]
+            source.note((*path, index, *keys[2:]), words)
+    return tuple(found)
 
 
 def used_variables(
@@ -347,12 +325,12 @@ def compared(name: str) -> str:
 
 def _counting_part(source: Source, name: str) -> dict[str, Any]:
     """Return the keys of a section that count in a project's file."""
-    value = source.document.content.get(name)
+    value = source.content.get(name)
     kept = counting_keys(name)
     return {key: value[key] for key in value if key in kept} if isinstance(value, dict) else {}
 
 
-def _counting(entry: Entry, problems: list[SettingsProblem]) -> object:
+def _counting(entry: Entry) -> object:
     """Drop the keys of an entry that have no effect in a project's file, with a problem each."""
     if not isinstance(entry.raw, dict):
         return entry.raw
@@ -365,26 +343,23 @@ def _counting(entry: Entry, problems: list[SettingsProblem]) -> object:
     if isinstance(oauth := kept.get("oauth"), dict):
         ignored += [("oauth", key) for key in oauth if key in _SIGN_IN_WITHOUT_EFFECT]
         kept["oauth"] = {key: oauth[key] for key in oauth if key not in _SIGN_IN_WITHOUT_EFFECT}
-    problems += [
-        entry.source.problem((*entry.path, *keys), "has no effect in a project's file")
-        for keys in ignored
-    ]
+    for keys in ignored:
+        entry.source.note((*entry.path, *keys), "has no effect in a project's file")
     return kept
 
 
-def _report_ignored(source: Source, problems: list[SettingsProblem]) -> None:
+def _report_ignored(source: Source) -> None:
     """Report the keys that have no effect in a project's file."""
-    content = source.document.content
+    content = source.content
     ignored: list[tuple[str, ...]] = [("model",)] if content.get("model") is not None else []
     for name, model in (("mcp", McpSettings), ("gemdeck", GemdeckSettings)):
         section = content.get(name)
         without = known_keys(model) - counting_keys(name)
-        ignored += (
-            [(name, key) for key in section if key in without] if isinstance(section, dict) else []
-        )
+        keys = section if isinstance(section, dict) else ()
+        ignored += [(name, key) for key in keys if key in without]
     if ignored:
         words = ", ".join(".".join(path) for path in ignored)
         message = (
             f"a project's file may only add servers, forbid and lower limits; ignored: {words}"
         )
-        problems.append(source.problem(ignored[0], message))
+        source.note(ignored[0], message)

@@ -7,18 +7,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import SALT_FILE, load_salt
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
-from tui.engine.settings.sources.locations import shown_path
-from tui.engine.trust.content import FolderContent, describe, difference
-from tui.engine.trust.disclosure import disclose
-from tui.engine.trust.start_folders import Start, StartFolders
-from tui.engine.trust.starts import OUTSIDE, StartFinder
+from tui.engine.settings.sources.source import shown_path
+from tui.engine.trust.content import FolderContent, describe, difference, disclose
 from tui.engine.trust.trust_store import (
     FolderIdentity,
     Standing,
+    Start,
+    StartFolders,
     TrustStore,
     identify,
     may_cover_children,
@@ -36,6 +34,9 @@ from tui.model.trust import (
     TrustSubject,
 )
 from tui.text import sanitize_line
+
+OUTSIDE: Final = "outside"
+"""The folder of the empty folders in which servers start, in the state folder."""
 
 NO_ID: Final = RequestId("")
 """The id of a question that has not been asked yet."""
@@ -96,6 +97,9 @@ class OpenedFolder:
     Attributes:
         store: What was said about folders.
         start_folders: Where the user's servers may start although they run code from there.
+        outside: The folder of the empty folders in which servers start, or None.
+        named: Folders that the command line says to trust.
+        first_seen: What each server was first seen to run in a folder that is named.
         in_force: What the folder forbade when it was trusted last in this run.
         withdrawals: How often trust was taken back in this run.
         is_withdrawn: Whether it was, and not given again: this holds even if it cannot be written.
@@ -114,7 +118,8 @@ class OpenedFolder:
         self.folder = folder
         self.home = home
         self.attended = attended
-        self._named = tuple(named)
+        self.named = tuple(named)
+        self.first_seen: dict[tuple[Path, str], str] = {}
         self._on_problem = on_problem
         self._is_checked = False
         self._named_hash = ""
@@ -126,17 +131,6 @@ class OpenedFolder:
         self.store = TrustStore(state, home, on_problem)
         self.start_folders = StartFolders(state, home, on_problem)
         self.outside = state / OUTSIDE if state is not None else None
-        self._finder = StartFinder(
-            folder, home, self.outside, self.start_folders, self.store, attended
-        )
-
-    def gate(self, *, review: bool = False) -> "FolderGate":
-        """Return the gate for one reading of the settings.
-
-        Args:
-            review: Whether the user wants to see what the folder brings, whatever was said.
-        """
-        return FolderGate(self, review=review)
 
     @property
     def salt(self) -> bytes:
@@ -151,7 +145,7 @@ class OpenedFolder:
     def check_names(self, identity: FolderIdentity | None) -> None:
         """Report once the folders on the command line that are not this one."""
         path = identity.path if identity is not None else self.folder
-        for name in self._named if not self._is_checked else ():
+        for name in self.named if not self._is_checked else ():
             if name != path:
                 text = f"--trust-folder {name} is not this folder, which is {path}."
                 self._on_problem(sanitize_line(text))
@@ -159,7 +153,7 @@ class OpenedFolder:
 
     def is_named(self, identity: FolderIdentity, content_hash: str) -> bool:
         """Return whether the command line trusts this folder; with the content it had first."""
-        if identity.path not in self._named:
+        if identity.path not in self.named:
             return False
         self._named_hash = self._named_hash or content_hash
         return self._named_hash == content_hash
@@ -216,163 +210,125 @@ class OpenedFolder:
     def _withdraw(self) -> None:
         self.withdrawals += 1
         self.is_withdrawn = True
-        self._named = ()
+        self.named = ()
         self.in_force = ProjectRules()
-
-    def starts(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, tuple[Start, ...]]:
-        """Find what the user's servers would run of folders."""
-        withdrawn = self.is_withdrawn
-        return self._finder.find(servers, self.salt, self._named, is_withdrawn=withdrawn)
 
 
 class FolderGate:
     """A `ProjectGate` for one reading of the settings.
 
     Args:
-        word: What was said of the folder.
+        opened: What was said of the folder.
         review: Whether the user wants to see what it brings, whatever was said.
     """
 
-    def __init__(self, word: OpenedFolder, *, review: bool = False) -> None:
-        self._word = word
+    def __init__(self, opened: OpenedFolder, *, review: bool = False) -> None:
+        self._opened = opened
         self._review = review
-        self._withdrawals = word.withdrawals
+        self._withdrawals = opened.withdrawals
+        self._folder = folder = identify(opened.folder)
+        self._standing = opened.store.standing(folder) if folder is not None else Standing()
+        record = self._standing.record
+        self._before = record.content if record is not None else None
 
-    def trust(self, servers: Sequence[ServerDefinition]) -> Trust:
-        """Return the user's earlier answers about servers read through this gate."""
-        word = self._word
-        refused, starts = word.store.refused(), word.starts(servers)
+    def trust(self, starts: Mapping[ServerId, tuple[Start, ...]]) -> Trust:
+        """Return the user's earlier answers, with those about these starts."""
+        opened = self._opened
         return Trust(
-            word.attended,
-            refused,
+            opened.attended,
+            opened.store.refused(),
             starts,
             self.identity,
-            word.outside,
+            opened.outside,
             self._withdrawals,
             self.salt,
-            word.store.added(),
+            opened.store.added(),
         )
 
     @property
     def salt(self) -> bytes:
-        return self._word.salt
+        return self._opened.salt
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return self._identity.key if self._identity is not None else ()
-
-    @cached_property
-    def _identity(self) -> FolderIdentity | None:
-        return identify(self._word.folder)
-
-    @cached_property
-    def _standing(self) -> Standing:
-        identity = self._identity
-        return self._word.store.standing(identity) if identity is not None else Standing()
+        return self._folder.key if self._folder is not None else ()
 
     def may_read(self) -> bool:
         """Return, from the folder's identity alone, whether its files may be read."""
-        if self._identity is None:
-            return False
-        return self._review or not self._standing.never
+        return self._folder is not None and (self._review or not self._standing.never)
 
     def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
         """Decide which of this content takes effect; None means nothing was read."""
-        self._word.check_names(self._identity)
+        self._opened.check_names(self._folder)
         verdict = self._judge(offer)
         if verdict.trust is FolderTrust.TRUSTED and offer is not None:
-            self._word.in_force = offer.rules
+            self._opened.in_force = offer.rules
         return verdict
 
     def _judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        identity, standing = self._identity, self._standing
-        if identity is None or offer is None:
-            never = standing.never
-            return ProjectVerdict(FolderTrust.NEVER if never else FolderTrust.UNTRUSTED)
-        forbidden = self._forbidden
-        if offer.is_empty and (standing.never or not forbidden.words()):
-            nothing = FolderTrust.NEVER if standing.never else FolderTrust.NOTHING_TO_TRUST
+        folder, is_never = self._folder, self._standing.never
+        if folder is None or offer is None:
+            return ProjectVerdict(FolderTrust.NEVER if is_never else FolderTrust.UNTRUSTED)
+        # what was forbidden with the user's yes holds until a change of it got one as well
+        forbidden = self._before.forbidden if self._before is not None else self._opened.in_force
+        if offer.is_empty and (is_never or not forbidden.words()):
+            nothing = FolderTrust.NEVER if is_never else FolderTrust.NOTHING_TO_TRUST
             return ProjectVerdict(nothing, offer=offer)
-        content = describe(offer, self.salt, identity.path)
-        refusal = reason_to_refuse(identity.path)
+        content = describe(offer, self.salt, folder.path)
+        refusal = reason_to_refuse(folder.path)
         verdict = replace(
-            self._verdict(identity, content, refusal),
+            self._verdict(folder, content, refusal),
             offer=offer,
             hash=content.hash,
-            folder=identity.key,
-            forbidden=forbidden,
+            folder=folder.key,
+            forbidden=ProjectRules() if is_never else forbidden,
         )
         if verdict.trust is FolderTrust.TRUSTED and offer.is_empty:
             return replace(verdict, trust=FolderTrust.NOTHING_TO_TRUST)
         if verdict.trust is FolderTrust.TRUSTED and not self._review:
             return verdict
-        question = self._question(identity, offer, content, refusal)
-        standing_servers = tuple(one.id for one in offer.servers if one.id in verdict.servers)
-        return replace(verdict, question=replace(question, standing=standing_servers))
-
-    @property
-    def _forbidden(self) -> ProjectRules:
-        """What was forbidden with the user's yes, until a change of it got one as well."""
-        standing = self._standing
-        record = standing.record
-        if standing.never:
-            return ProjectRules()
-        if record is not None and record.content is not None:
-            return record.content.forbidden
-        return self._word.in_force
+        lines = difference(self._before, content) if self._before is not None else ()
+        question = TrustRequest(
+            NO_ID,
+            TrustSubject.FOLDER,
+            shown_path(folder.path, self._opened.home),
+            tuple(_disclosures(offer, content, self._before, folder.path)),
+            variables=tuple(offer.variables),
+            rules=offer.rules.words(),
+            context=offer.context_words(),
+            difference=(_OTHER_FOLDER, *lines) if self._standing.swapped else lines,
+            refusal=refusal,
+            may_include_children=may_cover_children(folder.path, self._opened.home),
+            standing=tuple(one.id for one in offer.servers if one.id in verdict.servers),
+        )
+        return replace(verdict, question=question)
 
     def _verdict(
-        self, identity: FolderIdentity, content: FolderContent, refusal: str
+        self, folder: FolderIdentity, content: FolderContent, refusal: str
     ) -> ProjectVerdict:
-        standing = self._standing
+        opened, standing, before = self._opened, self._standing, self._before
         record = standing.record
         everything = ProjectVerdict(
             FolderTrust.TRUSTED, frozenset(ServerId(s.name) for s in content.servers), rules=True
         )
         if standing.never:
             return ProjectVerdict(FolderTrust.NEVER)
-        if refusal or self._word.is_withdrawn:
+        if refusal or opened.is_withdrawn:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
-        if self._word.is_named(identity, content.hash):
+        if opened.is_named(folder, content.hash):
             return replace(everything, source="--trust-folder")
-        if standing.covered:
-            if not self._word.attended:
-                return ProjectVerdict(FolderTrust.UNTRUSTED)
-            self._word.store.inherit(identity, content)
+        if standing.covered and opened.attended:
+            opened.store.inherit(folder, content)
             return replace(everything, source="trust in a folder above")
-        if record is None or not record.hashes:
+        if standing.covered or record is None or not record.hashes:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
-        if standing.swapped:
-            return ProjectVerdict(FolderTrust.CHANGED)
-        if content.hash in record.hashes:
+        if content.hash in record.hashes and not standing.swapped:
             return everything
-        if not self._word.attended:
+        if standing.swapped or not opened.attended or before is None:
             return ProjectVerdict(FolderTrust.CHANGED)
-        known = {server.hash for server in record.content.servers} if record.content else set()
+        known = {server.hash for server in before.servers}
         same = frozenset(ServerId(s.name) for s in content.servers if s.hash in known)
-        rules = record.content is not None and record.content.rules == content.rules
-        return ProjectVerdict(FolderTrust.CHANGED, same, rules=rules)
-
-    def _question(
-        self, identity: FolderIdentity, offer: ProjectOffer, content: FolderContent, refusal: str
-    ) -> TrustRequest:
-        record = self._standing.record
-        before = record.content if record is not None else None
-        lines = difference(before, content) if before is not None else ()
-        if self._standing.swapped:
-            lines = (_OTHER_FOLDER, *lines)
-        return TrustRequest(
-            NO_ID,
-            TrustSubject.FOLDER,
-            shown_path(identity.path, self._word.home),
-            tuple(_disclosures(offer, content, before, identity.path)),
-            variables=tuple(offer.variables),
-            rules=offer.rules.words(),
-            context=offer.context_words(),
-            difference=lines,
-            refusal=refusal,
-            may_include_children=may_cover_children(identity.path, self._word.home),
-        )
+        return ProjectVerdict(FolderTrust.CHANGED, same, rules=before.rules == content.rules)
 
 
 def _disclosures(

@@ -4,28 +4,28 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
+from tui.engine.definitions.definition import Inheritance, ServerDefinition
 from tui.engine.definitions.fingerprint import digest, effective_entry, server_fingerprint
 from tui.engine.definitions.folder_code import code_folders
 from tui.engine.definitions.known_programs import is_loader_variable
 from tui.engine.definitions.programs import is_within
 from tui.engine.settings.project import ProjectOffer
-from tui.engine.settings.sources.locations import shown_path
+from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.content import ServerContent, describe
-from tui.engine.trust.start_folders import Start, StartFolder, StartFolders
+from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_store import (
-    FolderIdentity,
-    TrustStore,
+    Start,
+    StartFolder,
     identify,
     may_cover_children,
     reason_to_refuse,
 )
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Origin, ServerId, Transport
 from tui.model.trust import TrustAnswer
 
 _ALLOWING: Final = ("trust", "includeTools", "excludeTools")
@@ -70,30 +70,6 @@ def is_new(definition: ServerDefinition, accepted: Iterable[KnownServer]) -> boo
     return not any(_gains_nothing(now, before) for before in same)
 
 
-def hold(
-    definition: ServerDefinition,
-    accepted: Iterable[KnownServer],
-    refused: Mapping[str, str],
-    salt: bytes,
-) -> ServerDefinition:
-    """Withhold a new server."""
-    word = "changed" if any(known.id == definition.id for known in accepted) else "new"
-    reason = f"Not started: {word} in your settings since gemdeck started."
-    if was_refused(definition, refused, salt):
-        reason = "Not started: you refused it when it appeared in your settings."
-    return replace(
-        definition,
-        withheld=ServerStatus.UNTRUSTED,
-        failure=Failure(reason, REVIEW_ADVICE),
-        may_enable=False,
-    )
-
-
-def was_refused(definition: ServerDefinition, refused: Mapping[str, str], salt: bytes) -> bool:
-    """Return whether a server was refused in an earlier run."""
-    return any(key in refused for key in entry_keys(definition, salt))
-
-
 def entry_keys(definition: ServerDefinition, salt: bytes) -> tuple[str, str]:
     """Return the hashes of what an entry runs, and of that with what it allows.
 
@@ -132,138 +108,84 @@ def _gains_nothing(now: KnownServer, before: KnownServer) -> bool:
     return now.include_tools is not None and now.include_tools <= before.include_tools
 
 
-OUTSIDE: Final = "outside"
-"""The folder of the empty folders in which servers start, in the state folder."""
-
 MAX_NAME: Final = 40
 """Characters of a server's name in that of its empty folder."""
 
 _SEPARATORS: Final = re.compile(r"""[\s=:,;'"()]+""")
 
 
-@dataclass
 class StartFinder:
     """Finds what would run where, and what the user said of exactly that. Blocks.
 
-    Attributes:
-        folder: The opened folder.
-        home: The user's home.
-        outside: The folder of the empty folders, or None where there can be none.
-        records: What the user said of the folders that servers start in.
-        trust: What the user said of folders.
-        attended: Whether there is a user to ask.
-        named: What each server was first seen to run in a folder that the command line trusts.
+    Serves one reading: it looks at folders, and at what names them, once.
+
+    Args:
+        opened: The user's answers.
     """
 
-    folder: Path
-    home: Path
-    outside: Path | None
-    records: StartFolders
-    trust: TrustStore
-    attended: bool
-    named: dict[tuple[Path, ServerId], str] = field(default_factory=dict)
+    def __init__(self, opened: OpenedFolder) -> None:
+        self._opened = opened
+        self._identity = identify(opened.folder)
+        self._folder = cache(self._look_at)
+        self._is_in = cache(_is_in)
+        self._loaded: dict[Inheritance, list[str]] = {}
 
-    def find(
-        self,
-        servers: Sequence[ServerDefinition],
-        salt: bytes,
-        trusted: Sequence[Path],
-        *,
-        is_withdrawn: bool,
-    ) -> dict[ServerId, tuple[Start, ...]]:
-        """Find the starts of all servers.
-
-        Args:
-            servers: All servers; only the user's own count.
-            salt: The salt of this installation.
-            trusted: The folders that the command line says to trust.
-            is_withdrawn: Whether trust in the opened folder was taken back in this run.
-        """
-        opened = identify(self.folder)
-        look = _Look(self.home, self.outside, opened)
+    def find(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, tuple[Start, ...]]:
+        """Find the starts of all servers; only the user's own count."""
+        opened = self._opened
         found: dict[ServerId, tuple[Start, ...]] = {}
         asked: dict[StartFolder, list[tuple[ServerDefinition, Start]]] = {}
         for one in servers:
             if one.transport is not Transport.STDIO or not is_users(one):
                 continue
-            for place in code_folders(one, self.folder, self.home, os.environ):
-                leaves = look.could_leave(one, one.cwd or self.folder, place)
-                entry = server_fingerprint(replace(one, files=()), salt) if leaves else ""
-                leaving = _content(one, entry) if leaves else None
-                start = Start(look.folder(place), _content(one, one.fingerprint), leaving)
+            for place in code_folders(one, opened.folder, opened.home, os.environ):
+                leaving = None
+                if self._could_leave(one, one.cwd or opened.folder, place):
+                    entry = server_fingerprint(replace(one, files=()), opened.salt)
+                    leaving = _content(one, entry)
+                start = Start(self._folder(place), _content(one, one.fingerprint), leaving)
                 asked.setdefault(start.folder, []).append((one, start))
         for folder, pairs in asked.items():
-            is_back = is_withdrawn and folder.is_opened
-            starts = self._judged(folder, pairs, salt, () if is_back else trusted, is_back=is_back)
-            for (one, _), start in zip(pairs, starts, strict=True):
+            for (one, _), start in zip(pairs, self._judged(folder, pairs), strict=True):
                 found[one.id] = (*found.get(one.id, ()), start)
         return found
 
     def _judged(
-        self,
-        folder: StartFolder,
-        pairs: Sequence[tuple[ServerDefinition, Start]],
-        salt: bytes,
-        trusted: Sequence[Path],
-        *,
-        is_back: bool,
+        self, folder: StartFolder, pairs: Sequence[tuple[ServerDefinition, Start]]
     ) -> list[Start]:
-        """Add to all starts in one folder what the user said of them.
-
-        Args:
-            folder: The folder.
-            pairs: The starts, each with its server.
-            salt: The salt of this installation.
-            trusted: The folders that the command line says to trust.
-            is_back: Whether what was said before was taken back.
-        """
+        """Add to all starts in one folder, each with its server, what the user said of them."""
+        opened, identity = self._opened, folder.identity
         starts = [start for _, start in pairs]
-        if folder.identity is None:
+        if identity is None:
             return starts
-        record, is_reached = self.records.standing(folder.identity)
-        said = record.answer if record is not None else None
-        is_never = said is None and self.trust.standing(folder.identity).never
-        if is_never or said is TrustAnswer.NEVER:
-            never = replace(folder, never=True)
-            return [replace(one, folder=never) for one in starts]
-        if folder.identity.path in trusted:
-            return [self._as_named(one, folder.identity.path) for one in starts]
-        if not is_back and record is not None:
+        record, is_reached = opened.start_folders.standing(identity)
+        is_never = opened.store.standing(identity).never if record is None else record.is_never
+        if is_never:
+            return [replace(one, folder=replace(folder, never=True)) for one in starts]
+        is_back = opened.is_withdrawn and folder.is_opened
+        if identity.path in opened.named and not is_back:
+            return [self._as_named(one, identity.path) for one in starts]
+        if record is not None and not is_back:
             inside = {one.name: one for one in record.inside}
             outside = {(one.name, one.hash) for one in record.outside}
             return [_said(one, inside.get(one.seen.name), outside) for one in starts]
-        if is_back or not is_reached or not self.attended or folder.caution:
+        if is_back or not is_reached or not opened.attended or folder.caution:
             return starts
-        place = folder.identity.path
-        self.records.inherit(folder.identity, [described(one, place, salt) for one, _ in pairs])
+        seen = [described(one, identity.path, opened.salt) for one, _ in pairs]
+        opened.start_folders.inherit(identity, seen)
         return [replace(one, said=TrustAnswer.TRUST) for one in starts]
 
     def _as_named(self, start: Start, folder: Path) -> Start:
         """Allow a start in a folder of the command line; with the content it had first."""
-        first = self.named.setdefault((folder, ServerId(start.seen.name)), start.seen.hash)
+        first = self._opened.first_seen.setdefault((folder, start.seen.name), start.seen.hash)
         return replace(start, said=TrustAnswer.TRUST) if first == start.seen.hash else start
 
-
-class _Look:
-    """Looks at folders and at what names them, each once. Blocks.
-
-    Args:
-        home: The user's home.
-        outside: The folder of the empty folders, or None where there can be none.
-        opened: The opened folder.
-    """
-
-    def __init__(self, home: Path, outside: Path | None, opened: FolderIdentity | None) -> None:
-        self._home, self._outside, self._opened = home, outside, opened
-        self.folder = cache(self._folder)
-        self.is_in = cache(_is_in)
-        self._loaded: dict[Inheritance, list[str]] = {}
-
-    def could_leave(self, one: ServerDefinition, start: Path, folder: Path) -> bool:
+    def _could_leave(self, one: ServerDefinition, start: Path, folder: Path) -> bool:
         """Return whether a server starts in a folder and would not look there from elsewhere."""
-        if not self.is_in(os.path.realpath(start), folder, start):
+        if not self._is_in(os.path.realpath(start), folder, start):
             return False
-        if self._outside is None or self.is_in(str(self._outside), folder, start):
+        outside = self._opened.outside
+        if outside is None or self._is_in(str(outside), folder, start):
             return False
         if one.inheritance not in self._loaded:
             inherited = one.inheritance.of(os.environ, is_small=False).items()
@@ -274,18 +196,18 @@ class _Look:
         pieces = {piece for word in words for piece in _pieces(word)}
         if any(map(_is_relative, pieces)):
             return False
-        return not any(self.is_in(word, folder, start) for word in words | pieces)
+        return not any(self._is_in(word, folder, start) for word in words | pieces)
 
-    def _folder(self, place: Path) -> StartFolder:
-        identity = identify(place)
+    def _look_at(self, place: Path) -> StartFolder:
+        identity, home = identify(place), self._opened.home
         if identity is None:
-            return StartFolder(None, shown_path(place, self._home))
+            return StartFolder(None, shown_path(place, home))
         return StartFolder(
             identity,
-            shown_path(identity.path, self._home),
-            may_include_children=may_cover_children(identity.path, self._home),
+            shown_path(identity.path, home),
+            may_include_children=may_cover_children(identity.path, home),
             caution=reason_to_refuse(identity.path),
-            is_opened=identity == self._opened,
+            is_opened=identity == self._identity,
         )
 
 

@@ -14,12 +14,10 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.logs.audit import AuditLog
 from tui.engine.settings.project import ProjectOffer
-from tui.engine.trust.content import FolderContent, ServerContent, difference
-from tui.engine.trust.disclosure import disclose
+from tui.engine.trust.content import FolderContent, ServerContent, difference, disclose
 from tui.engine.trust.folder_gate import OpenedFolder
-from tui.engine.trust.start_folders import Start, StartFolder
 from tui.engine.trust.starts import described
-from tui.engine.trust.trust_store import FolderIdentity
+from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.model.trust import (

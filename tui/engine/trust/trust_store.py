@@ -5,17 +5,18 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator
 
 from tui.engine.files.entry_format import EntryFormat, read_path, write_path
 from tui.engine.files.state_file import private_file
-from tui.engine.trust.content import FolderContent
+from tui.engine.trust.content import FolderContent, ServerContent
 from tui.model.frozen import dataclass
+from tui.model.trust import TrustAnswer
 
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
 
@@ -113,9 +114,6 @@ def _own_group() -> int:
         return os.getegid()
 
 
-FILE_NAME: Final = "trust.json"
-"""Where what the user said about folders is kept, in the state folder."""
-
 MAX_FOLDERS: Final = 1_000
 """Folders that are remembered; the oldest that is not forbidden goes first."""
 
@@ -138,20 +136,11 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FolderRecord:
-    """What a state file keeps about one folder."""
-
-    folder: FolderIdentity
-
-
-Kept = TypeVar("Kept", bound=FolderRecord)
-
-
-@dataclass(frozen=True, slots=True)
-class Record(FolderRecord):
+class Record:
     """What the user said about one folder.
 
     Attributes:
+        folder: Which folder.
         word: What was said.
         when: When, in seconds since the epoch.
         children: Whether trust reaches the folders in it.
@@ -161,12 +150,88 @@ class Record(FolderRecord):
             it ends with that.
     """
 
+    folder: FolderIdentity
     word: Word
     when: float
     children: bool = False
     hashes: tuple[str, ...] = ()
     content: FolderContent | None = None
     inherited: bool = False
+
+    @property
+    def is_never(self) -> bool:
+        return self.word is Word.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class StartRecord:
+    """What the user said of one folder.
+
+    Attributes:
+        folder: Which folder.
+        answer: The last answer. Not now takes a yes to a folder above it back.
+        when: When, in seconds since the epoch.
+        inside: What each server ran that was allowed in it.
+        outside: What was allowed outside it.
+        inherited: Whether it was a yes to a folder above that reached it, and no answer about it;
+            it ends with that.
+    """
+
+    folder: FolderIdentity
+    answer: TrustAnswer
+    when: float
+    inside: tuple[ServerContent, ...]
+    outside: tuple[ServerContent, ...]
+    inherited: bool = False
+
+    @property
+    def is_never(self) -> bool:
+        return self.answer is TrustAnswer.NEVER
+
+
+Kept = TypeVar("Kept", Record, StartRecord)
+
+_FOLDER_KEYS: Final = {"device": "dev", "inode": "ino", "owner": "uid"}
+
+
+class _FolderFile(Generic[Kept]):
+    """A state file with a record for each folder. All methods block; none is for the event loop.
+
+    Args:
+        folder: The state folder, or None for this run only.
+        home: The user's home, from which a yes never reaches down.
+        on_problem: Takes what is wrong with the file.
+    """
+
+    name: ClassVar[str]
+    form: ClassVar[EntryFormat[Any]]
+
+    def __init__(self, folder: Path | None, home: Path, on_problem: Callable[[str], None]) -> None:
+        self._file = private_file(folder, self.name, on_problem)
+        self._home = home
+
+    def _known(self, content: Mapping[str, Any] | None) -> dict[Path, Kept]:
+        """Read the records in the file, without the invalid ones."""
+        entries = (content or {}).get("folders")
+        listed = entries[-MAX_FOLDERS:] if isinstance(entries, list) else ()
+        # what identifies the folder stands beside the rest
+        found = (self.form.read({**one, "folder": one}) for one in listed if isinstance(one, dict))
+        return {record.folder.path: record for record in found if record is not None}
+
+    def _change(self, folder: FolderIdentity, renew: Callable[[Kept | None], Kept | None]) -> None:
+        """Put another record in the place of what was said of the folder at this path."""
+
+        def change(content: dict[str, Any]) -> dict[str, Any]:
+            records = self._known(content)
+            new = renew(records.pop(folder.path, None))
+            others: list[Kept] = sorted(
+                records.values(), key=lambda record: (record.is_never, record.when)
+            )
+            kept = (*others[-(MAX_FOLDERS - 1) :], new)
+            written = (self.form.write(one) for one in kept if one is not None)
+            return {**content, "folders": [{**one.pop("folder"), **one} for one in written]}
+
+        self._file.update(change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,26 +251,29 @@ class Standing:
     covered: bool = False
 
 
-class TrustStore:
-    """Knows what the user said about folders. All methods block; none is for the event loop.
+class TrustStore(_FolderFile[Record]):
+    """Knows what the user said about folders and what they bring."""
 
-    Args:
-        folder: The state folder, or None for this run only.
-        home: The user's home, from which trust never reaches down.
-        on_problem: Takes what is wrong with the file.
-    """
-
-    def __init__(self, folder: Path | None, home: Path, on_problem: Callable[[str], None]) -> None:
-        self._file = private_file(folder, FILE_NAME, on_problem)
-        self._home = home
+    name = "trust.json"
+    form = EntryFormat(
+        Record,
+        {
+            **_FOLDER_KEYS,
+            "word": "state",
+            "always_deny": "denied",
+            "max_tool_calls": "calls",
+            "max_result_size": "result",
+            "idle_timeout": "idle",
+        },
+    )
 
     def standing(self, folder: FolderIdentity) -> Standing:
         """Find what was said of a folder, or of the nearest one above it."""
-        by_path = _by_path(self._file.load() or {})
+        by_path = self._known(self._file.load())
         own = by_path.get(folder.path)
         if own is not None and not own.inherited:
             swapped = own.folder.key != folder.key
-            return Standing(own, never=own.word is Word.NEVER, swapped=swapped)
+            return Standing(own, never=own.is_never, swapped=swapped)
         above = self._from_above(folder, by_path)
         if own is None or not above.covered:
             return above
@@ -218,7 +286,7 @@ class TrustStore:
             above = by_path.get(place)
             if above is None:
                 continue
-            if above.word is Word.NEVER:
+            if above.is_never:
                 return Standing(never=True)
             is_asked = is_asked or above.word is Word.ASK
             if not is_asked and above.children and reaches_down(above.folder, self._home):
@@ -243,12 +311,10 @@ class TrustStore:
         """Trust a folder with this content, beside those contents it was trusted with before."""
 
         def renew(before: Record | None) -> Record:
-            known = before is not None and before.folder.key == folder.key
-            hashes = before.hashes if known and before is not None else ()
-            hashes = (content.hash, *(known for known in hashes if known != content.hash))
-            return Record(
-                folder, Word.TRUSTED, time.time(), children, hashes[:MAX_HASHES], content.kept()
-            )
+            is_same = before is not None and before.folder.key == folder.key
+            hashes = dict.fromkeys((content.hash, *(before.hashes if before and is_same else ())))
+            kept = tuple(hashes)[:MAX_HASHES]
+            return Record(folder, Word.TRUSTED, time.time(), children, kept, content.kept())
 
         self._change(folder, renew)
 
@@ -261,20 +327,6 @@ class TrustStore:
         standing = self.standing(folder)
         if standing.covered or standing.never:
             self._change(folder, lambda _: Record(folder, Word.ASK, time.time()))
-
-    def _change(
-        self, folder: FolderIdentity, renew: Callable[[Record | None], Record | None]
-    ) -> None:
-        def change(content: dict[str, Any]) -> dict[str, Any]:
-            records = _by_path(content)
-            new = renew(records.pop(folder.path, None))
-            kept = sorted(records.values(), key=lambda r: (r.word is Word.NEVER, r.when))
-            kept = kept[-(MAX_FOLDERS - 1) :]
-            kept += [new] if new is not None else []
-            written = [write_record(_RECORDS, record) for record in kept]
-            return {**content, "folders": written}
-
-        self._file.update(change)
 
     def refused(self) -> dict[str, str]:
         return _refused(self._file.load() or {})
@@ -324,35 +376,140 @@ def _added(content: Mapping[str, Any]) -> list[str]:
     return [key for key in known if isinstance(key, str)] if isinstance(known, list) else []
 
 
-FOLDER_KEYS: Final = {"device": "dev", "inode": "ino", "owner": "uid"}
+@dataclass(frozen=True, slots=True)
+class StartFolder:
+    """A folder whose code a server would run.
 
-_RECORDS: Final = EntryFormat(
-    Record,
-    {
-        **FOLDER_KEYS,
-        "word": "state",
-        "always_deny": "denied",
-        "max_tool_calls": "calls",
-        "max_result_size": "result",
-        "idle_timeout": "idle",
-    },
-)
+    Attributes:
+        identity: Which folder; None if it cannot be looked at.
+        shown: Its path for the screen.
+        never: Whether the user said never.
+        may_include_children: Whether a yes can also cover the folders in it.
+        caution: Why others could change what runs there, or "".
+        is_opened: Whether it is the opened folder.
+    """
 
+    identity: FolderIdentity | None
+    shown: str
+    never: bool = False
+    may_include_children: bool = False
+    caution: str = ""
+    is_opened: bool = False
 
-def _by_path(content: dict[str, Any]) -> dict[Path, Record]:
-    return {record.folder.path: record for record in read_records(_RECORDS, content)}
-
-
-def read_records(form: EntryFormat[Kept], content: dict[str, Any]) -> list[Kept]:
-    """Read the records on folders in a state file, without the invalid ones."""
-    entries = content.get("folders")
-    listed = entries[-MAX_FOLDERS:] if isinstance(entries, list) else ()
-    # what identifies the folder stands beside the rest
-    found = (form.read({**entry, "folder": entry}) for entry in listed if isinstance(entry, dict))
-    return [record for record in found if record is not None]
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.identity.key if self.identity is not None else (self.shown,)
 
 
-def write_record(form: EntryFormat[Kept], record: Kept) -> dict[str, Any]:
-    """Write a record, with what identifies its folder beside the rest."""
-    entry = form.write(record)
-    return {**entry.pop("folder"), **entry}
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What one server would run in a folder, and what the user said of exactly that.
+
+    Attributes:
+        folder: The folder.
+        seen: What it would run, as it is now, without the lines.
+        outside: What it would run outside the folder, which no file of that changes; None where
+            it would look into the folder from anywhere.
+        said: The answer, or None.
+        before: What it ran when it was allowed last, or None.
+    """
+
+    folder: StartFolder
+    seen: ServerContent
+    outside: ServerContent | None = None
+    said: TrustAnswer | None = None
+    before: ServerContent | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (*self.folder.key, (self.seen.name, self.seen.hash))
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.said is not None and self.said.allows
+
+    @property
+    def has_changed(self) -> bool:
+        return self.before is not None and self.before.hash != self.seen.hash
+
+
+class StartFolders(_FolderFile[StartRecord]):
+    """Keeps where the user's servers may run code of folders, and what they ran there then.
+
+    A yes is to a folder as it lies on the disk, by its real path and identity, and to each server
+    with the entry and the files that it had. It says nothing about settings that the folder brings.
+    """
+
+    name = "start-folders.json"
+    form = EntryFormat(StartRecord, _FOLDER_KEYS)
+
+    def standing(self, folder: FolderIdentity) -> tuple[StartRecord | None, bool]:
+        """Return what was said of a folder, and whether a yes to one above it reaches it.
+
+        What a folder that is reached would run is kept the first time, and counts from then on.
+        """
+        known = self._known(self._file.load())
+        own = known.get(folder.path)
+        if own is not None and own.folder.key != folder.key:
+            return None, False
+        if own is not None and not own.inherited:
+            return own, False
+        above = (record for place in folder.path.parents if (record := known.get(place)))
+        nearest = next((record for record in above if not record.inherited), None)
+        if nearest is None:
+            return None, False
+        reaches = nearest.answer is TrustAnswer.TRUST_WITH_CHILDREN
+        if not (reaches and reaches_down(nearest.folder, self._home)):
+            return None, False
+        return own, own is None
+
+    def keep(
+        self,
+        folder: FolderIdentity,
+        answer: TrustAnswer,
+        inside: Sequence[ServerContent] = (),
+        outside: Sequence[ServerContent] = (),
+    ) -> None:
+        """Keep an answer; what was allowed before stands unless the answer allows nothing.
+
+        Args:
+            folder: The folder.
+            answer: The answer.
+            inside: What it allows to run in the folder.
+            outside: What it allows to run outside it.
+        """
+
+        def renew(before: StartRecord | None) -> StartRecord:
+            is_same = before is not None and before.folder.key == folder.key
+            known = before if is_same and answer.allows else None
+            names = {one.name for one in (*inside, *outside)}
+            return StartRecord(
+                folder,
+                answer,
+                time.time(),
+                _kept(known.inside if known is not None else (), names, inside),
+                _kept(known.outside if known is not None else (), names, outside),
+            )
+
+        self._change(folder, renew)
+
+    def inherit(self, folder: FolderIdentity, inside: Sequence[ServerContent]) -> None:
+        """Keep what would run in a folder that a yes to one above it reaches."""
+        new = StartRecord(
+            folder, TrustAnswer.TRUST, time.time(), _kept((), (), inside), (), inherited=True
+        )
+        self._change(folder, lambda _: new)
+
+    def forget(self, folder: FolderIdentity) -> None:
+        """Forget an answer; a yes to a folder above it no longer reaches it either."""
+        self._change(folder, lambda _: None)
+        if self.standing(folder) != (None, False):
+            self.keep(folder, TrustAnswer.NOT_NOW)
+
+
+def _kept(
+    before: Iterable[ServerContent], names: Container[str], now: Iterable[ServerContent]
+) -> tuple[ServerContent, ...]:
+    """Return what is stored: what was allowed before under other names, and what is now."""
+    servers = (*(one for one in before if one.name not in names), *now)
+    return FolderContent("", servers, "").kept().servers

@@ -35,14 +35,14 @@ class Asked:
         *others: OfferedTool,
         arguments: JsonObject | None = None,
         turn: TurnRecord | None = None,
-    ) -> tuple["asyncio.Task[Permit | Denial]", RequestId | None]:
-        """Ask in a task; give it and the question, or None where nobody is asked."""
+    ) -> tuple["asyncio.Task[Permit | Denial]", RequestId]:
+        """Ask in a task; give it and the question, which is empty where nobody is asked."""
         before = len(self.requests)
         inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
         task = asyncio.create_task(self.gate.decide(inquiry))
         await asyncio.sleep(0)
         new = self.requests[before:]
-        return task, new[0].request.id if new else None
+        return task, new[0].request.id if new else RequestId("")
 
     @property
     def questions(self) -> list[ConfirmationRequest]:
@@ -61,7 +61,6 @@ class Asked:
         self, tool: OfferedTool, choice: Choice, *others: OfferedTool
     ) -> Permit | Denial:
         task, request = await self.ask(tool, *others)
-        assert request is not None
         self.desk.answer(request, Decision(choice))
         return await task
 
@@ -70,7 +69,7 @@ class Asked:
         task, request = await self.ask(tool)
         task.cancel()
         await asyncio.wait({task})
-        return request is None
+        return not request
 
 
 async def settle() -> None:

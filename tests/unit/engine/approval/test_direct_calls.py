@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Script, Turncoat, deck, tool, write_settings
+from tests.security.decks import Script, Turncoat, deck, records, shop, tool, write_settings
 from tests.unit.engine.chats.support import InProcessTools, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine.approval.gate import Gate
@@ -26,25 +26,13 @@ from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, Transport
 
+__all__ = ["shop"]
+
 SHOP = ServerId("shop")
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Turncoat:
-    server = Turncoat("shop", tmp_path)
-    server.offer(tool("look"), tool("buy"))
-    return server
-
-
-def records(world: World) -> list[dict[str, Any]]:
-    text = (world.state / "audit.jsonl").read_text(encoding="ascii")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-async def test_a_call_of_a_library_asks_like_a_call_of_the_model(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+async def test_a_call_of_a_library_asks_like_a_call_of_the_model(shop: Turncoat) -> None:
+    async with shop.deck() as running:
         for choice in (Choice.DENY, Choice.ONCE):
             calling = asyncio.create_task(running.engine.call_tool(SHOP, "look", {"text": "a"}))
             asked = await running.decide(choice)
@@ -98,9 +86,9 @@ async def test_without_a_user_a_call_of_a_library_is_denied(
 
 
 async def test_a_call_that_the_user_composed_runs_unasked_and_is_recorded(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+    shop: Turncoat, world: World
 ) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+    async with shop.deck() as running:
         await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=True)
         assert running.raised(ConfirmationRequest) == []
     assert shop.calls == [("look", {"text": "a"})]
@@ -117,13 +105,10 @@ async def test_a_call_that_the_user_composed_runs_unasked_and_is_recorded(
 
 @pytest.mark.parametrize("by_user", [True, False])
 async def test_a_rule_that_denies_beats_a_call_that_the_user_composed(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch, *, by_user: bool
+    shop: Turncoat, *, by_user: bool
 ) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "look"}]}}
-    async with (
-        FakeGemini() as fake,
-        deck(fake, monkeypatch, servers=[shop], settings=rules) as running,
-    ):
+    async with shop.deck(settings=rules) as running:
         with pytest.raises(ToolCallError, match="alwaysDeny"):
             await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
     assert shop.calls == []
@@ -131,14 +116,11 @@ async def test_a_rule_that_denies_beats_a_call_that_the_user_composed(
 
 @pytest.mark.parametrize("by_user", [True, False])
 async def test_a_call_of_a_tool_that_a_rule_hides_is_recorded(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch, *, by_user: bool
+    shop: Turncoat, world: World, *, by_user: bool
 ) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "look"}]}}
     script: Script = [[Call([("look", {"text": "a"}), ("steal", {})])], [Say("done")]]
-    async with (
-        FakeGemini(script) as fake,
-        deck(fake, monkeypatch, servers=[shop], settings=rules) as running,
-    ):
+    async with shop.deck(script, settings=rules) as running:
         if by_user:
             with pytest.raises(ToolCallError, match="alwaysDeny"):
                 await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=True)
@@ -153,10 +135,8 @@ async def test_a_call_of_a_tool_that_a_rule_hides_is_recorded(
     assert shop.calls == []
 
 
-async def test_a_call_of_a_tool_that_changed_is_recorded(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+async def test_a_call_of_a_tool_that_changed_is_recorded(shop: Turncoat, world: World) -> None:
+    async with shop.deck() as running:
         shop.offer(tool("look", "Does other things."), tool("buy"))
         await running.restart("shop")
         with pytest.raises(ToolCallError, match="it has changed"):
@@ -166,10 +146,8 @@ async def test_a_call_of_a_tool_that_changed_is_recorded(
     assert record["source"].startswith("it has changed")
 
 
-async def test_a_changed_tool_is_not_called_for_the_user_either(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+async def test_a_changed_tool_is_not_called_for_the_user_either(shop: Turncoat) -> None:
+    async with shop.deck() as running:
         shop.offer(tool("look", "Does other things."), tool("buy"))
         await running.restart("shop")
         with pytest.raises(ToolCallError, match="it has changed"):

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.waiting import eventually
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
-from tui.engine.approval.file_change import MAX_FILE, file_change
 from tui.engine.approval.gate import Gate
+from tui.engine.approval.inquiry import MAX_FILE, file_change
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import Permit
 from tui.model.consent import Choice, Decision

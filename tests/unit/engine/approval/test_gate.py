@@ -75,8 +75,6 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     first, request = await asked.ask(make_tool("go"))
     second, _ = await asked.ask(make_tool("go"))
     third, other = await asked.ask(make_tool("other"))
-    assert request is not None
-    assert other is not None
     asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL))
     assert (await first).source == "you: always this tool, this session"
     assert "always this tool" in (await second).source
@@ -89,7 +87,6 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
 async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
-    assert request is not None
     task.cancel()
     await asyncio.wait({task})
     assert asked.settled == [request]
@@ -121,7 +118,7 @@ async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
     asked = Asked()
     open_tasks = [(await asked.ask(make_tool("go")))[0] for _ in range(MAX_PENDING)]
     task, request = await asked.ask(make_tool("go"))
-    assert request is None
+    assert not request
     with pytest.raises(match="Too many"):
         await task
     for open_task in open_tasks:
@@ -141,14 +138,13 @@ async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() ->
     turn = TurnRecord()
     waiting = [await asked.ask(make_tool(name), turn=turn) for name in ("go", "other", "third")]
     for _, request in waiting[:2]:
-        assert request is not None
         asked.desk.answer(request, Decision(Choice.ONCE))
     answers = [await task for task, _ in waiting[:2]]
     assert [(type(answer), answer.source) for answer in answers] == [(Permit, "you: once")] * 2
     unseen, _ = waiting[2]
     assert not unseen.done()
     again, question = await asked.ask(make_tool("go"), turn=turn)
-    assert question is not None
+    assert question
     for task in (unseen, again):
         task.cancel()
     await asyncio.wait({unseen, again})
@@ -160,7 +156,6 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     await asked.answer(make_tool("granted"), Choice.ALWAYS_TOOL)
     first, request = await asked.ask(make_tool("go"), turn=turn)
     waits, _ = await asked.ask(make_tool("other"), turn=turn)
-    assert request is not None
     asked.desk.answer(request, Decision(Choice.DENY_REST_OF_TURN, "Enough."))
     denial = await first
     assert isinstance(denial, Denial)
@@ -177,14 +172,13 @@ async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
     await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
     assert await asked.passes(make_tool("go"))
     denied, question = await asked.ask(make_tool("evil"))
-    assert question is None
+    assert not question
     assert isinstance(await denied, Denial)
 
 
 async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
-    assert request is not None
     asked.policy.configure((), [rule("notes", "go")], ())
     asked.desk.answer(request, Decision(Choice.ONCE))
     assert isinstance(await task, Denial)
@@ -193,7 +187,6 @@ async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
 async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
-    assert request is not None
     asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
     permit = await task
     assert isinstance(permit, Permit)
@@ -205,7 +198,6 @@ async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
     asked = Asked()
     arguments = {"text": "a"}
     task, request = await asked.ask(make_tool("go"), arguments=arguments)
-    assert request is not None
     asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
     permit = await task
     assert isinstance(permit, Permit)
@@ -236,7 +228,6 @@ async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit
 async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
-    assert request is not None
     asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"a": 1, "a": 2}'))
     await eventually(lambda: len(asked.questions) == 2)
     first, again = asked.questions
@@ -269,7 +260,6 @@ async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> N
     asked = Asked()
     tool, arguments = make_tool("go"), {"text": "a"}
     task, request = await asked.ask(tool, arguments=arguments)
-    assert request is not None
     asked.desk.answer(request, Decision(Choice.ONCE))
     permit = await task
     assert isinstance(permit, Permit)
@@ -294,8 +284,6 @@ async def test_a_call_is_judged_once_for_each_state_of_the_rules(
     monkeypatch.setattr(asked.policy, "judge", count)
     first, request = await asked.ask(make_tool("go"))
     waits, other = await asked.ask(make_tool("other"))
-    assert request is not None
-    assert other is not None
     asked.desk.answer(request, Decision(Choice.ONCE))
     assert isinstance(await first, Permit)
     assert judged == ["go", "other"]

@@ -1,43 +1,29 @@
 """What the audit log says of decisions and calls, over a whole engine."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.conftest import World
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Script, Turncoat, calling, deck, tool
+from tests.security.decks import Script, Turncoat, calling, deck, records, shop, tool
 from tests.unit.engine.mcp.support import eventually
 from tui.model.consent import Choice, Effect, GrantScope
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Turncoat:
-    server = Turncoat("shop", tmp_path)
-    server.offer(tool("look"), tool("buy"))
-    return server
-
-
-def records(world: World) -> list[dict[str, Any]]:
-    text = (world.state / "audit.jsonl").read_text(encoding="ascii")
-    return [json.loads(line) for line in text.splitlines()]
+__all__ = ["shop"]
 
 
 async def test_decisions_and_calls_are_recorded_with_their_source(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+    shop: Turncoat, world: World
 ) -> None:
     script: Script = [
         [Call([("look", {"text": "1"})])],
         [Call([("look", {"text": "2"}), ("buy", {"text": "3"})])],
         [Say("done")],
     ]
-    async with FakeGemini(script) as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+    async with shop.deck(script) as running:
         running.engine.send("look")
         await running.decide(Choice.ALWAYS_TOOL, GrantScope.FOLDER)
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
@@ -54,11 +40,11 @@ async def test_decisions_and_calls_are_recorded_with_their_source(
 
 
 async def test_a_question_that_ends_without_an_answer_is_recorded_too(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+    shop: Turncoat, world: World
 ) -> None:
     again = [Call([("look", {"text": "same"})])]
     script: Script = [again, again, [Call([("buy", {"text": "1"})])], again, [Say("done")]]
-    async with FakeGemini(script) as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+    async with shop.deck(script) as running:
         running.engine.send("look")
         await running.decide(Choice.DENY)
         await running.pending(ConfirmationRequest)
@@ -77,12 +63,9 @@ async def test_a_question_that_ends_without_an_answer_is_recorded_too(
 
 
 async def test_a_stopped_turn_leaves_a_record_of_what_was_asked(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+    shop: Turncoat, world: World
 ) -> None:
-    async with (
-        FakeGemini(calling("look")) as fake,
-        deck(fake, monkeypatch, servers=[shop]) as running,
-    ):
+    async with shop.deck(calling("look")) as running:
         running.engine.send("look")
         await running.pending(ConfirmationRequest)
         running.engine.cancel_turn()
@@ -97,9 +80,7 @@ async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
 ) -> None:
     async with FakeGemini(calling("look", 3)) as fake:
         async with deck(fake, monkeypatch, servers=[shop]) as running:
-            running.engine.send("look")
-            await running.decide(Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
-            await running.idle()
+            await running.answered("look", Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
         async with deck(fake, monkeypatch, servers=[shop]) as running:
             await running.ask("look")
             assert running.explained("shop", "look").effect is Effect.ALLOW
@@ -109,9 +90,7 @@ async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
             assert running.store.state.grants == ()
         async with deck(fake, monkeypatch, servers=[shop]) as running:
             assert "no rule allows it" in running.explained("shop", "look").words
-            running.engine.send("look")
-            await running.decide(Choice.DENY)
-            await running.idle()
+            await running.answered("look", Choice.DENY)
     assert len(shop.calls) == 2
     [revoked] = [r for r in records(world) if r["event"] == "rule"]
     assert (revoked["server"], revoked["tool"], revoked["decision"]) == ("shop", "look", "revoke")
@@ -119,9 +98,9 @@ async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
 
 @pytest.mark.parametrize("accept", [True, False])
 async def test_an_answer_about_a_changed_tool_is_recorded(
-    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch, *, accept: bool
+    shop: Turncoat, world: World, *, accept: bool
 ) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+    async with shop.deck() as running:
         shop.offer(tool("look", "Does other things."), tool("buy"))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
@@ -134,7 +113,7 @@ async def test_an_answer_about_a_changed_tool_is_recorded(
     assert len(record["fingerprint"]) == len(record["definition"]) == 64
 
 
-async def test_every_tool_can_be_explained(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_tool_can_be_explained(shop: Turncoat) -> None:
     broken = {"name": "broken", "inputSchema": 5}
     shop.offer(tool("look"), tool("buy"), tool("hidden"), broken)
     entry = {**shop.entry, "trust": True, "excludeTools": ["hidden"]}
@@ -142,10 +121,7 @@ async def test_every_tool_can_be_explained(shop: Turncoat, monkeypatch: pytest.M
         "mcpServers": {"shop": entry},
         "gemdeck": {"alwaysDeny": [{"tool": "buy"}]},
     }
-    async with (
-        FakeGemini() as fake,
-        deck(fake, monkeypatch, servers=[shop], settings=settings) as running,
-    ):
+    async with shop.deck(settings=settings) as running:
         words = {name: running.explained("shop", name) for name in ("look", "buy", "hidden")}
         broken_words = running.explained("shop", "broken").words
         unknown = running.explained("shop", "nothing")
@@ -157,13 +133,8 @@ async def test_every_tool_can_be_explained(shop: Turncoat, monkeypatch: pytest.M
     assert unknown.effect is Effect.DENY
 
 
-async def test_yolo_stands_in_the_list_of_rules_and_asks_nobody(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with (
-        FakeGemini(calling("look")) as fake,
-        deck(fake, monkeypatch, servers=[shop], allows_all=True) as running,
-    ):
+async def test_yolo_stands_in_the_list_of_rules_and_asks_nobody(shop: Turncoat) -> None:
+    async with shop.deck(calling("look"), allows_all=True) as running:
         await running.ask("look")
         assert running.raised(ConfirmationRequest) == []
         assert [view.origin for view in running.store.state.grants] == ["--yolo"]

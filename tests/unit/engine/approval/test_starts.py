@@ -6,15 +6,14 @@ from types import MappingProxyType
 
 import pytest
 
-from tui.engine.definitions.command_files import file_state
 from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
+from tui.engine.definitions.folder_code import file_state
 from tui.engine.trust.content import ServerContent
-from tui.engine.trust.folder_gate import NO_ID
-from tui.engine.trust.start_folders import Start, StartFolders
+from tui.engine.trust.folder_gate import NO_ID, OpenedFolder
 from tui.engine.trust.starts import StartFinder, described
 from tui.engine.trust.trust_questions import TrustCase, request_of
-from tui.engine.trust.trust_store import TrustStore, identify
+from tui.engine.trust.trust_store import Start, identify
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
 
@@ -33,11 +32,13 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def finder(folder: Path, outside: Path | None = None, *, attended: bool = True) -> StartFinder:
-    home = folder.parent
-    records, trust = StartFolders(None, home, fail), TrustStore(None, home, fail)
-    outside = outside or home / "state" / "outside"
-    return StartFinder(folder, home, outside, records, trust, attended)
+def opened(
+    folder: Path, state: Path | None = None, home: Path | None = None, *, attended: bool = True
+) -> OpenedFolder:
+    home = home or folder.parent
+    state = state or home / "state"
+    state.mkdir(mode=0o700, exist_ok=True)
+    return OpenedFolder(folder, home, state, (), fail, attended=attended)
 
 
 def server(*words: str, name: str = "mine", **more: object) -> ServerDefinition:
@@ -53,8 +54,9 @@ def known(one: ServerDefinition) -> ServerDefinition:
     return replace(one, fingerprint=server_fingerprint(one, SALT))
 
 
-def found(finder: StartFinder, one: ServerDefinition, *trusted: Path, back: bool = False) -> Start:
-    [start] = finder.find([known(one)], SALT, trusted, is_withdrawn=back)[one.id]
+def found(opened: OpenedFolder, one: ServerDefinition, *named: Path, back: bool = False) -> Start:
+    opened.named, opened.is_withdrawn = named, back
+    [start] = StartFinder(opened).find([known(one)])[one.id]
     return start
 
 
@@ -96,21 +98,21 @@ def test_A14_only_what_would_not_look_back_can_start_outside(
 ) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
     words = line.format(folder=folder).split(" ")
-    assert (found(finder(folder), server(*words)).outside is not None) is leaves
+    assert (found(opened(folder), server(*words)).outside is not None) is leaves
 
 
 def test_A14_neither_a_variable_nor_a_place_above_the_state_is_outside(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for env, leaves in (({"X": "a"}, True), ({"X": "./a"}, False), ({"X": str(folder)}, False)):
-        assert (found(finder(folder), server("npx", "x", env=env)).outside is not None) is leaves
-    assert found(finder(folder, folder / "state"), server("npx", "x")).outside is None
+        assert (found(opened(folder), server("npx", "x", env=env)).outside is not None) is leaves
+    assert found(opened(folder, folder / "state"), server("npx", "x")).outside is None
     monkeypatch.setenv("NODE_PATH", str(folder / "lib"))
-    assert found(finder(folder), server("npx", "x")).outside is None
+    assert found(opened(folder), server("npx", "x")).outside is None
 
 
 def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) -> None:
-    finds, other = finder(folder), server("npx", "x", name="other")
+    finds, other = opened(folder), server("npx", "x", name="other")
     shown = server("python", "server.py", files=(file(folder, "1"),))
     first = found(finds, shown)
     assert first.said is None
@@ -120,7 +122,7 @@ def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) ->
         return described(known(one), folder, SALT)
 
     assert first.folder.identity is not None
-    finds.records.keep(first.folder.identity, A.TRUST, [seen(shown), seen(other)])
+    finds.start_folders.keep(first.folder.identity, A.TRUST, [seen(shown), seen(other)])
     assert found(finds, shown).said is A.TRUST
     for edit, line in (
         ({"files": (file(folder, "2"),)}, "file server.py has changed: content #"),
@@ -141,11 +143,11 @@ def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) ->
 
 
 def test_A22_a_file_of_the_folder_changes_nothing_outside_it(folder: Path) -> None:
-    finds, shown = finder(folder), server("npx", "x", files=(file(folder, "1"),))
+    finds, shown = opened(folder), server("npx", "x", files=(file(folder, "1"),))
     first = found(finds, shown)
     assert first.folder.identity is not None
     assert first.outside is not None
-    finds.records.keep(first.folder.identity, A.START_OUTSIDE, outside=[first.outside])
+    finds.start_folders.keep(first.folder.identity, A.START_OUTSIDE, outside=[first.outside])
     pulled = replace(shown, files=(file(folder, "2"),))
     assert found(finds, pulled).said is A.START_OUTSIDE
     assert found(finds, replace(pulled, args=("y",))).said is None
@@ -154,30 +156,30 @@ def test_A22_a_file_of_the_folder_changes_nothing_outside_it(folder: Path) -> No
 def test_A08_a_named_folder_counts_with_what_it_had_first_and_not_against_never(
     folder: Path,
 ) -> None:
-    finds, one = finder(folder), server("npx", "x")
+    finds, one = opened(folder), server("npx", "x")
     assert found(finds, one, folder).said is A.TRUST
     assert found(finds, replace(one, args=("y",)), folder).said is None
     assert found(finds, one, folder, back=True).said is None
     identity = identify(folder)
     assert identity is not None
-    finds.trust.never(identity)
+    finds.store.never(identity)
     start = found(finds, one, folder)
     assert (start.said, start.folder.never) == (None, True)
-    finds.records.keep(identity, A.TRUST, [start.seen])  # the later word
+    finds.start_folders.keep(identity, A.TRUST, [start.seen])  # the later word
     assert found(finds, one).said is A.TRUST
-    finds.records.keep(identity, A.NEVER)
+    finds.start_folders.keep(identity, A.NEVER)
     assert found(finds, one, folder).folder.never
 
 
 def test_A06_what_others_can_write_is_not_reached_from_above(folder: Path) -> None:
-    finds, one = replace(finder(folder), folder=folder / "pkg"), server("npx", "x")
     above, below = identify(folder), folder / "pkg"
+    finds, one = opened(below, home=folder.parent), server("npx", "x")
     assert above is not None
-    finds.records.keep(above, A.TRUST_WITH_CHILDREN)
+    finds.start_folders.keep(above, A.TRUST_WITH_CHILDREN)
     below.chmod(0o777)
     assert found(finds, one).said is None
     below.chmod(0o755)
-    unattended = replace(finds, attended=False)
+    unattended = opened(below, home=folder.parent, attended=False)
     assert found(unattended, one).said is None
     assert found(finds, one).said is A.TRUST
     assert found(unattended, one).said is A.TRUST

@@ -13,8 +13,15 @@ from tui.engine.approval.tool_review import Pin, PinStore
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.content import FolderContent, ServerContent
-from tui.engine.trust.start_folders import StartFolders, StartRecord
-from tui.engine.trust.trust_store import FolderIdentity, Record, TrustStore, Word, identify
+from tui.engine.trust.trust_store import (
+    FolderIdentity,
+    Record,
+    StartFolders,
+    StartRecord,
+    TrustStore,
+    Word,
+    identify,
+)
 from tui.model.consent import Effect, GrantScope
 from tui.model.settings import ToolPattern
 from tui.model.trust import TrustAnswer

@@ -36,7 +36,6 @@ async def test_a_tool_that_changes_takes_its_question_along() -> None:
     with pytest.raises(match="The tool changed or was removed"):
         await changing
     assert asked.settled == [first]
-    assert second is not None
     asked.desk.answer(second, Decision(Choice.ONCE))
     assert isinstance(await staying, Permit)
 
@@ -59,7 +58,6 @@ async def test_another_name_towards_the_model_leaves_the_question() -> None:
     task, request = await asked.ask(go)
     asked.gate.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
     assert asked.settled == []
-    assert request is not None
     asked.desk.answer(request, Decision(Choice.ONCE))
     assert isinstance(await task, Permit)
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.engine.mcp.support import children, ready, running, script
 from tui.engine.mcp.manager import Enablement
-from tui.engine.settings.entries import disabled
 from tui.model.events import ServersConfigured
 from tui.model.servers import Origin, ServerId
 from tui.model.servers import ServerStatus as S
@@ -114,8 +113,9 @@ RAW = ServerId("raw")
 
 
 async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled() -> None:
-    fields = disabled("the entry says so", "Enable it here.", may_enable=True)
-    async with running(script("raw", **fields)) as (manager, watcher):
+    reason, advice = "Disabled: the entry says so.", "Enable it here."
+    raw = script("raw").held(ServerStatus.DISABLED, reason, advice, may_enable=True)
+    async with running(raw) as (manager, watcher):
         manager.start(RAW)
         assert watcher.statuses("raw") == []
         manager.set_enabled(RAW, enabled=True)
@@ -129,7 +129,8 @@ async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled(
 
 @pytest.mark.parametrize("rule", ["listed in mcp.excluded", "not listed in mcp.allowed"])
 async def test_a_server_that_a_rule_disables_stays_so(rule: str) -> None:
-    async with running(script("raw", **disabled(rule, "Change the rule."))) as (manager, watcher):
+    raw = script("raw").held(ServerStatus.DISABLED, f"Disabled: {rule}.", "Change the rule.")
+    async with running(raw) as (manager, watcher):
         manager.set_enabled(RAW, enabled=True)
         manager.restart(RAW)
         assert watcher.statuses("raw") == []

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine
-from tui.engine.definitions.command_files import file_head
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
-from tui.engine.definitions.folder_code import changed_code
+from tui.engine.definitions.folder_code import changed_code, file_head
 from tui.model.servers import Origin, ServerId, Transport
 
 

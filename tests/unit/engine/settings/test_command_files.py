@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.node import node_executable
-from tui.engine.definitions import command_files
-from tui.engine.definitions.command_files import (
+from tui.engine.definitions import folder_code
+from tui.engine.definitions.definition import FolderFile
+from tui.engine.definitions.folder_code import (
     MAX_FILES,
     MAX_NAMES,
     FolderFiles,
     changed_files,
     named_files,
 )
-from tui.engine.definitions.definition import FolderFile
 
 NODE = node_executable()
 PACKAGE = "package.json"
@@ -211,7 +211,7 @@ def test_A17_of_many_names_the_first_are_looked_at(folder: Path) -> None:
 def test_A22_a_large_file_that_is_made_to_look_unwritten_counts_as_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_files, "MAX_HASHED", 3)
+    monkeypatch.setattr(folder_code, "MAX_HASHED", 3)
     path = folder / "large.sh"
     path.write_text("true")
     state = path.stat()

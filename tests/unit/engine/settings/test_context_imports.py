@@ -14,6 +14,7 @@ from tui.engine.settings.sources.context_places import (
     project_context,
     read_context,
 )
+from tui.engine.settings.sources.source import Report
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_files_of_context_hold_what_they_import(folder: Path) -> None:
     for place in (folder, folder / "sub"):
         (place / "GEMINI.md").write_text("@../shop/docs/more.md @../docs/more.md")
     places = ContextPlaces(project=(folder / "GEMINI.md", folder / "sub" / "GEMINI.md"))
-    top, sub = project_context(places, folder / "sub", folder.parent, [])
+    top, sub = project_context(places, folder / "sub", Report(folder.parent))
     assert "And briefly." in top.text
     assert "And briefly." in sub.text
     [own] = read_context([folder / "sub" / "GEMINI.md"], folder.parent)
@@ -139,11 +140,12 @@ def test_a_repository_at_the_home_opens_no_more_than_the_folder(folder: Path) ->
     (home / ".git").mkdir()
     (folder / "GEMINI.md").write_text("@../secret.md @docs/more.md")
     (folder / "docs" / "GEMINI.md").write_text("@more.md @../GEMINI.md")
-    places = find_context((), (), folder / "docs", home, [])
+    places = find_context((), (), folder / "docs", Report(home))
     assert places.project == (folder / "docs" / "GEMINI.md",)
-    [docs] = project_context(places, folder / "docs", home, [])
+    [docs] = project_context(places, folder / "docs", Report(home))
     assert "And briefly." in docs.text
     assert "GEMINI.md is not imported: it lies outside" in docs.text
-    [whole] = project_context(find_context((), (), folder, home, []), folder, home, [])
+    places = find_context((), (), folder, Report(home))
+    [whole] = project_context(places, folder, Report(home))
     assert "And briefly." in whole.text
     assert "SECRET" not in whole.text

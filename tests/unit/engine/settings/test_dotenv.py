@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.definitions.definition import SettingsProblem
-from tui.engine.settings.sources.dotenv import MAX_FILE, MAX_VARIABLES, parse_dotenv, read_dotenv
+from tui.engine.settings.sources.source import (
+    MAX_FILE,
+    MAX_VARIABLES,
+    Report,
+    parse_dotenv,
+    read_dotenv,
+)
 
 
 def test_the_usual_forms_are_read() -> None:
@@ -31,10 +36,10 @@ def test_any_text_gives_variables_that_a_process_could_have(text: str) -> None:
 
 def test_it_is_bounded(tmp_path: Path) -> None:
     assert len(parse_dotenv("".join(f"V{n}=1\n" for n in range(5_000)))) == MAX_VARIABLES
-    problems: list[SettingsProblem] = []
+    report = Report(tmp_path)
     (tmp_path / ".env").write_text("A=" + "x" * MAX_FILE)
-    assert read_dotenv(tmp_path, tmp_path, problems) == {}
-    assert "larger than 64 KiB" in str(problems[0])
+    assert read_dotenv(tmp_path, report) == {}
+    assert "larger than 64 KiB" in str(report.problems[0])
 
 
 @pytest.mark.parametrize("content", [b"A=\xff", None])
@@ -48,13 +53,13 @@ def test_what_is_no_text_is_a_problem_and_no_reason_to_look_elsewhere(
         os.mkfifo(first)
     else:
         first.write_bytes(content)
-    problems: list[SettingsProblem] = []
-    assert read_dotenv(tmp_path, tmp_path, problems) == {}
-    assert len(problems) == 1
+    report = Report(tmp_path)
+    assert read_dotenv(tmp_path, report) == {}
+    assert len(report.problems) == 1
 
 
 def test_it_sets_nothing_in_the_process(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GEMDECK_TEST_VARIABLE=1")
-    variables = read_dotenv(tmp_path, tmp_path, [])
+    variables = read_dotenv(tmp_path, Report(tmp_path))
     assert variables["GEMDECK_TEST_VARIABLE"] == "1"
     assert "GEMDECK_TEST_VARIABLE" not in os.environ

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.importers.candidates import (
+from tui.engine.settings.importers import (
     TITLES,
     Candidate,
     Machine,

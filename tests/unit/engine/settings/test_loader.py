@@ -11,8 +11,7 @@ from tests.unit.engine.settings.conftest import Machine, messages
 from tests.unit.engine.settings.statuses import GOOD
 from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.settings.loader import MAX_PROBLEMS
-from tui.engine.settings.sources.locations import layer_files
-from tui.engine.settings.sources.source import MAX_SERVERS
+from tui.engine.settings.sources.source import MAX_SERVERS, layer_files
 from tui.model.servers import Origin, ServerStatus
 from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
 

@@ -25,11 +25,6 @@ def test_only_servers_that_every_layer_allows_start(machine: Machine) -> None:
     assert str(machine.files["system"]) in failure.advice
 
 
-def test_an_empty_list_allows_nothing(machine: Machine) -> None:
-    machine.write("user", {"mcpServers": {"a": GOOD}, "mcp": {"allowed": []}})
-    assert withheld(machine) == {"a": OFF}
-
-
 def test_an_allowed_list_that_cannot_be_read_allows_nothing(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}, "mcp": {"allowed": {"a": True}}})
     assert withheld(machine) == {"a": OFF}

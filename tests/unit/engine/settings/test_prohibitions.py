@@ -9,7 +9,7 @@ from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.prohibitions import MAX_POLICIES, MAX_POLICY
-from tui.engine.settings.sources import locations
+from tui.engine.settings.sources import source
 from tui.model.servers import ServerStatus
 
 SERVERS = {"mcpServers": {"git": {"command": "x"}}}
@@ -164,7 +164,7 @@ def test_no_variable_moves_the_systems_policies(
     fixed = machine.root / "fixed"
     (fixed / "policies").mkdir(parents=True)
     (fixed / "policies" / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
-    monkeypatch.setattr(locations, "_SYSTEM_FOLDER", str(fixed))
+    monkeypatch.setattr(source, "_SYSTEM_FOLDER", str(fixed))
     assert machine.environ["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] != str(fixed / "settings.json")
     assert denied(machine.load(), "git", "log")
 

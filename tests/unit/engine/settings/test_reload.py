@@ -17,9 +17,8 @@ from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.settings.conftest import Machine
 from tui.engine import reload
-from tui.engine.reload import Reading, SettingsReader
+from tui.engine.reload import Reading, SettingsReader, make_plan
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources import watcher
 from tui.engine.trust.folder_gate import Trust
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
@@ -76,7 +75,7 @@ def stage(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setenv("HOME", str(machine.home))
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(watcher, "DEBOUNCE", 0.05)
+    monkeypatch.setattr(reload, "DEBOUNCE", 0.05)
     return Stage(machine)
 
 
@@ -155,10 +154,10 @@ async def test_a_folder_that_goes_just_before_it_is_watched_is_missed_by_nobody(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = stage.machine.files["user"].parent
-    plans: list[watcher.WatchPlan] = []
+    plans: list[reload.WatchPlan] = []
 
-    def plan_and_remove(files: Iterable[Path], listed: Iterable[Path]) -> watcher.WatchPlan:
-        plans.append(watcher.make_plan(files, listed))
+    def plan_and_remove(files: Iterable[Path], listed: Iterable[Path]) -> reload.WatchPlan:
+        plans.append(make_plan(files, listed))
         if len(plans) == 1:
             folder.rmdir()
         return plans[-1]

@@ -224,13 +224,6 @@ def test_an_invalid_server_can_still_be_recognised(machine: Machine) -> None:
     assert shown_target(server) == "npx -y pkg"
 
 
-def test_an_address_and_an_older_address_together_work_with_a_warning(machine: Machine) -> None:
-    server = machine.server(url="https://new/", httpUrl="https://old/")
-    assert (server.url, server.withheld) == ("https://old/", None)
-    (problem,) = machine.load().problems
-    assert problem.key == "mcpServers.it.httpUrl"
-
-
 @pytest.mark.parametrize(
     ("entry", "key"),
     [
@@ -262,15 +255,6 @@ def test_python_names_of_keys_are_not_keys(machine: Machine) -> None:
     server = machine.server(command="x", include_tools=["a"], exclude_tools=["b"])
     assert server.include_tools is None
     assert not server.exclude_tools
-
-
-@pytest.mark.parametrize("key", ["alwaysAllow", "autoApprove"])
-def test_grants_of_other_clients_grant_nothing(machine: Machine, key: str) -> None:
-    server = machine.server(command="x", **{key: ["delete"]})
-    assert (server.withheld, server.trust) == (None, False)
-    (problem,) = machine.load().problems
-    assert problem.key == f"mcpServers.it.{key}"
-    assert "no effect" in problem.message
 
 
 @pytest.mark.parametrize("value", [True, "true", "TRUE", 1, "yes"])

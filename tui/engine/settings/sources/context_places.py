@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.settings.sources.dotenv import leads_out
-from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
-from tui.engine.settings.sources.source import Source, salvage
+from tui.engine.settings.sources.source import FOLDER_NAME, Report, Source, leads_out, shown_path
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings
@@ -123,8 +120,7 @@ def find_context(
     sources: Iterable[Source],
     extensions: Iterable[Source],
     folder: Path,
-    home: Path,
-    problems: list[SettingsProblem],
+    report: Report,
 ) -> ContextPlaces:
     """List the places of files of context.
 
@@ -132,34 +128,35 @@ def find_context(
         sources: The settings of the user and the system, lowest layer first.
         extensions: The manifests of extensions.
         folder: The real path of the opened folder.
-        home: The user's home.
-        problems: Takes what is wrong.
+        report: Takes what is wrong.
     """
-    names = context_names(sources, problems)
+    home, names = report.home, context_names(sources)
     own = [home / FOLDER_NAME / name for name in names]
     for extension in extensions:
-        own += _of_extension(extension, home, problems)
-    project = [place / name for place in _folders(folder, home) for name in names]
+        own += _of_extension(extension)
+    # the home and what is above it belong to no project
+    top = _top(folder, home)
+    above = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
+    inside = [one for one in reversed(above) if not _holds(one, home)]
+    project = [place / name for place in inside for name in names]
     return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]))
 
 
-def context_names(sources: Iterable[Source], problems: list[SettingsProblem]) -> Sequence[str]:
+def context_names(sources: Iterable[Source]) -> Sequence[str]:
     """Return the names of files of context; those of the highest layer count."""
     names: Sequence[str] = DEFAULT_NAMES
     for source in sources:
-        raw = source.section("context", problems)
+        raw = source.section("context")
         known = {"fileName": raw["fileName"]} if "fileName" in raw else {}
-        names = salvage(ContextSettings, known, source, ("context",), problems).file_name or names
+        names = source.salvaged(ContextSettings, known, "context").file_name or names
     return names
 
 
-def project_context(
-    places: ContextPlaces, folder: Path, home: Path, problems: list[SettingsProblem]
-) -> tuple[ContextFile, ...]:
+def project_context(places: ContextPlaces, folder: Path, report: Report) -> tuple[ContextFile, ...]:
     """Read the files of a project, from the repository down; none that leads out of it. Blocks."""
-    top = _top(folder, home)
-    inside = (path for path in places.project if not leads_out(path, top, home, problems))
-    return read_context(inside, home, top)
+    top = _top(folder, report.home)
+    inside = (path for path in places.project if not leads_out(path, top, report))
+    return read_context(inside, report.home, top)
 
 
 def read_context(
@@ -190,25 +187,15 @@ def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
     return ContextFile(place, for_model(clip_middle(text, half, half))[0]) if text else None
 
 
-def _of_extension(extension: Source, home: Path, problems: list[SettingsProblem]) -> Iterator[Path]:
+def _of_extension(extension: Source) -> Iterator[Path]:
     """List what an extension names in ``contextFileName``; nothing that leads out of it."""
     folder = Path(extension.variables["extensionPath"])
-    named = extension.document.content.get("contextFileName", list(DEFAULT_NAMES))
+    named = extension.content.get("contextFileName", list(DEFAULT_NAMES))
     for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
         if not isinstance(name, str) or "\0" in name:
-            problems.append(extension.problem(("contextFileName",), "must be a name, or a list"))
-        elif name and not leads_out(folder / name, folder, home, problems):
+            extension.note(("contextFileName",), "must be a name, or a list")
+        elif name and not leads_out(folder / name, folder, extension.report):
             yield folder / name
-
-
-def _folders(folder: Path, home: Path) -> list[Path]:
-    """List the opened folder and those above it, from its repository's or its own down.
-
-    The home and what is above it belong to no project.
-    """
-    top = _top(folder, home)
-    between = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
-    return [one for one in reversed(between) if not _holds(one, home)]
 
 
 def _top(folder: Path, home: Path) -> Path:

@@ -199,17 +199,26 @@ class _Scan:
         """Follow the structure by one token."""
         match kind:
             case "open":
-                self._open(token, at)
+                self._note_item(at)
+                if len(self._frames) == MAX_DEPTH:
+                    raise self._bad(f"nested deeper than {MAX_DEPTH} levels", at)
+                self._frames.append(_Frame(set(), "") if token.startswith("{") else _Frame(None, 0))
             case "close":
-                self._close()
+                if self._previous == "comma" and self._comma is not None:
+                    self._pieces[self._comma] = " "
+                if self._frames:
+                    self._frames.pop()
             case "comma":
                 self._comma = len(self._pieces) - 1 if self._previous == "value" else None
                 if self._frames and isinstance(index := self._frames[-1].step, int):
                     self._frames[-1].step = index + 1
             case "string":
-                self._check_string(token, at)
-                if self._expects_key():
-                    self._note_key(token, at)
+                may_be_odd = "\\u" in token or _SURROGATE.search(token)
+                if may_be_odd and _SURROGATE.search(_unquote(token)):
+                    raise self._bad("half a surrogate pair in a string", at)
+                keys = self._frames[-1].keys if self._frames else None
+                if keys is not None and self._previous in {"open", "comma"}:
+                    self._note_key(token, keys, at)
                 else:
                     self._note_item(at)
             case "scalar":
@@ -217,28 +226,9 @@ class _Scan:
                 self._note_item(at)
         self._previous = "value" if kind in {"close", "string", "scalar"} else kind
 
-    def _open(self, token: str, at: int) -> None:
-        self._note_item(at)
-        if len(self._frames) == MAX_DEPTH:
-            raise self._bad(f"nested deeper than {MAX_DEPTH} levels", at)
-        self._frames.append(_Frame(set(), "") if token.startswith("{") else _Frame(None, 0))
-
-    def _close(self) -> None:
-        if self._previous == "comma" and self._comma is not None:
-            self._pieces[self._comma] = " "
-        if self._frames:
-            self._frames.pop()
-
-    def _expects_key(self) -> bool:
-        in_object = bool(self._frames) and self._frames[-1].keys is not None
-        return in_object and self._previous in {"open", "comma"}
-
-    def _note_key(self, token: str, at: int) -> None:
+    def _note_key(self, token: str, keys: set[str], at: int) -> None:
         """Record the position of a key, and a duplicate."""
-        frame = self._frames[-1]
-        key = _unquote(token)
-        frame.step = key
-        keys = frame.keys if frame.keys is not None else set()
+        self._frames[-1].step = key = _unquote(token)
         if key in keys and len(self.duplicates) < MAX_DUPLICATES:
             path = tuple(frame.step for frame in self._frames)
             self.duplicates.append((path, bisect.bisect_left(self.newlines, at) + 1))
@@ -254,12 +244,6 @@ class _Scan:
     def _note(self, at: int) -> None:
         if len(self._frames) <= LOCATED_DEPTH:
             self.offsets[tuple(frame.step for frame in self._frames)] = at
-
-    def _check_string(self, token: str, at: int) -> None:
-        if "\\u" not in token and not _SURROGATE.search(token):
-            return
-        if _SURROGATE.search(_unquote(token)):
-            raise self._bad("half a surrogate pair in a string", at)
 
     def _check_scalar(self, token: str, at: int) -> None:
         if token in {"NaN", "Infinity", "-Infinity"}:

@@ -10,15 +10,18 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
-from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.sources.document import BadDocumentError, read_document
-from tui.engine.settings.sources.dotenv import FILE_NAME, leads_out, read_variables
-from tui.engine.settings.sources.locations import shown_path
-from tui.engine.settings.sources.source import Source, read_source
+from tui.engine.settings.sources.source import (
+    ENV_FILE,
+    Report,
+    Source,
+    leads_out,
+    read_source,
+    read_variables,
+)
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 
@@ -46,25 +49,26 @@ def manifest_files(home: Path) -> list[Path]:
     return [_origin_of(place / name) / MANIFEST for name in names[:MAX_EXTENSIONS]]
 
 
-def read_extensions(home: Path, folder: Path, problems: list[SettingsProblem]) -> Iterator[Source]:
+def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
     """Read the manifests of the extensions that are enabled for an opened folder."""
-    rules = _enablement(home, problems)
+    rules = _enablement(report)
     if rules is None:
         return
     seen: set[str] = set()
-    for path in manifest_files(home):
-        source = read_source(Origin.EXTENSION, path, home, problems)
+    for path in manifest_files(report.home):
+        source = read_source(Origin.EXTENSION, path, report)
         if source is None:
             continue
-        given = source.document.content.get("name")
+        given = source.content.get("name")
         name = sanitize_line(given if isinstance(given, str) else path.parent.name, MAX_NAME)
         if not name or name in seen:
-            message = f"skipped: another extension has the same name, {name or 'empty'}"
-            problems.append(source.problem(("name",), message))
+            words = f"skipped: another extension has the same name, {name or 'empty'}"
+            source.note(("name",), words)
         elif _is_enabled(rules.get(name), folder):
-            env = _settings(source, path.parent, home, problems)
-            fixed = _variables(path.parent, folder)
-            yield replace(source, extension=name, variables={**env, **fixed}, env=env)
+            env = _settings(source, path.parent)
+            places = {"extensionPath": str(path.parent), "workspacePath": str(folder)}
+            known = {**env, **places, "/": os.sep, "pathSeparator": os.sep}
+            yield replace(source, extension=name, variables=known, env=env)
         seen.add(name)
 
 
@@ -80,41 +84,26 @@ def _origin_of(installed: Path) -> Path:
     return installed
 
 
-def _settings(
-    source: Source, extension: Path, home: Path, problems: list[SettingsProblem]
-) -> Mapping[str, str]:
+def _settings(source: Source, extension: Path) -> Mapping[str, str]:
     """Return the variables that an extension declares as its settings and the user has set."""
-    declared = source.document.content.get("settings")
+    declared = source.content.get("settings")
     entries = declared[:MAX_RULES] if isinstance(declared, list) else ()
     named = [entry.get("envVar") for entry in entries if isinstance(entry, dict)]
     names = [name for name in named if isinstance(name, str)]
-    path = extension / FILE_NAME
-    if not names or leads_out(path, extension, home, problems):
+    path = extension / ENV_FILE
+    if not names or leads_out(path, extension, source.report):
         return {}
-    found = read_variables(path, home, problems) or {}
+    found = read_variables(path, source.report) or {}
     return {name: found[name] for name in names if name in found}
 
 
-def _variables(extension: Path, folder: Path) -> MappingProxyType[str, str]:
-    """Return the variables of a manifest beyond the environment."""
-    return MappingProxyType(
-        {
-            "extensionPath": str(extension),
-            "workspacePath": str(folder),
-            "/": os.sep,
-            "pathSeparator": os.sep,
-        }
-    )
-
-
-def _enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, Any] | None:
+def _enablement(report: Report) -> Mapping[str, Any] | None:
     """Read gemini-cli's rules: per extension ``{"overrides": [RULE, …]}``; None if unreadable."""
-    path = extensions_folder(home) / ENABLEMENT
+    path = extensions_folder(report.home) / ENABLEMENT
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        message = f"{error}; no extension is used until this is corrected"
-        problems.append(SettingsProblem(shown_path(path, home), error.line, "", message))
+        report.note(path, f"{error}; no extension is used until this is corrected", error.line)
         return None
     return document.content if document is not None else {}
 
@@ -129,11 +118,9 @@ def _is_enabled(entry: object, folder: Path) -> bool:
     place = f"/{folder.as_posix().strip('/')}/".replace("//", "/")
     enabled = True
     for rule in rules[:MAX_RULES] if isinstance(rules, list) else ():
-        if isinstance(rule, str) and _matches(rule.removeprefix("!"), place):
+        if not isinstance(rule, str):
+            continue
+        named = rule.removeprefix("!")
+        if place.startswith(named[:-1]) if named.endswith("*") else place == named:
             enabled = not rule.startswith("!")
     return enabled
-
-
-def _matches(rule: str, place: str) -> bool:
-    """Match a rule; one with ``*`` behind it also matches the folder it names."""
-    return place.startswith(rule[:-1]) if rule.endswith("*") else place == rule

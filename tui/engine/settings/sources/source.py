@@ -1,25 +1,109 @@
-"""Settings files and the problems found in them."""
+"""Files of settings and of variables: where they are, what they hold and what is wrong there."""
 
-from collections.abc import Callable, Mapping
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
+from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
     dotted,
     read_document,
 )
-from tui.engine.settings.sources.locations import shown_path
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 from tui.text import sanitize_line
+
+FILE_NAME: Final = "settings.json"
+FOLDER_NAME: Final = ".gemini"
+ENABLEMENT: Final = "mcp-server-enablement.json"
+"""The file in which gemini-cli turns servers off."""
+
+SHARED_FILE_NAME: Final = ".mcp.json"
+"""The file in which projects of several clients list their servers."""
+
+_SYSTEM_FOLDERS: Final[Mapping[str, str]] = {
+    "darwin": "/Library/Application Support/GeminiCli",
+    "win32": r"C:\ProgramData\gemini-cli",
+}
+_SYSTEM_FOLDER: Final = "/etc/gemini-cli"
+_PATH_VARIABLES: Final[Mapping[Origin, str]] = {
+    Origin.SYSTEM_DEFAULTS: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
+    Origin.SYSTEM: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """A settings file that may exist, and the layer it makes."""
+
+    origin: Origin
+    path: Path
+
+
+def layer_files(
+    folder: Path, *, environ: Mapping[str, str], home: Path, platform: str = sys.platform
+) -> tuple[LayerFile, ...]:
+    """List the settings files that count for a folder, lowest layer first.
+
+    A folder has two files, whose its own settings are the higher. The home folder has no
+    project layer: its file is the user's own.
+    """
+    user = home / FOLDER_NAME / FILE_NAME
+    project = folder / FOLDER_NAME / FILE_NAME
+    layers = [
+        LayerFile(Origin.SYSTEM_DEFAULTS, _system_file(Origin.SYSTEM_DEFAULTS, environ, platform)),
+        LayerFile(Origin.USER, user),
+        LayerFile(Origin.PROJECT, folder / SHARED_FILE_NAME),
+        LayerFile(Origin.PROJECT, project),
+        LayerFile(Origin.SYSTEM, _system_file(Origin.SYSTEM, environ, platform)),
+    ]
+    if _is_same(folder, home) or _is_same(project, user):
+        layers = [layer for layer in layers if layer.origin is not Origin.PROJECT]
+    return tuple(layers)
+
+
+def system_folder(platform: str = sys.platform) -> Path:
+    """Return the folder of the system's settings and policies."""
+    return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
+
+
+def shown_path(path: Path, home: Path) -> str:
+    r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
+    for place in (home, Path(os.path.realpath(home))):
+        if path.is_relative_to(place):
+            path = Path("~") / path.relative_to(place)
+            break
+    return sanitize_line("\\n".join(str(path).splitlines()))
+
+
+def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
+    moved = environ.get(_PATH_VARIABLES[origin])
+    if moved:
+        return Path(moved)
+    name = FILE_NAME if origin is Origin.SYSTEM else "system-defaults.json"
+    return system_folder(platform) / name
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to the same place."""
+    try:
+        return one == other or one.samefile(other)
+    except (OSError, ValueError):
+        return False
+
 
 MAX_SERVERS: Final = 256
 """Servers in one file."""
@@ -28,6 +112,26 @@ MAX_ENTRY_PROBLEMS: Final = 10
 """Problems reported of one server, or of one other section."""
 
 Section = TypeVar("Section", bound=BaseModel)
+
+
+class Report:
+    """Collects what is wrong in settings files while they are read.
+
+    Args:
+        home: The user's home, for paths as shown.
+    """
+
+    def __init__(self, home: Path = Path("/")) -> None:
+        self.home = home
+        self.problems: list[SettingsProblem] = []
+
+    def note(
+        self, path: Path, message: str, line: int = 0, key: str = "", *, fatal: bool = False
+    ) -> None:
+        """Report a problem with a file, which may not be a source."""
+        self.problems.append(
+            SettingsProblem(shown_path(path, self.home), line, key, message, fatal)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,81 +153,89 @@ class Source:
     extension: str = ""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    report: Report = field(default_factory=Report, repr=False, compare=False)
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        return self.document.content
 
     def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
         """Make a problem with a key of this file."""
         line = self.document.line_of(path)
         return SettingsProblem(self.file, line, dotted(path), sanitize_line(message), fatal)
 
-    def section(self, name: str, problems: list[SettingsProblem]) -> Mapping[str, Any]:
+    def note(self, path: KeyPath, message: str, *, fatal: bool = False) -> None:
+        """Report a problem with a key of this file."""
+        self.report.problems.append(self.problem(path, message, fatal=fatal))
+
+    def section(self, name: str) -> Mapping[str, Any]:
         """Return a top-level object; empty if it is absent or not an object."""
-        value = self.document.content.get(name)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            problems.append(self.problem((name,), "must be an object: { … }"))
-            return {}
-        return value
+        value = self.content.get(name)
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            self.note((name,), "must be an object: { … }")
+        return {}
 
     def expanded(
-        self,
-        raw: Mapping[str, Any],
-        path: KeyPath,
-        expansion: Expansion,
-        problem: Callable[[KeyPath, str], SettingsProblem] | None = None,
-    ) -> tuple[dict[str, Any], list[SettingsProblem]]:
-        """Expand the variables in an object and report those that are not set.
-
-        Args:
-            raw: The object.
-            path: Its key.
-            expansion: Knows the variables.
-            problem: Makes a problem with a key, where that is not of this file.
-        """
-        problem = problem or self.problem
+        self, raw: Mapping[str, Any], path: KeyPath, environ: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Expand the variables in an object, which has this key."""
+        expansion = Expansion(environ)
         value = expansion.members(raw, path)
+        self.report.problems += expansion_problems(expansion, path, self.problem)
+        return value
 
-        def what(where: KeyPath) -> str:
-            is_blank = where[len(path)] in expansion.blank
-            return "it is empty" if is_blank else "the reference is left as it is"
-
-        undefined = list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]
-        problems = [
-            problem(where, f"the variable {name} is not set; {what(where)}")
-            for name, where in undefined
-        ]
-        problems += [
-            problem(where, "too long with its variables filled in; left as it is")
-            for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]
-        ]
-        return value, problems
+    def salvaged(self, model: type[Section], raw: Mapping[str, Any], *path: str) -> Section:
+        """Read a section, which has this key, without the keys that are wrong."""
+        try:
+            return model.model_validate(raw)
+        except ValidationError as error:
+            for keys, words in validation_problems(error):
+                self.note((*path, *keys), words)
+            wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
+            return model.model_validate({key: raw[key] for key in raw if key not in wrong})
 
 
-def read_source(
-    origin: Origin, path: Path, home: Path, problems: list[SettingsProblem]
-) -> Source | None:
+def expansion_problems(
+    expansion: Expansion, path: KeyPath, problem: Callable[[KeyPath, str], SettingsProblem]
+) -> Iterator[SettingsProblem]:
+    """Say which variables are not set that the object at a path refers to, and what is too long.
+
+    Args:
+        expansion: What expanded the object.
+        path: The key of the object.
+        problem: Makes a problem with a key.
+    """
+    for name, where in list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]:
+        is_blank = where[len(path)] in expansion.blank
+        what = "it is empty" if is_blank else "the reference is left as it is"
+        yield problem(where, f"the variable {name} is not set; {what}")
+    for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]:
+        yield problem(where, "too long with its variables filled in; left as it is")
+
+
+def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
     """Read a file; None, with a problem where there is one, if it is absent or cannot be used."""
-    file, fatal = shown_path(path, home), origin is not Origin.PROJECT
+    fatal = origin is not Origin.PROJECT
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        problems.append(SettingsProblem(file, error.line, "", str(error), fatal=fatal))
+        report.note(path, str(error), error.line, fatal=fatal)
         return None
     if document is None:
         return None
-    source = Source(origin, file, document)
+    source = Source(origin, shown_path(path, report.home), document, report=report)
     is_refused = bool(document.duplicates) and not fatal
     words = "this last one counts" if fatal else "the file was not used"
-    problems += [
-        SettingsProblem(file, line, dotted(path), f"stands twice; {words}")
-        for path, line in (document.duplicates[:1] if is_refused else document.duplicates)
-    ]
+    for key, line in document.duplicates[:1] if is_refused else document.duplicates:
+        report.note(path, f"stands twice; {words}", line, dotted(key))
     if is_refused:  # who reads it would see one while the other counts
         return None
     servers = document.content.get("mcpServers")
     if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
         message = f"more than {MAX_SERVERS} servers; the file was not used"
-        problems.append(source.problem(("mcpServers",), message, fatal=fatal))
+        source.note(("mcpServers",), message, fatal=fatal)
         return None
     return source
 
@@ -134,24 +246,6 @@ def validation_problems(error: ValidationError) -> list[tuple[KeyPath, str]]:
     return [
         (details["loc"], _plain_words(details["msg"])) for details in found[:MAX_ENTRY_PROBLEMS]
     ]
-
-
-def salvage(
-    model: type[Section],
-    raw: Mapping[str, Any],
-    source: Source,
-    path: KeyPath,
-    problems: list[SettingsProblem],
-) -> Section:
-    """Read a section and leave out, with a problem each, the keys that are wrong."""
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        problems += [
-            source.problem((*path, *keys), words) for keys, words in validation_problems(error)
-        ]
-        wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
-        return model.model_validate({key: raw[key] for key in raw if key not in wrong})
 
 
 def known_keys(model: type[BaseModel]) -> frozenset[str]:
@@ -174,3 +268,76 @@ def _plain_words(message: str) -> str:
     for word, plain in _PLAIN.items():
         message = message.replace(word, plain)
     return message.removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+ENV_FILE: Final = ".env"
+
+MAX_FILE: Final = 64 * 1024
+"""Largest file that is read, in bytes."""
+
+MAX_VARIABLES: Final = 1_000
+"""Variables that one file may set."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def dotenv_files(folder: Path) -> tuple[Path, ...]:
+    """List where the file may be; the first that exists counts. Folders above are not looked at."""
+    return (folder / FOLDER_NAME / ENV_FILE, folder / ENV_FILE)
+
+
+def user_variables(home: Path) -> Path:
+    """Return the user's own file, as gemini-cli has it."""
+    return home / FOLDER_NAME / ENV_FILE
+
+
+def read_dotenv(folder: Path, report: Report) -> Mapping[str, str]:
+    """Read the variables of a folder's ``.env``: nothing is expanded, and nothing of it is set.
+
+    There are none where there is no file that can be used, with a problem where there is one.
+    """
+    for path in dotenv_files(folder):
+        if leads_out(path, folder, report):
+            return _NONE
+        if (found := read_variables(path, report)) is not None:
+            return found
+    return _NONE
+
+
+def read_variables(path: Path, report: Report) -> Mapping[str, str] | None:
+    """Read one file of variables; None where there is none. One that is unfit sets nothing."""
+    try:
+        return parse_dotenv(read_regular(path, MAX_FILE).decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeDecodeError:
+        reason = "not UTF-8 text"
+    except (OSError, ValueError, UnfitFileError) as error:
+        reason = sanitize_line(getattr(error, "strerror", None) or str(error))
+    report.note(path, f"{reason}; it was not used")
+    return _NONE
+
+
+def leads_out(path: Path, folder: Path, report: Report) -> bool:
+    """Return whether a folder's file links outside the folder; if so, add a problem.
+
+    Otherwise a folder could have the user's own files read and sent on. Blocks.
+    """
+    real, place = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    if place in real.parents:
+        return False
+    if path.exists():
+        report.note(path, "links to a file outside the folder; it was not read")
+    return True
+
+
+def parse_dotenv(text: str) -> Mapping[str, str]:
+    """Return the variables that a text sets; invalid lines are ignored."""
+    found = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    kept = {
+        name: value
+        for name, value in found.items()
+        if value is not None and _NAME.fullmatch(name) and "\0" not in value
+    }
+    return MappingProxyType(dict(list(kept.items())[:MAX_VARIABLES]))

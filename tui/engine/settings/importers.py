@@ -5,7 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,15 +13,16 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in
 from tui.engine.files.atomic import UnfitFileError, read_regular
-from tui.engine.settings.raw_entries import known_part, salvaged, server_id
+from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import BadDocumentError, parse_document
-from tui.engine.settings.sources.locations import (
+from tui.engine.settings.sources.source import (
     FILE_NAME,
     FOLDER_NAME,
+    MAX_SERVERS,
     SHARED_FILE_NAME,
     shown_path,
+    validation_problems,
 )
-from tui.engine.settings.sources.source import MAX_SERVERS, validation_problems
 from tui.model.frozen import dataclass
 from tui.text import sanitize_line
 
@@ -114,6 +115,9 @@ _KEPT: Final = frozenset(
 )
 _PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
 _SILENT: Final = frozenset({"source", "enabled", "settings", "gallery", "version", "id", "name"})
+_RENAMED: Final = {"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"}
+"""Keys that clients spell otherwise, and ours."""
+
 _TYPES: Final[Mapping[str, str]] = {
     "local": "stdio",
     "remote": "http",
@@ -145,7 +149,7 @@ class Translation:
 
     def entry(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return our entry; empty if it does not say how to reach the server."""
-        raw = _renamed(raw)
+        raw = {_RENAMED.get(key, key): value for key, value in raw.items()}
         if self.client in LITERAL and (names := references_in(dict(raw))):
             words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck fills it in."
             self._warn(words)
@@ -219,12 +223,6 @@ class Translation:
     def _warn(self, text: str) -> None:
         if (line := sanitize_line(text, 500)) not in self.warnings:
             self.warnings.append(line)
-
-
-def _renamed(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Name keys as we do that clients spell otherwise."""
-    names = {"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"}
-    return {names.get(key, key): value for key, value in raw.items()}
 
 
 def _from_codex(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,15 +316,23 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     """Read a file of a client; None if it is absent. Blocks."""
     shown = shown_path(path, machine.home)
     try:
-        content = _content(path)
+        text = read_regular(path, MAX_CLIENT_FILE).decode("utf-8-sig")
+        is_toml = path.suffix == ".toml"
+        content = tomllib.loads(text) if is_toml else parse_document(text).content
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (UnfitFileError, OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = getattr(error, "strerror", None) or str(error)
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
-    servers = {**_servers(client, content), **_of_folder(machine, content)}
-    inputs = _inputs(content)
+    # VS Code once kept its servers in its settings
+    listed = content.get(SERVER_KEYS.get(client, "mcpServers"), content.get("mcpServers"))
+    # what Claude Code keeps in the user's file for the opened folder alone
+    own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
+    servers = {**_object(listed), **_object(own)}
+    asked = content.get("inputs")
+    asked = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
+    inputs = {str(one.get("id")): str(one.get("description") or "") for one in asked}
     found = [
         _candidate(Translation(client, machine.folder, machine.home, inputs), shown, name, raw)
         for name, raw in list(servers.items())[:MAX_SERVERS]
@@ -334,50 +340,24 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     return ClientFile(client, path, shown, tuple(found))
 
 
-def _content(path: Path) -> Mapping[str, Any]:
-    text = read_regular(path, MAX_CLIENT_FILE).decode("utf-8-sig")
-    return tomllib.loads(text) if path.suffix == ".toml" else parse_document(text).content
-
-
-def _servers(client: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the servers by their names; VS Code once kept them in its settings."""
-    key = SERVER_KEYS.get(client, "mcpServers")
-    servers = content.get(key, content.get("mcpServers"))
-    return servers if isinstance(servers, dict) else {}
-
-
-def _of_folder(machine: Machine, content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what Claude Code keeps in the user's file for the opened folder alone."""
-    projects = content.get("projects")
-    own = projects.get(str(machine.folder)) if isinstance(projects, dict) else None
-    servers = own.get("mcpServers") if isinstance(own, dict) else None
-    return servers if isinstance(servers, dict) else {}
-
-
-def _inputs(content: Mapping[str, Any]) -> Mapping[str, str]:
-    inputs = content.get("inputs")
-    listed = [one for one in inputs if isinstance(one, dict)] if isinstance(inputs, list) else []
-    return {str(one.get("id")): str(one.get("description") or "") for one in listed}
-
-
 def _candidate(translation: Translation, file: str, name: str, raw: object) -> Candidate:
     ours = server_id(name)
     blank = Candidate(translation.client, file, ours or "unnamed")
     if not ours or not isinstance(raw, dict):
         problem = "its name cannot be shown" if not ours else "its entry must be an object"
-        return Candidate(blank.client, file, blank.name, problem=problem)
+        return replace(blank, problem=problem)
     entry = translation.entry(raw)
     if not entry:
         problem = "it names neither a command nor an address; an extension may bring it"
-        return Candidate(blank.client, file, ours, problem=problem)
+        return replace(blank, problem=problem)
     for key in ("command", "url", "httpUrl"):
         if not isinstance(entry.get(key, ""), str):  # a number would pass for one
-            return Candidate(blank.client, file, ours, problem=f"{key}: it must be a text")
+            return replace(blank, problem=f"{key}: it must be a text")
     try:
         _, slips = salvaged(known_part(entry))
     except ValidationError as error:
         keys, words = validation_problems(error)[0]
         where = ".".join(map(str, keys))
-        return Candidate(blank.client, file, ours, problem=f"{where}: {words}".removeprefix(": "))
+        return replace(blank, problem=f"{where}: {words}".removeprefix(": "))
     notes = [f"{'.'.join(map(str, keys))}: {words}" for keys, words in slips]
-    return Candidate(blank.client, file, ours, entry, (*translation.warnings, *notes))
+    return replace(blank, entry=entry, warnings=(*translation.warnings, *notes))

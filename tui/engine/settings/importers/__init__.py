@@ -1,1 +1,0 @@
-"""Servers of other clients, as entries for our settings; nothing is started or written."""
