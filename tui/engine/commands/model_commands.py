@@ -21,7 +21,7 @@ from tui.engine.chats.backends.backend import (
 from tui.engine.chats.conversation import Conversation
 from tui.engine.chats.conversations import OpenConversation
 from tui.engine.chats.generation import counting
-from tui.engine.chats.sessions.session_commands import Send, SessionCommands
+from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import ModelStep
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
@@ -177,18 +177,16 @@ class ModelCommands:
         except ValueError as error:
             self._say(Severity.ERROR, f"This {error}.")
 
-    def retry(self, message: EntryId, text: str, name: str, send: Send) -> None:
+    def retry(self, message: EntryId, text: str, name: str) -> None:
         """Send a message again in its place, to another model that answers from then on."""
         one = self._conversations.current
-        self._tasks.start(self._carry_out(self._retry(message, text, name, send, one)))
+        self._tasks.start(self._carry_out(self._retry(message, text, name, one)))
 
-    async def _retry(
-        self, message: EntryId, text: str, name: str, send: Send, one: OpenConversation
-    ) -> None:
+    async def _retry(self, message: EntryId, text: str, name: str, one: OpenConversation) -> None:
         _idle(one)
         await self._switch(name, one)
         if one.backend is not None and one.backend.model == name:  # else it was said why not
-            self._sessions.edit_message(message, text, send, one.key)
+            self._sessions.edit_message(message, text, one.key)
 
     async def _switch(self, name: str, one: OpenConversation) -> None:
         """Let another model answer, and wait until it does or it was said why not."""

@@ -147,10 +147,10 @@ async def test_the_last_message_goes_again_to_another_model_in_one_step(
     ):
         await it.ask("one")
         [message] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
-        it.engine.model.retry(message.id, "one", "not a model", it.engine.send)
+        it.engine.model.retry(message.id, "one", "not a model")
         await eventually(lambda: "name of a model" in notices(it))
         assert len(fake.requests) == 2
-        it.engine.model.retry(message.id, "one", "gemini-2.5-pro", it.engine.send)
+        it.engine.model.retry(message.id, "one", "gemini-2.5-pro")
         await fake.wait_for_requests(3)
         await it.engine.wait_idle()
         assert [request.model for request in fake.requests[1:]] == [

@@ -337,7 +337,7 @@ async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong
         await eventually(lambda: phase(second) is TurnPhase.RETRYING)
         it.engine.conversations.select(MAIN)
         it.engine.conversations.current.retry.end(again=False)
-        it.engine.sessions.edit_message(message, "better", it.engine.send)
+        it.engine.sessions.edit_message(message, "better")
         it.engine.conversations.select(second)
         await eventually(lambda: shown(it, MAIN) == ["better", "2"])
         assert phase(second) is TurnPhase.RETRYING, "another conversation's wait was ended"

@@ -117,9 +117,6 @@ UNSAVED: Final = "This conversation is not saved, so there is nothing to export.
 DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
-Send = Callable[[str, ConversationId], None]
-"""Sends a message in a conversation."""
-
 
 class SessionCommands:
     """The commands on saved sessions; what is said of a conversation means the current one.
@@ -136,6 +133,7 @@ class SessionCommands:
     Attributes:
         conversations: The open conversations.
         on_restored: Goes by what was kept of how the model answers.
+        send: Sends what was typed in a conversation.
     """
 
     def __init__(
@@ -156,6 +154,7 @@ class SessionCommands:
         self._redactor = redactor
         self._on_problem = on_problem
         self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], Awaitable[None]]
+        self.send: Callable[[str, ConversationId], None]
 
     @property
     def recorder(self) -> Recorder:
@@ -209,23 +208,17 @@ class SessionCommands:
         """
         self._start(self._export(words, path, self.recorder))
 
-    def keep_draft(self, text: str) -> None:
-        """Save what stands in the composer of the conversation."""
-        self.recorder.keep_draft(text)
-
     def take_over_drafts(self) -> None:
         """Give back the drafts that earlier runs left without a session."""
         self._start(self._take_over_drafts(self.conversations.current))
 
-    def edit_message(
-        self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
-    ) -> None:
+    def edit_message(self, message: EntryId, text: str, key: ConversationId | None = None) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy.
 
         The same text is sent with what it named, as it was sent before.
         """
         if (one := self.conversations.get(key)) is not None:
-            self._start(self._edit(message, text, send, one))
+            self._start(self._edit(message, text, one))
 
     async def _take_over_drafts(self, one: OpenConversation) -> None:
         if text := await one.recorder.take_over_drafts():
@@ -339,13 +332,7 @@ class SessionCommands:
         file = await asyncio.to_thread(write)
         self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
 
-    async def _edit(
-        self,
-        message: EntryId,
-        text: str,
-        send: Send,
-        one: OpenConversation,
-    ) -> None:
+    async def _edit(self, message: EntryId, text: str, one: OpenConversation) -> None:
         try:
             again = await self._branch(message, text, one)
         except (SessionError, OSError):
@@ -358,7 +345,7 @@ class SessionCommands:
         if again is not None:
             one.send(again)
         else:
-            send(text, one.key)
+            self.send(text, one.key)
 
     async def _branch(self, message: EntryId, text: str, one: OpenConversation) -> Message | None:
         """Cut a conversation before a message; what it was is kept as a copy.
