@@ -16,11 +16,11 @@ from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chats.backends.backend import Provider
 from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversations import Conversations, TurnContexts
-from tui.engine.chats.generation import backend_generator
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
+from tui.engine.chats.step import backend_generator
 from tui.engine.commands.feature_commands import DirectCaller, FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
 from tui.engine.commands.sign_in_commands import SignInCommands

@@ -21,8 +21,8 @@ from tui.model.chat import (
 from tui.model.events import ContextFile, ContextRead
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.models import PricesSet
-from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import DISCOVERY, ServerStatus
+from tui.model.settings import PriceSettings
 from tui.model.trust import FoldersOpened
 from tui.store.store import Store
 from tui.ui.commands.runner import CommandRunner

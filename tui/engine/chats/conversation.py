@@ -9,8 +9,7 @@ from typing import Final
 
 from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.chats.history import History
-from tui.engine.chats.message import Message, MessageError, give_back
-from tui.engine.chats.turn import Turn, TurnContext
+from tui.engine.chats.turn import Message, MessageError, Turn, TurnContext, give_back
 from tui.model.chat import Severity, TurnOutcome
 from tui.model.events import (
     ConversationCleared,

@@ -16,9 +16,8 @@ from tui.engine.chats.backends.backend import Asked, ModelBackend
 from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversation import Conversation
 from tui.engine.chats.history import History
-from tui.engine.chats.message import Message, MessageError, give_back
 from tui.engine.chats.sessions.recorder import CLOSE_PATIENCE, Recorder
-from tui.engine.chats.turn import RetryWait, TurnContext
+from tui.engine.chats.turn import Message, MessageError, RetryWait, TurnContext, give_back
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import MAIN, ConversationId, EntryId, ModelView, Severity, Usage
 from tui.model.events import (

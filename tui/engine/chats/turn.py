@@ -5,7 +5,7 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, Self
 
@@ -14,13 +14,18 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.history import FunctionResponse, History
+from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, bounded, compose
-from tui.engine.chats.message import Message, MessageContent, MessageError
 from tui.engine.chats.own_tools import resource_tools, tool_search
-from tui.engine.chats.retention import drop_refused
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    OfferedTool,
+    PromptMessage,
+    TextPart,
+)
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
     MAIN,
@@ -38,15 +43,75 @@ from tui.model.events import (
     ContextFile,
     InstructionsSent,
     MessageExpanded,
+    MessageReturned,
+    Notice,
+    NoticeRaised,
     TurnFinished,
     TurnPhaseChanged,
     TurnStarted,
 )
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
-from tui.text import sanitize, sanitize_line
+from tui.text import for_model, sanitize, sanitize_line
 
 
-@dataclass
+class MessageError(Exception):
+    """A message cannot be sent; the text says why, for the user."""
+
+    def __init__(self, text: str, advice: str = "") -> None:
+        super().__init__(sanitize_line(text))
+        self.advice = sanitize_line(advice)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """What a message says.
+
+    Attributes:
+        shown: What the transcript shows; sanitized.
+        parts: What the model gets; at least one part.
+        servers: The servers whose data the parts contain.
+        before: What was said before it, as a server's prompt has it.
+    """
+
+    shown: str
+    parts: tuple[TextPart | MediaPart | JsonObject, ...]
+    servers: tuple[ServerId, ...] = ()
+    before: tuple[PromptMessage, ...] = ()
+
+    @classmethod
+    def of_text(cls, text: str) -> "MessageContent":
+        """Return the content of a text of the user, which the model gets as data."""
+        return cls(sanitize(text), (TextPart(for_model(text)[0]),))
+
+
+Fetch = Callable[[Callable[[ServerId], None]], Awaitable[MessageContent]]
+"""Gets the content of a message; calls its argument with each server before it is asked.
+
+Raises `MessageError` if the message cannot be sent.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The message that starts a turn.
+
+    Attributes:
+        text: What was typed; it returns to the user if the model never answers.
+        fetch: Gets what servers add to it, once its turn has come; None if it is the text alone.
+    """
+
+    text: str
+    fetch: Fetch | None = None
+
+
+def give_back(publish: Publish, text: str, error: MessageError) -> None:
+    """Return a message that was not sent to the user, and say why."""
+    publish(NoticeRaised(Notice(Severity.ERROR, str(error), error.advice)))
+    publish(MessageReturned(text))
+
+
+@dataclass(slots=True)
 class RetryWait:
     """Waits until the service may be asked again, unless the user decides before.
 
@@ -96,7 +161,7 @@ RefusedTool = tuple[str, str]
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(slots=True)
 class TurnContext:
     """State shared by the turns of a conversation.
 

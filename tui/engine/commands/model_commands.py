@@ -20,9 +20,8 @@ from tui.engine.chats.backends.backend import (
 )
 from tui.engine.chats.conversation import Conversation
 from tui.engine.chats.conversations import OpenConversation
-from tui.engine.chats.generation import counting
 from tui.engine.chats.sessions.session_commands import SessionCommands
-from tui.engine.chats.step import ModelStep
+from tui.engine.chats.step import ModelStep, counting
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
 from tui.model.events import (

@@ -8,7 +8,7 @@ from typing import Final
 
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
-from tui.engine.chats.message import Message, MessageContent, MessageError, give_back
+from tui.engine.chats.turn import Message, MessageContent, MessageError, give_back
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager

@@ -36,10 +36,9 @@ from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
     validation_problems,
 )
-from tui.model.sections.settings_types import MAX_ITEMS, TransportName, names_transport
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Failure, ServerId, ServerStatus, Transport
-from tui.model.settings import ServerSettings
+from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
 MAX_DESCRIPTION: Final = 500

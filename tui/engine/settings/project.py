@@ -23,12 +23,12 @@ from tui.engine.settings.sources.locations import LayerFile
 from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     MAX_PATTERNS,
     GemdeckSettings,
     McpSettings,
+    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )

@@ -11,9 +11,8 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import KeyPath
 from tui.engine.settings.sources.source import Source, known_keys, validation_problems
 from tui.model.frozen import dataclass
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Origin, ServerId
-from tui.model.settings import ServerSettings
+from tui.model.settings import OAuthSettings, ServerSettings
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64

@@ -19,8 +19,7 @@ from tui.engine.bus import EventBus
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chats.conversation import Conversation
 from tui.engine.chats.history import History
-from tui.engine.chats.message import Message, MessageContent
-from tui.engine.chats.turn import RetryWait, TurnContext
+from tui.engine.chats.turn import Message, MessageContent, RetryWait, TurnContext
 from tui.engine.desk import Desk
 from tui.engine.keys.credentials import ModelAccess
 from tui.engine.mcp.catalog.offered_tool import (

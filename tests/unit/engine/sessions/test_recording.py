@@ -16,8 +16,7 @@ from tests.security.test_J_disks import IS_ROOT, fill, mounted
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chats.support import Chat, chatting, make_tool, text_result
-from tui.engine.chats.sessions.export import to_json, to_markdown
-from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.library import SessionLibrary, to_json, to_markdown
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor

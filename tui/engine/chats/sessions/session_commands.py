@@ -16,14 +16,17 @@ from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.conversation import Conversation
 from tui.engine.chats.conversations import Conversations, OpenConversation
-from tui.engine.chats.message import Message, MessageContent
 from tui.engine.chats.sessions import session_file
-from tui.engine.chats.sessions.export import export_text, write_export
-from tui.engine.chats.sessions.library import SessionError, SessionLibrary
+from tui.engine.chats.sessions.library import (
+    SessionError,
+    SessionLibrary,
+    export_text,
+    write_export,
+)
 from tui.engine.chats.sessions.recorder import Recorder
-from tui.engine.chats.sessions.repair import Wire, has_responses
-from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
+from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, Wire, has_responses
 from tui.engine.chats.sessions.session_file import Record, SessionLock
+from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
