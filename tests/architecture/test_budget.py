@@ -28,7 +28,7 @@ BUDGET: Final = {
     "store": 700,
     "engine/demo": 460,
     "engine/logs": 430,
-    ".": 390,
+    ".": 410,
     "engine/keys": 350,
     "engine/workspace": 270,
 }
