@@ -13,14 +13,15 @@ from tui.engine import late
 from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
-from tui.engine.chats.backends.backend import Provider
+from tui.engine.chats.backends.backend import ModelBackend, Provider
 from tui.engine.chats.calls import ResultReviewer
-from tui.engine.chats.conversations import Conversations, TurnContexts
+from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import backend_generator
+from tui.engine.chats.turn import TurnSetup
 from tui.engine.commands.feature_commands import DirectCaller, FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
@@ -111,7 +112,14 @@ class Engine:
             publish, self._context, late.import_connection, enablement=self._enablement
         )
         self._first_starts = FirstStarts(self.servers)
-        self._turns = self._make_turns()
+        self._turns = TurnSetup(
+            self.servers,
+            self.access.gate,
+            self._first_starts.wait,
+            self.context_files.read,
+            ResultReviewer(self.desk),
+            options.max_steps,
+        )
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
         self.features = FeatureCommands(self.servers, self._context, publish)
@@ -136,16 +144,11 @@ class Engine:
         trusted, attended = options.trusted_folders, options.attended
         return OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
 
-    def _make_turns(self) -> TurnContexts:
-        gate, prepare = self.access.gate, self._first_starts.wait
-        read, reviewer = self.context_files.read, ResultReviewer(self.desk)
-        return TurnContexts(self.servers, gate, prepare, read, reviewer, self._options.max_steps)
-
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
         bus, options, tasks, redactor = self._bus, self._options, self._tasks, self._redactor
         recorder = partial(Recorder, library, options.folder, redactor, self._problems)
-        opened = Conversations(bus, tasks, recorder, self._turns.make, attended=options.attended)
+        opened = Conversations(bus, tasks, recorder, self._turns, attended=options.attended)
         opened.on_context = self._fit_tools
         return SessionCommands(
             library, options.folder, opened, self._publish, tasks, redactor, self._problems
@@ -153,7 +156,12 @@ class Engine:
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
-        generator = backend_generator(lambda: self.conversations.current.answering)
+
+        def answering() -> tuple[ModelBackend | None, Publish]:
+            one = self.conversations.current
+            return one.backend, one.publish
+
+        generator = backend_generator(answering)
         return ClientContext(
             self._publish,
             self.desk,
@@ -339,7 +347,7 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        entry, current = self._turns.new_call(), self.conversations.current
+        entry, current = self._turns.new_id("c"), self.conversations.current
         caller = DirectCaller(self.servers, self.access, current.publish, current.key)
         return await caller.call(server, tool, arguments, entry, by_user=by_user)
 

@@ -78,7 +78,7 @@ async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped
         await until(pilot, lambda: "· third" in "\n".join(screen_lines(app)))
         assert "· first [b]one[/b]" in "\n".join(screen_lines(app))
         await pilot.press(*"draft", "alt+up")
-        assert app.commands.calls == [("conversations.unqueue", ("third", True))]
+        assert app.commands.calls == [("conversations.current.unqueue", ("third", True))]
         app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second")))
         app.store.dispatch(e.MessageReturned("third"))
         await until(pilot, lambda: app.chat.composer.selected_text == "third")
@@ -87,7 +87,9 @@ async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped
         app.chat.queued.focus()
         await pilot.pause()
         await pilot.press("up", "delete")
-        assert app.commands.calls[1:] == [("conversations.unqueue", ("first [b]one[/b]", False))]
+        assert app.commands.calls[1:] == [
+            ("conversations.current.unqueue", ("first [b]one[/b]", False))
+        ]
         app.store.dispatch(e.QueueChanged(("second",)))
         await until(pilot, lambda: app.chat.queued.option_count == 1)
         await pilot.press("escape")

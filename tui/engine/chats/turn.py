@@ -52,6 +52,7 @@ from tui.model.events import (
 )
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
+from tui.model.settings import GemdeckSettings
 from tui.text import for_model, sanitize, sanitize_line
 
 
@@ -162,51 +163,64 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
+class TurnSetup:
+    """What the turns of all conversations go by.
+
+    Attributes:
+        tools: The servers, whose tools a model may call.
+        gate: Decides on each call before it runs.
+        prepare: Awaited at the start of each turn; returns servers to go without.
+        context_files: Reads the files of context, at the start of each turn.
+        reviewer: Shows results to the user before the model gets them.
+        max_steps: Most answers of the model in one turn; None for any number.
+        settings: Say how much a turn may do, and instruct the model.
+        numbers: Source of all numbers in ids, so that no id of a conversation is another's.
+    """
+
+    tools: ServerManager
+    gate: Gate
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
+    reviewer: ResultReviewer | None = None
+    max_steps: int | None = None
+    settings: GemdeckSettings = field(default_factory=GemdeckSettings)
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def new_id(self, kind: str) -> EntryId:
+        """Return the id of an entry, or of a call outside any turn; its letter says which."""
+        return EntryId(f"{kind}{next(self.numbers)}")
+
+
+@dataclass(slots=True)
 class TurnContext:
     """State shared by the turns of a conversation.
 
     Attributes:
+        setup: What it shares with other conversations.
         backend: The model.
-        tools: The tools it may call.
-        gate: Decides on each call before it runs.
         publish: Publishes events.
-        max_tool_calls: Most tool calls in one turn.
-        max_steps: Most answers of the model in one turn; None for any number.
-        system_instruction: The system instruction, or an empty string.
-        prepare: Awaited at the start of each turn; returns servers to go without.
-        save: Awaited before each request and call, and at the end: what was said is on disk then.
-        reviewer: Shows results to the user before the model gets them.
-        context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
-        refused: Tools this model refused.
-        numbers: Source of turn and entry numbers, the same for all conversations.
-        instructions: What servers say about themselves, as it was sent last.
+        save: Awaited before each request and call, and at the end: what was said is on disk then.
         asked: How the user wants the model to answer, and the last request.
         retry: The wait before a request that was refused for now goes out again.
         conversation: Its id, which `publish` puts into its events.
+        refused: Tools this model refused.
+        instructions: What servers say about themselves, as it was sent last.
     """
 
+    setup: TurnSetup
     backend: ModelBackend
-    tools: ServerManager
-    gate: Gate
     publish: Publish
-    max_tool_calls: int
-    system_instruction: str = ""
-    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    history: History
     save: Callable[[], Awaitable[object]] = field(default=partial(asyncio.sleep, 0))
-    reviewer: ResultReviewer | None = None
-    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
-    history: History = field(default_factory=History)
-    refused: set[RefusedTool] = field(default_factory=set)
-    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
-    instructions: Instructions = ()
     asked: Asked = field(default_factory=Asked)
     retry: RetryWait = field(default_factory=RetryWait)
-    max_steps: int | None = None
     conversation: ConversationId = MAIN
+    refused: set[RefusedTool] = field(default_factory=set)
+    instructions: Instructions = ()
 
     def new_entry(self) -> EntryId:
-        return EntryId(f"e{next(self.numbers)}")
+        return self.setup.new_id("e")
 
 
 class Turn:
@@ -227,21 +241,22 @@ class Turn:
 
     def __init__(self, context: TurnContext, message: Message) -> None:
         self._context = context
+        self._setup = setup = context.setup
         self._publish = context.publish
         self._history = context.history
         self._message = message
         self._entry = context.new_entry()
         self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
-            context.tools, context.gate, context.publish, self._record, context.reviewer
+            setup.tools, setup.gate, context.publish, self._record, setup.reviewer
         )
-        self._calls_left = context.max_tool_calls
+        self._calls_left = setup.settings.max_tool_calls
         self._limit_reported = self._has_answer = False
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
         self._returned: list[str] = []
         self._files: Sequence[ContextFile] = ()
-        self.id = TurnId(f"t{next(context.numbers)}")
+        self.id = TurnId(f"t{next(setup.numbers)}")
         self.has_ended = False
 
     def add_unsent(self, messages: Sequence[str]) -> None:
@@ -267,11 +282,11 @@ class Turn:
             asyncio.CancelledError: If the turn was cancelled; it has already been closed.
         """
         try:
-            if self._context.prepare is not None:
+            if self._setup.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
-                self._name_missing(await self._context.prepare())
-            if self._context.context_files is not None:
-                self._files = await self._context.context_files()
+                self._name_missing(await self._setup.prepare())
+            if self._setup.context_files is not None:
+                self._files = await self._setup.context_files()
             await self._add_message()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
@@ -308,7 +323,7 @@ class Turn:
 
     async def _run_steps(self) -> TurnOutcome:
         for step in itertools.count():
-            if step == self._context.max_steps:
+            if step == self._setup.max_steps:
                 break
             offered = self._offered()
             await self._run_step(offered)
@@ -327,7 +342,7 @@ class Turn:
                 self._interrupt("The turn ended here: too many tool calls.")
                 return TurnOutcome.LIMITED
         self._interrupt("The turn ended here: too many requests.")
-        words = f"A turn is limited to {self._context.max_steps} requests to the model."
+        words = f"A turn is limited to {self._setup.max_steps} requests to the model."
         self._notify(Severity.WARNING, words, "Send another message to let the model continue.")
         return TurnOutcome.OUT_OF_REQUESTS
 
@@ -341,7 +356,7 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
-        tools = self._context.tools
+        tools = self._setup.tools
         found = (*tools.held_tools(), *filter(None, [tool_search(tools)]), *resource_tools(tools))
         return self._not_refused(found)
 
@@ -353,10 +368,10 @@ class Turn:
         self, calls: Iterable[FunctionCall], offered: Mapping[str, OfferedTool]
     ) -> Mapping[str, OfferedTool]:
         """Add the tools that the model does not hold; it does hold those that it calls."""
-        others = self._not_refused(self._context.tools.offered_tools())
+        others = self._not_refused(self._setup.tools.offered_tools())
         called = [others[call.name] for call in calls if call.name in others.keys() - offered]
         if called:
-            self._context.tools.load_tools(called)
+            self._setup.tools.load_tools(called)
         return {**others, **offered}
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
@@ -419,14 +434,14 @@ class Turn:
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
-        said = bounded(context.tools.instructions())
+        said = bounded(self._setup.tools.instructions())
         if said != context.instructions:
             context.instructions = said
             self._publish(InstructionsSent(said))
         return context.asked.request(
             self._history.contents,
             [tool.declaration for tool in offered.values()],
-            compose(context.system_instruction, self._files, said),
+            compose(self._setup.settings.system_instruction, self._files, said),
         )
 
     async def _answer_calls(
@@ -439,7 +454,7 @@ class Turn:
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]
         limit = FunctionResponse.error(
-            f"Not run: a turn is limited to {self._context.max_tool_calls} tool calls. "
+            f"Not run: a turn is limited to {self._setup.settings.max_tool_calls} tool calls. "
             "Call no more tools and answer with what you have."
         )
         try:
@@ -463,7 +478,7 @@ class Turn:
 
     def _report_limit(self, left_out: int) -> None:
         self._limit_reported = True
-        limit = self._context.max_tool_calls
+        limit = self._setup.settings.max_tool_calls
         self._notify(
             Severity.WARNING,
             f"A turn is limited to {limit} tool calls; {left_out} more were not run.",

@@ -194,7 +194,7 @@ class ChatPane(CompletingPane):
         if give_back:
             self.composer.clear_draft()
             self.composer.focus()
-        self._commands.engine.conversations.unqueue(text, give_back=give_back)
+        self._commands.engine.conversations.current.unqueue(text, give_back=give_back)
 
     def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
         event.stop()

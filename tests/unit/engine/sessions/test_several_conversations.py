@@ -22,7 +22,8 @@ from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_killed import ENGINE
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chats.backends.backend import ModelBackend
-from tui.engine.chats.conversations import MAX_OPEN, OpenConversation
+from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import MAX_OPEN
 from tui.model.chat import (
     MAIN,
     BackendKind,
@@ -359,8 +360,8 @@ async def test_whatever_is_done_no_conversation_hears_of_another(
     async with FakeGemini([answer] * 200) as fake, deck(fake, monkeypatch) as it:
         conversations, commands = it.engine.conversations, it.engine
 
-        def choose() -> OpenConversation:
-            one: OpenConversation = chance.choice([*conversations])
+        def choose() -> Conversation:
+            one: Conversation = chance.choice([*conversations])
             return one
 
         actions: list[Callable[[], object]] = [

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import Conversations, OpenConversation
+from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import (
     SessionError,
@@ -26,7 +26,7 @@ from tui.engine.chats.sessions.library import (
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, Wire, has_responses
 from tui.engine.chats.sessions.session_file import Record, SessionLock
-from tui.engine.chats.turn import Message, MessageContent
+from tui.engine.chats.turn import Message, MessageContent, TurnContext
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
@@ -156,7 +156,7 @@ class SessionCommands:
         self._tasks = tasks
         self._redactor = redactor
         self._on_problem = on_problem
-        self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], Awaitable[None]]
+        self.on_restored: Callable[[Conversation, Mapping[str, Any]], Awaitable[None]]
         self.send: Callable[[str, ConversationId], None]
 
     @property
@@ -223,11 +223,11 @@ class SessionCommands:
         if (one := self.conversations.get(key)) is not None:
             self._start(self._edit(message, text, one))
 
-    async def _take_over_drafts(self, one: OpenConversation) -> None:
+    async def _take_over_drafts(self, one: Conversation) -> None:
         if text := await one.recorder.take_over_drafts():
             one.publish(MessageReturned(text))
 
-    async def _resume(self, words: str, one: OpenConversation) -> None:
+    async def _resume(self, words: str, one: Conversation) -> None:
         library = self._place()
         await self.conversations.settle()
         view = await asyncio.to_thread(library.find, words, self._folder)
@@ -238,14 +238,14 @@ class SessionCommands:
         self._idle_without(view.id, one)
         opened = await asyncio.to_thread(open_session, library, view)
         try:
-            conversation = self._idle_without(view.id, one)
+            context = self._idle_without(view.id, one)
         except SessionError:
             opened.release()
             raise
-        await self._restore(one, conversation, opened)
+        await self._restore(one, context, opened)
 
     async def _resume_in(
-        self, opened: OpenConversation, session: SessionId, before: OpenConversation
+        self, opened: Conversation, session: SessionId, before: Conversation
     ) -> None:
         """Go on with a session in a new conversation, which closes again if it stays empty."""
         try:
@@ -258,12 +258,12 @@ class SessionCommands:
             raise
 
     async def _restore(
-        self, one: OpenConversation, conversation: Conversation, opened: OpenedSession
+        self, one: Conversation, context: TurnContext, opened: OpenedSession
     ) -> None:
         """Put a session in place of a conversation."""
-        saved, history, recorder = opened.saved, conversation.history, one.recorder
+        saved, history, recorder = opened.saved, context.history, one.recorder
         history.contents[:] = saved.contents
-        if saved.view.model != conversation.backend.model:
+        if saved.view.model != (one.backend or context.backend).model:
             history.strip_signatures()
             saved.kept = 0
         if opened.lock is not None:
@@ -335,7 +335,7 @@ class SessionCommands:
         file = await asyncio.to_thread(write)
         self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
 
-    async def _edit(self, message: EntryId, text: str, one: OpenConversation) -> None:
+    async def _edit(self, message: EntryId, text: str, one: Conversation) -> None:
         try:
             again = await self._branch(message, text, one)
         except (SessionError, OSError):
@@ -350,7 +350,7 @@ class SessionCommands:
         else:
             self.send(text, one.key)
 
-    async def _branch(self, message: EntryId, text: str, one: OpenConversation) -> Message | None:
+    async def _branch(self, message: EntryId, text: str, one: Conversation) -> Message | None:
         """Cut a conversation before a message; what it was is kept as a copy.
 
         Only the first of several retries keeps one.
@@ -387,17 +387,17 @@ class SessionCommands:
             raise SessionError(NO_PLACE)
         return self._library
 
-    def _idle(self, one: OpenConversation) -> Conversation:
-        """Return what is said in a conversation if no turn runs."""
+    def _idle(self, one: Conversation) -> TurnContext:
+        """Return what the turns of a conversation share if none runs."""
         if one not in self.conversations:
             raise SessionError(CLOSED)
-        if one.conversation is None:
+        if one.context is None:
             raise SessionError("There is no model yet. Choose one first (F9).")
-        if not one.conversation.is_idle:
+        if not one.is_idle:
             raise SessionError(BUSY)
-        return one.conversation
+        return one.context
 
-    def _idle_without(self, session: SessionId, one: OpenConversation) -> Conversation:
+    def _idle_without(self, session: SessionId, one: Conversation) -> TurnContext:
         """Do the same where a session is to be opened, which is open nowhere yet."""
         if self.conversations.with_session(session) is not None:
             raise SessionError("This session is open already.")
