@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BUDGET: Final = {
     "ui": 12_400,
     "engine/mcp": 7_390,
-    "engine/chats": 4_060,
+    "engine/chats": 4_040,
     "cli": 2_720,
     "engine/settings": 2_640,
     "model": 2_280,

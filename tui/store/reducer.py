@@ -320,7 +320,9 @@ def _reduce_turn(
             if conversation.turn is None or conversation.turn.id != turn:
                 return after
             cost = prices.words(conversation.turn_cost) if prices is not None else ""
-            end = _turn_end(conversation, EntryId(f"{turn}-end"), seconds, cost)
+            calls = sum(isinstance(entry, ToolCall) for entry in transcript.live)
+            tokens = conversation.usage.total
+            end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, tokens, cost)
             ended = replace(transcript, live=(*transcript.live, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
@@ -333,13 +335,6 @@ def _reduce_turn(
             )
 
 
-def _turn_end(
-    conversation: ConversationState, entry_id: EntryId, seconds: float, cost: str
-) -> TurnEnd:
-    calls = sum(isinstance(entry, ToolCall) for entry in conversation.transcript.live)
-    return TurnEnd(entry_id, calls, seconds, conversation.usage.total, cost)
-
-
 def _with_unsent(conversation: ConversationState, text: str) -> ConversationState:
     texts, count = conversation.unsent.texts, conversation.unsent.count
     return replace(conversation, unsent=Unsent((*texts, text)[-MAX_UNSENT:], count + 1))
@@ -348,14 +343,14 @@ def _with_unsent(conversation: ConversationState, text: str) -> ConversationStat
 def _settled(transcript: TranscriptState) -> TranscriptState:
     """Settle all entries before the first call that still runs, outside any turn."""
     live = tuple(map(_completed, transcript.live))
-    running = (i for i, entry in enumerate(live) if _is_running(entry))
+    running = (
+        place
+        for place, entry in enumerate(live)
+        if isinstance(entry, ToolCall) and entry.status in _RUNNING
+    )
     count = next(running, len(live))
     settled = (*transcript.settled, *live[:count])
     return replace(transcript, settled=settled, live=live[count:])
-
-
-def _is_running(entry: Entry) -> bool:
-    return isinstance(entry, ToolCall) and entry.status in _RUNNING
 
 
 def _completed(entry: Entry, seconds: float | None = None) -> Entry:

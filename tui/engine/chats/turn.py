@@ -390,7 +390,10 @@ class Turn:
             except ModelError as error:
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
-                    self._exclude_tool(offered.pop(error.refused_tool), error)
+                    tool = offered.pop(error.refused_tool)
+                    self._context.refused.add((tool.id, tool.definition_hash))
+                    text = f"{tool.server} · {tool.view.name} is not offered: {error}"
+                    self._notify(Severity.WARNING, text, error.advice)
                 elif not has_dropped and self._drop_refused(error):
                     has_dropped = True
                 elif await self._wait_to_retry(error, waits):
@@ -415,11 +418,6 @@ class Turn:
             self._notify(Severity.WARNING, str(error), f"Trying again in {seconds:.0f} s.")
         self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
         return await retry.wait(seconds)
-
-    def _exclude_tool(self, tool: OfferedTool, error: ModelError) -> None:
-        self._context.refused.add((tool.id, tool.definition_hash))
-        text = f"{tool.server} · {tool.view.name} is not offered: {error}"
-        self._notify(Severity.WARNING, text, error.advice)
 
     def _drop_refused(self, error: ModelError) -> bool:
         """Take the media out because of which a request was refused, and say so."""
@@ -453,37 +451,28 @@ class Turn:
         within, beyond = calls[: self._calls_left], calls[self._calls_left :]
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]
+        most = self._setup.settings.max_tool_calls
         limit = FunctionResponse.error(
-            f"Not run: a turn is limited to {self._setup.settings.max_tool_calls} tool calls. "
+            f"Not run: a turn is limited to {most} tool calls. "
             "Call no more tools and answer with what you have."
         )
         try:
-            await self._run_calls(step_calls, offered, len(beyond))
+            await self._calls.announce(step_calls, offered)
+            if beyond and not self._limit_reported:
+                self._limit_reported = True
+                self._notify(
+                    Severity.WARNING,
+                    f"A turn is limited to {most} tool calls; {len(beyond)} more were not run.",
+                    "Send another message to let the model continue.",
+                )
+            await self._context.save()
+            await self._calls.run(step_calls, offered)
         finally:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
             self._history.add_responses(
                 [*answers, *((call, limit) for call in beyond)],
                 inline_media=self._context.backend.traits.media_in_responses,
             )
-
-    async def _run_calls(
-        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool], left_out: int
-    ) -> None:
-        """Show and run the calls."""
-        await self._calls.announce(step_calls, offered)
-        if left_out and not self._limit_reported:
-            self._report_limit(left_out)
-        await self._context.save()
-        await self._calls.run(step_calls, offered)
-
-    def _report_limit(self, left_out: int) -> None:
-        self._limit_reported = True
-        limit = self._setup.settings.max_tool_calls
-        self._notify(
-            Severity.WARNING,
-            f"A turn is limited to {limit} tool calls; {left_out} more were not run.",
-            "Send another message to let the model continue.",
-        )
 
     def _interrupt(self, note: str) -> None:
         """Leave a history that is valid for the next message."""

@@ -169,7 +169,7 @@ class SessionCommands:
         self.conversations.save(is_on=saves and settings.save and self._library is not None)
         if saves and self._library is not None and settings.keep_days:
             delete = partial(self._library.delete_old, settings.keep_days, time.time())
-            self._tasks.start(_in_thread(delete))
+            self._tasks.start(asyncio.to_thread(delete))
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder; they arrive as `SessionsListed`."""
@@ -417,10 +417,6 @@ class SessionCommands:
 
     def _say(self, severity: Severity, text: str) -> None:
         self._publish(NoticeRaised(Notice(severity, text)))
-
-
-async def _in_thread(work: Callable[[], object]) -> None:
-    await asyncio.to_thread(work)
 
 
 def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
