@@ -10,11 +10,12 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
+from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chats.backends.backend import ModelBackend, Provider
-from tui.engine.chats.calls import ResultReviewer
+from tui.engine.chats.calls import CallRunner, ResultReviewer
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
@@ -22,7 +23,7 @@ from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import backend_generator
 from tui.engine.chats.turn import TurnSetup
-from tui.engine.commands.feature_commands import DirectCaller, FeatureCommands
+from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
@@ -34,7 +35,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp.catalog.holding import Budget
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
@@ -348,8 +349,18 @@ class Engine:
             ToolCallError: If it did not run; the text says why.
         """
         entry, current = self._turns.new_id("c"), self.conversations.current
-        caller = DirectCaller(self.servers, self.access, current.publish, current.key)
-        return await caller.call(server, tool, arguments, entry, by_user=by_user)
+        if not isinstance(arguments, dict):
+            raise ToolCallError("The arguments must be an object.")
+        offered = self.servers.offered_tools()
+        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
+        turn = TurnRecord(conversation=current.key)
+        runner = CallRunner(self.servers, self.access.gate, current.publish, turn)
+        if found is None:
+            _, held = self.servers.registry.look_up(server, tool) or (None, None)
+            if held is not None:
+                runner.record_withheld(entry, held.id, arguments)
+            raise ToolCallError(self.access.standing(self.servers, server, tool).words)
+        return await runner.run_alone(found, arguments, entry, by_user=by_user)
 
     # In these, no conversation means the current one.
 
