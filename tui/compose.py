@@ -45,6 +45,7 @@ from tui.ui.themes import UiPreferences, fitting
 from tui.ui.widgets.chat.history import HistoryStorage
 
 if TYPE_CHECKING:
+    from tui.engine.chats.backends.backend import Provider
     from tui.engine.commands.server_imports import ServerImports
     from tui.engine.logs.redaction import Redactor
     from tui.model.trust import ImportOffer
@@ -62,7 +63,13 @@ SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
 
 
-def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = False) -> int:
+def run_deck(
+    options: EngineOptions,
+    *,
+    first_message: str = "",
+    debug: bool = False,
+    provider: "Provider | None" = None,
+) -> int:
     """Run the deck until the user quits; give the exit code, with which the process is to end.
 
     It is ended in any case, `END_PATIENCE` after the servers.
@@ -71,12 +78,19 @@ def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = F
         options: What the command line says.
         first_message: What to send first, or an empty string.
         debug: Whether to write verbose logs.
+        provider: Opens the models, in place of Gemini's; see `Engine`.
     """
     logging.getLogger().addHandler(logging.NullHandler())  # nothing may be written on the screen
     writer, known = OrderedWorker(), Future["Redactor"]()
     try:
-        deck = _run(replace(options, attended=True), writer, known, first_message, debug=debug)
-        return asyncio.run(deck)
+        begin_engine = partial(
+            _run_engine,
+            replace(options, attended=True),
+            known=known,
+            debug=debug,
+            provider=provider,
+        )
+        return asyncio.run(_run(options, writer, known, first_message, begin_engine))
     finally:
         if not known.done():
             from tui.engine.logs.log_file import prepare_process  # noqa: PLC0415 - no engine was there
@@ -87,7 +101,11 @@ def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = F
 
 
 async def _run(
-    options: EngineOptions, writer: OrderedWorker, known: Known, first_message: str, *, debug: bool
+    options: EngineOptions,
+    writer: OrderedWorker,
+    known: Known,
+    first_message: str,
+    begin_engine: Callable[[Store, Commands, asyncio.Event], Coroutine[Any, Any, None]],
 ) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
     commands = Commands(store.dispatch)
@@ -116,7 +134,7 @@ async def _run(
         try:
             await painted.wait()
             if not closing.is_set():
-                await _run_engine(options, store, commands, closing, known, debug=debug)
+                await begin_engine(store, commands, closing)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
             _log.exception("the engine failed")
             if closing.is_set():
@@ -238,9 +256,10 @@ async def _run_engine(
     store: Store,
     commands: Commands,
     closing: asyncio.Event,
-    known: Known,
     *,
+    known: Known,
     debug: bool,
+    provider: "Provider | None",
 ) -> None:
     """Run the engine until the app has ended; give what knows its secrets once it has begun."""
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
@@ -251,9 +270,10 @@ async def _run_engine(
     from tui.engine.logs.log_file import prepare_process  # noqa: PLC0415
 
     redactor = prepare_process(verbose=debug)
-    async with Engine(
-        options, store.dispatch, open_url=open_in_browser, redactor=redactor
-    ) as engine:
+    made = Engine(
+        options, store.dispatch, open_url=open_in_browser, redactor=redactor, provider=provider
+    )
+    async with made as engine:
         commands.attach(engine, is_ready=False)  # questions are asked before the model is open
         try:
             is_open = await _ends_before(closing, engine.start())

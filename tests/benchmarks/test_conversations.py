@@ -86,7 +86,7 @@ async def cost(folder: Path, count: int, streaming: int) -> Cost:
             gc.freeze()  # what was imported, as the app does
             before = psutil.Process().memory_info().rss
             for _ in range(count - 1):
-                commands.new_conversation()
+                engine.conversations.open()
                 await pilot.pause()
             grown = psutil.Process().memory_info().rss - before
             for key in list(store.state.conversations)[-streaming:]:

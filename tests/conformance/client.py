@@ -44,8 +44,8 @@ from tui.model.events import (
     ServerStatusChanged,
 )
 from tui.model.requests import FormRequest, PendingRequest, Reply, ReplyAction
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.model.settings import OAuthSettings
 
 CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
 """The environment variable in which the suite describes a scenario, as JSON."""

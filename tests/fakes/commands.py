@@ -1,28 +1,42 @@
 """Commands that only remember what was asked, for tests of the screen without an engine."""
 
-from functools import partial
-from inspect import isfunction, signature
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
+from tui.model.chat import MAIN, ConversationId
 from tui.store.commands import Commands
 
-COMMAND_NAMES: Final = tuple(
-    name
-    for name, member in vars(Commands).items()
-    if isfunction(member) and not name.startswith("_") and name != "attach"
-)
-"""What the user can ask for; `attach` is for the engine."""
+if TYPE_CHECKING:
+    from tui.engine.engine import Engine
+
+Call = tuple[str, tuple[object, ...]]
+
+
+@dataclass
+class RecordingEngine:
+    """Stands for the engine or a part of it; `calls` holds ("part.method", arguments)."""
+
+    calls: list[Call] = field(default_factory=list)
+    path: str = ""
+    key: ConversationId = MAIN
+    """The id of the conversation on the screen, whatever is asked."""
+
+    def __getattr__(self, name: str) -> "RecordingEngine":
+        if name.startswith("__"):  # what Python asks of any object is not there
+            raise AttributeError(name)
+        part = RecordingEngine(self.calls, f"{self.path}.{name}".lstrip("."))
+        setattr(self, name, part)
+        return part
+
+    def __call__(self, *args: object, **kwargs: object) -> None:
+        self.calls.append((self.path, (*args, *kwargs.values())))
 
 
 class RecordingCommands(Commands):
-    """Carries nothing out; `calls` holds (name, arguments in the order of the signature)."""
+    """Carries nothing out; `calls` holds what the engine would be asked."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: None)
-        self.calls: list[tuple[str, tuple[object, ...]]] = []
-        for name in COMMAND_NAMES:
-            setattr(self, name, partial(self._record, name))
-
-    def _record(self, name: str, *args: object, **kwargs: object) -> None:
-        bound = signature(getattr(Commands, name)).bind(self, *args, **kwargs)
-        self.calls.append((name, tuple(bound.arguments.values())[1:]))
+        engine = RecordingEngine()
+        self.calls = engine.calls
+        self.attach(cast("Engine", engine))

@@ -1,6 +1,6 @@
 """A second provider answers through the whole engine, with nothing changed but the module."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +13,11 @@ from tests.providers.completions import CompletionsBackend
 from tests.providers.fake_completions import KEY, FakeCompletions, Step, call, end, text, thought
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
+from tui import compose
 from tui.engine import Engine, EngineOptions, ModelError
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, ToolCallStatus
 from tui.model.models import ModelOptions
+from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.store import Store
 
@@ -151,6 +153,38 @@ async def test_its_models_and_options_are_its_own(tmp_path: Path) -> None:
             0.5,
             100,
         )
+
+
+class Asker:
+    """Stands for the app: sends a message, and ends once it is answered."""
+
+    return_code = 0
+    url = ""
+
+    def __init__(
+        self, store: Store, commands: Commands, *, on_first_paint: Callable[[], None], **_: object
+    ) -> None:
+        self._store, self._commands, self._paint = store, commands, on_first_paint
+
+    async def run_async(self) -> None:
+        async with FakeCompletions([[text("Here."), end()]]) as fake:
+            Asker.url = fake.url
+            self._commands.send("hello")
+            self._paint()
+            await eventually(lambda: "Here." in str(entries(self._store.state)))
+        assert self._store.state.model.backend == "Completions"
+
+
+def test_the_app_takes_it_as_the_library_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compose, "GemdeckApp", Asker)
+    monkeypatch.setattr(compose, "_guard_end", lambda *_: None)
+    options = EngineOptions(tmp_path, follow_settings=False, private=True)
+    opened = compose.run_deck(
+        options, provider=lambda name: CompletionsBackend(Asker.url, KEY, name)
+    )
+    assert opened == 0
 
 
 async def test_a_key_is_checked(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ class Deck:
 
     def explained(self, server: str, name: str) -> ToolStanding:
         """Ask why a tool stands as it does."""
-        self.engine.rules.explain(ServerId(server), name)
+        self.engine.explain_tool(ServerId(server), name)
         return [e.standing for e in self.events if isinstance(e, ToolExplained)][-1]
 
     @property

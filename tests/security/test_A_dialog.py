@@ -21,7 +21,7 @@ NO = {TrustAnswer.NOT_NOW}
 
 
 def answers(hands: Disclosing) -> set[object]:
-    return {arguments[1] for name, arguments in hands.calls if name == "answer"}
+    return {arguments[1] for name, arguments in hands.calls if name == "desk.answer"}
 
 
 async def rows_seen_by_paging(hands: Disclosing) -> list[str]:

@@ -17,14 +17,15 @@ from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
-from tui.model.sections.price_settings import ModelPrice, PriceSettings
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
     ContextSettings,
     GemdeckSettings,
     McpSettings,
+    ModelPrice,
     ModelSettings,
+    OAuthSettings,
+    PriceSettings,
     ServerSettings,
     SessionSettings,
     ToolPattern,

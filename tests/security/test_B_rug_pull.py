@@ -108,7 +108,7 @@ async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(turncoat: Tu
         await running.restart("shop")
         assert len(running.raised(ToolChangeRequest)) == 1
         assert running.offered() == []
-        running.engine.rules.review(ServerId("shop"))
+        running.engine.access.review.review(ServerId("shop"))
         await running.accept_changes()
         assert running.offered() == ["look"]
 

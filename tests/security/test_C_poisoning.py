@@ -12,7 +12,7 @@ from tests.unit.engine.chats.support import chatting, fetched, make_inquiry, mak
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import Denial, Inquiry, TurnRecord, call_notes
-from tui.engine.chats.message import MessageContent
+from tui.engine.chats.turn import MessageContent
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import Permit, TextPart
 from tui.model.consent import Choice

@@ -57,6 +57,7 @@ SLOW: Final = tuple(
         "unit/engine/mcp/test_zygote.py",
         "unit/engine/mcp/test_call_timeout.py",
         "unit/engine/settings/test_reload.py",
+        "unit/engine/test_asked_of_the_engine.py",
         "unit/engine/test_browser.py",
         "unit/engine/test_context_files.py",
         "unit/engine/test_engine.py",
@@ -72,8 +73,6 @@ SLOW: Final = tuple(
         "unit/engine/test_round_trips.py",
         "unit/engine/test_stopping.py",
         "unit/engine/test_typed_messages.py",
-        "unit/store/test_engine_commands.py",
-        "unit/store/test_every_command.py",
     )
 )
 """Folders and files whose tests are all slow."""

@@ -32,7 +32,6 @@ from tui.model.models import (
     PricesSet,
 )
 from tui.model.requests import BellSet, ConfirmationRequest
-from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import (
     Failure,
     Origin,
@@ -54,6 +53,7 @@ from tui.model.sessions import (
     SessionsListed,
     SessionView,
 )
+from tui.model.settings import PriceSettings
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState

@@ -96,7 +96,7 @@ class Hands(Generic[Q]):
     @property
     def answers(self) -> list[object]:
         """The answers that were given, in order."""
-        return [arguments[1] for name, arguments in self.calls if name == "answer"]
+        return [arguments[1] for name, arguments in self.calls if name == "desk.answer"]
 
     @property
     def decisions(self) -> list[Decision]:

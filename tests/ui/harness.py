@@ -139,7 +139,7 @@ class ChatApp(App[None]):
     def opened(self) -> list[object]:
         """The addresses that were to be opened."""
         calls = self.commands.calls
-        return [arguments[0] for name, arguments in calls if name == "open_link"]
+        return [arguments[0] for name, arguments in calls if name == "features.open_link"]
 
     async def on_event(self, event: events.Event) -> None:
         self.keyboard.hear(event, self)

@@ -48,7 +48,7 @@ async def _revoke(ids: Sequence[str]) -> CommandOutput:
     async with _rules() as (engine, found):
         chosen = [_chosen(name, found) for name in ids]
         for one in chosen:
-            engine.rules.revoke(one.id)
+            engine.access.policy.revoke(one.id)
     names = [f"{one.server}.{one.tool}" for one in chosen]
     return CommandOutput(
         {"revoked": [one.id for one in chosen]}, f"Taken back: {', '.join(names)}."
@@ -62,7 +62,7 @@ async def _rules() -> AsyncIterator[tuple[Engine, tuple[GrantView, ...]]]:
     async with session.engine as engine:
         trusted = [one for one in await session.definitions() if one.trust]
         await engine.start()
-        yield engine, (*engine.rules.grants(), *(trust_view(one, "") for one in trusted))
+        yield engine, (*engine.access.policy.views(), *(trust_view(one, "") for one in trusted))
 
 
 def _chosen(name: str, found: Iterable[GrantView]) -> GrantView:

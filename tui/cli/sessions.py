@@ -12,8 +12,14 @@ import click
 
 from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
 from tui.cli.output import ExitCode, table
-from tui.engine.chats.sessions.export import export_text, to_json, to_markdown, write_export
-from tui.engine.chats.sessions.library import SessionError, SessionLibrary
+from tui.engine.chats.sessions.library import (
+    SessionError,
+    SessionLibrary,
+    export_text,
+    to_json,
+    to_markdown,
+    write_export,
+)
 from tui.engine.chats.sessions.replay import SavedSession
 from tui.engine.files.paths import state_dir
 from tui.model.sessions import SessionView

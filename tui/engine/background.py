@@ -134,12 +134,14 @@ class TaskSet:
     ) -> None:
         self._failure = failure
         self._on_error = on_error
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, None], name: str | None = None) -> asyncio.Task[None]:
+    def start(
+        self, work: Coroutine[Any, Any, Result], name: str | None = None
+    ) -> asyncio.Task[Result]:
         """Run a coroutine as a task."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
@@ -161,7 +163,7 @@ class TaskSet:
         self.cancel()
         await self.wait()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return

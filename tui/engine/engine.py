@@ -10,20 +10,21 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
+from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
-from tui.engine.chats.backends.backend import Provider
-from tui.engine.chats.calls import ResultReviewer
-from tui.engine.chats.conversations import Conversations, TurnContexts
-from tui.engine.chats.generation import backend_generator
+from tui.engine.chats.backends.backend import ModelBackend, Provider
+from tui.engine.chats.calls import CallRunner, ResultReviewer
+from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
-from tui.engine.commands.feature_commands import DirectCaller, FeatureCommands
+from tui.engine.chats.step import backend_generator
+from tui.engine.chats.turn import TurnSetup
+from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
-from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, secrets_of
@@ -33,7 +34,7 @@ from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
@@ -46,7 +47,7 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
-from tui.model.events import FolderTrustChanged, Notice, NoticeRaised
+from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.models import PricesSet
 from tui.model.requests import BellSet
 from tui.model.servers import ServerId
@@ -76,7 +77,7 @@ class Engine:
         context_files: What the user, extensions and a trusted project tell the model.
         sessions: Theirs are the commands on saved conversations.
         desk: Takes the user's answers.
-        rules: The commands on the rules of tools.
+        access: The rules of tools, and the tools that changed.
         models: Takes the user's choice of a service and its key.
         model: The commands on the model that answers.
     """
@@ -98,12 +99,12 @@ class Engine:
         self.desk = Desk(publish, attended=options.attended)
         self._problems = say = Problems(publish, redactor)
         state = usable_state_dir()
-        self._access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
+        self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
-            self.desk, self._opened, self._access.audit, say, self._tasks, self._take_answer
+            self.desk, self._opened, self.access.audit, say, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / ENABLEMENT_FILE, say)
         self.context_files = ContextFiles(publish, Path.home(), self._tasks)
@@ -111,15 +112,22 @@ class Engine:
         self.servers = ServerManager(
             publish, self._context, late.import_connection, enablement=self._enablement
         )
-        self.rules = RuleCommands(self._access, self.servers, publish)
         self._first_starts = FirstStarts(self.servers)
-        self._turns = self._make_turns()
+        self._turns = TurnSetup(
+            self.servers,
+            self.access.gate,
+            self._first_starts.wait,
+            self.context_files.read,
+            ResultReviewer(self.desk),
+            options.max_steps,
+        )
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
         self.messages = TypedMessages(self.servers, self.features.workspace, self.conversations)
+        self.sessions.send = self.messages.send
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -137,16 +145,11 @@ class Engine:
         trusted, attended = options.trusted_folders, options.attended
         return OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
 
-    def _make_turns(self) -> TurnContexts:
-        gate, prepare = self._access.gate, self._first_starts.wait
-        read, reviewer = self.context_files.read, ResultReviewer(self.desk)
-        return TurnContexts(self.servers, gate, prepare, read, reviewer, self._options.max_steps)
-
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
         bus, options, tasks, redactor = self._bus, self._options, self._tasks, self._redactor
         recorder = partial(Recorder, library, options.folder, redactor, self._problems)
-        opened = Conversations(bus, tasks, recorder, self._turns.make, attended=options.attended)
+        opened = Conversations(bus, tasks, recorder, self._turns, attended=options.attended)
         opened.on_context = self._fit_tools
         return SessionCommands(
             library, options.folder, opened, self._publish, tasks, redactor, self._problems
@@ -154,7 +157,12 @@ class Engine:
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
-        generator = backend_generator(lambda: self.conversations.current.answering)
+
+        def answering() -> tuple[ModelBackend | None, Publish]:
+            one = self.conversations.current
+            return one.backend, one.publish
+
+        generator = backend_generator(answering)
         return ClientContext(
             self._publish,
             self.desk,
@@ -163,13 +171,13 @@ class Engine:
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
-            visibility=self._access.review,
+            visibility=self.access.review,
             redactor=self._redactor,
         )
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self._access, self._trust, self.conversations):
+        for part in (self.models, self.access, self._trust, self.conversations):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
@@ -231,7 +239,7 @@ class Engine:
         self._context.gives_instructions = settings.server_instructions
         self.sessions.configure(settings.sessions, saves=self._options.saves)
         await asyncio.to_thread(self._enablement.load)
-        await self._access.open(self.servers)
+        await self.access.open(self.servers)
         for problem in first.settings.problems:
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
@@ -246,7 +254,7 @@ class Engine:
         self._redactor.register(*secrets_of(now.definitions))
         if before is None or before.rules.bell is not now.rules.bell:
             self._publish(BellSet(now.rules.bell))
-        self._access.configure(now.rules, now.definitions, now.asks)
+        self.access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
         for notice in now.notices:
@@ -325,6 +333,10 @@ class Engine:
         self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
+    def explain_tool(self, server: ServerId, tool: str) -> None:
+        """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
+        self._publish(ToolExplained(self.access.standing(self.servers, server, tool)))
+
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False
     ) -> ToolResult:
@@ -336,9 +348,19 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        entry, current = self._turns.new_call(), self.conversations.current
-        caller = DirectCaller(self.servers, self._access, current.publish, current.key)
-        return await caller.call(server, tool, arguments, entry, by_user=by_user)
+        entry, current = self._turns.new_id("c"), self.conversations.current
+        if not isinstance(arguments, dict):
+            raise ToolCallError("The arguments must be an object.")
+        offered = self.servers.offered_tools()
+        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
+        turn = TurnRecord(conversation=current.key)
+        runner = CallRunner(self.servers, self.access.gate, current.publish, turn)
+        if found is None:
+            _, held = self.servers.registry.look_up(server, tool) or (None, None)
+            if held is not None:
+                runner.record_withheld(entry, held.id, arguments)
+            raise ToolCallError(self.access.standing(self.servers, server, tool).words)
+        return await runner.run_alone(found, arguments, entry, by_user=by_user)
 
     # In these, no conversation means the current one.
 
@@ -349,7 +371,7 @@ class Engine:
 
         Names in `data`, which goes along as a text, count for nothing.
         """
-        self.messages.send(text, data, conversation)
+        self.messages.send(text, conversation, data=data)
 
     def cancel_turn(self, conversation: ConversationId | None = None) -> None:
         """Stop the running turn, down to the wire."""

@@ -14,7 +14,8 @@ from tui.engine import late
 from tui.engine.background import OrderedWorker, TaskSet, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
-from tui.engine.chats.conversations import Conversations, OpenConversation
+from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import Conversations
 from tui.engine.demo.model import DemoBackend
 from tui.engine.keys import key_store
 from tui.engine.keys.credentials import (
@@ -150,7 +151,7 @@ class ModelChoice:
             self._redactor.register(key)
         self._choose(partial(self._use_address, address, key))
 
-    def use_model(self, name: str, one: OpenConversation) -> None:
+    def use_model(self, name: str, one: Conversation) -> None:
         """Let another model of the same service answer in a conversation."""
         if one.choosing is not None:
             one.choosing.cancel()
@@ -172,7 +173,7 @@ class ModelChoice:
         self._stop_choosing()
         self._answer_now({"": DemoBackend()})
 
-    async def _use_model(self, name: str, one: OpenConversation) -> None:
+    async def _use_model(self, name: str, one: Conversation) -> None:
         while (access := self._access) is not None:
             backend = await self._open(access, name)
             if one not in self._conversations:

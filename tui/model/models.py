@@ -7,7 +7,7 @@ from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
-    from tui.model.sections.price_settings import PriceSettings
+    from tui.model.settings import PriceSettings
 
 
 @dataclass(frozen=True, slots=True)

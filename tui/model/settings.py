@@ -4,12 +4,21 @@ The keys are those of gemini-cli's MCP settings, so that an existing file serves
 and gemdeck's own under ``gemdeck``.
 """
 
-from typing import Any, Final, Self
+from enum import StrEnum
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from tui.model.sections.price_settings import PriceSettings
-from tui.model.sections.settings_types import (
+from tui.model.chat import Usage
+from tui.model.servers import ProtocolEra
+from tui.model.settings_rules import (
+    DEFAULT_MAX_TOOLS,
+    DEFAULT_RESULT_SIZE,
+    DEFAULT_TOOL_SHARE,
+    MAX_WAIT,
+    check_model_name,
+)
+from tui.model.settings_types import (
     ContextName,
     Flag,
     Headers,
@@ -24,14 +33,154 @@ from tui.model.sections.settings_types import (
     Word,
     Words,
 )
-from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
-from tui.model.servers import ProtocolEra
-from tui.model.settings_rules import (
-    DEFAULT_MAX_TOOLS,
-    DEFAULT_RESULT_SIZE,
-    DEFAULT_TOOL_SHARE,
-    MAX_WAIT,
-)
+
+DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
+"""The default redirect URI of a sign-in."""
+
+
+class AuthProviderType(StrEnum):
+    """Where the credentials for a network server come from."""
+
+    DYNAMIC_DISCOVERY = "dynamic_discovery"
+    GOOGLE_CREDENTIALS = "google_credentials"
+    SERVICE_ACCOUNT_IMPERSONATION = "service_account_impersonation"
+
+
+class GrantType(StrEnum):
+    """How to get a token: in a browser, as the client itself, or with an enterprise's word."""
+
+    AUTHORIZATION_CODE = "authorization_code"
+    CLIENT_CREDENTIALS = "client_credentials"
+    IDENTITY_ASSERTION = "identity_assertion"
+
+
+class OAuthSettings(Section):
+    """``oauth`` of a server: how to sign in."""
+
+    enabled: Flag | None = Field(
+        None, description="Whether gemdeck may sign in. If not set, it may."
+    )
+    client_id: str | None = Field(
+        None,
+        description="OAuth client ID. If not set, gemdeck registers itself if possible. The https "
+        "address of a client metadata document counts where the server takes one.",
+    )
+    client_secret: SecretStr | None = Field(
+        None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
+    )
+    authorization_url: WebAddress | None = Field(
+        None, description="Authorization endpoint. Discovered if not set."
+    )
+    token_url: WebAddress | None = Field(None, description="Token endpoint. Discovered if not set.")
+    issuer: WebAddress | None = Field(
+        None, description="Issuer identifier of the authorization server."
+    )
+    registration_url: WebAddress | None = Field(
+        None, description="Endpoint for dynamic client registration."
+    )
+    scopes: Words = Field((), description="Scopes to request.")
+    audiences: Words = Field((), description="Audiences the token is meant for.")
+    redirect_uri: WebAddress = Field(
+        DEFAULT_REDIRECT, description="Address on this machine that the browser returns to."
+    )
+    token_param_name: str | None = Field(
+        None, description="Query parameter that carries the token on SSE addresses."
+    )
+    grant_type: GrantType = Field(
+        GrantType.AUTHORIZATION_CODE,
+        description="How to get a token: a sign-in in the browser, client credentials, or the word "
+        "of an enterprise's identity provider.",
+    )
+    private_key: SecretStr | None = Field(
+        None,
+        description="Private key (PEM) that signs the client's assertions (private_key_jwt) for "
+        "client_credentials, instead of a secret. Better a variable, such as $MY_KEY.",
+    )
+    signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
+    identity_token: SecretStr | None = Field(
+        None,
+        description="For identity_assertion: your ID token at your enterprise's identity "
+        "provider. Better a variable, such as $MY_ID_TOKEN.",
+    )
+    identity_token_url: WebAddress | None = Field(
+        None, description="For identity_assertion: the identity provider's token endpoint."
+    )
+    identity_client_id: str | None = Field(
+        None, description="For identity_assertion: the client ID there, if it is another one."
+    )
+
+
+MAX_PRICE: Final = 1_000_000
+"""Highest price of a million tokens."""
+
+MAX_MODELS: Final = 200
+"""Most models with a price."""
+
+MILLION: Final = 1_000_000
+ANY: Final = "*"
+
+
+def _checked_pattern(name: str) -> str:
+    start = name.removesuffix(ANY)
+    return name if start != name and not start else check_model_name(start) and name
+
+
+class ModelPrice(Section):
+    """The prices of one model, for a million tokens each."""
+
+    input: Number = Field(
+        ge=0, le=MAX_PRICE, allow_inf_nan=False, description="Price of a million tokens sent."
+    )
+    cached: Number | None = Field(
+        None,
+        ge=0,
+        le=MAX_PRICE,
+        allow_inf_nan=False,
+        description="Price of a million of those that were cached. If not set, that of `input`.",
+    )
+    output: Number = Field(
+        ge=0,
+        le=MAX_PRICE,
+        allow_inf_nan=False,
+        description="Price of a million tokens answered, thoughts included.",
+    )
+
+
+class PriceSettings(Section):
+    """``gemdeck.prices``."""
+
+    currency: str = Field(
+        "USD", pattern=r"^[A-Za-z$€£¥]{1,8}$", description="Word shown behind a cost."
+    )
+    models: dict[Annotated[str, AfterValidator(_checked_pattern)], ModelPrice] = Field(
+        default_factory=dict,
+        max_length=MAX_MODELS,
+        description="Prices by model name, or by its beginning with `*` after it. The whole name "
+        "counts, else the longest beginning; a model without a price has no cost.",
+    )
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return what a request has cost, or None if the model has no price."""
+        fitting = [name for name in self.models if name[-1] == ANY and model.startswith(name[:-1])]
+        name = model if model in self.models else max(fitting, key=len, default="")
+        if (price := self.models.get(name)) is None:
+            return None
+        cached = price.input if price.cached is None else price.cached
+        spent = (
+            max(0, usage.prompt - usage.cached) * price.input
+            + usage.cached * cached
+            + (usage.output + usage.thoughts) * price.output
+        )
+        return spent / MILLION
+
+    def words(self, cost: float | None) -> str:
+        """Write a cost; nothing if it is not known or nothing was spent."""
+        if not cost:
+            return ""
+        digits = 2 if cost >= 1 else 4
+        least = 10**-digits
+        return f"{'<' if cost < least else ''}{max(cost, least):,.{digits}f} {self.currency}"
+
 
 MAX_KEEP_DAYS: Final = 36_500
 """Largest value of `sessions.keepDays`."""

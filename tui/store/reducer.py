@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model import events as e
 from tui.model.chat import (
+    ConversationId,
     Entry,
     EntryId,
     ModelText,
@@ -17,15 +19,33 @@ from tui.model.chat import (
     TurnEnd,
     TurnPhase,
     TurnState,
+    UserMessage,
 )
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import ContextRead
-from tui.model.models import ModelEvent
+from tui.model.models import (
+    ContextMeasured,
+    ModelEvent,
+    ModelEvents,
+    ModelOptionsChanged,
+    ModelsListed,
+    PricesSet,
+)
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
-from tui.model.sessions import SessionEvent
+from tui.model.sessions import (
+    ConversationClosed,
+    ConversationNamed,
+    ConversationOpened,
+    ConversationRestored,
+    ConversationRewound,
+    ConversationSelected,
+    SessionEvent,
+    SessionEvents,
+    SessionPreviewed,
+    SessionsListed,
+)
 from tui.model.trust import BranchRead, FoldersOpened
-from tui.store.session_reducer import MAX_TITLE, reduce_sessions, with_conversation
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -38,7 +58,7 @@ from tui.store.state import (
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:
-    from tui.model.sections.price_settings import PriceSettings
+    from tui.model.settings import PriceSettings
 
 MAX_RESULTS: Final = 16 * 1024 * 1024
 """Total characters of results kept whole."""
@@ -300,7 +320,9 @@ def _reduce_turn(
             if conversation.turn is None or conversation.turn.id != turn:
                 return after
             cost = prices.words(conversation.turn_cost) if prices is not None else ""
-            end = _turn_end(conversation, EntryId(f"{turn}-end"), seconds, cost)
+            calls = sum(isinstance(entry, ToolCall) for entry in transcript.live)
+            tokens = conversation.usage.total
+            end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, tokens, cost)
             ended = replace(transcript, live=(*transcript.live, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
@@ -313,13 +335,6 @@ def _reduce_turn(
             )
 
 
-def _turn_end(
-    conversation: ConversationState, entry_id: EntryId, seconds: float, cost: str
-) -> TurnEnd:
-    calls = sum(isinstance(entry, ToolCall) for entry in conversation.transcript.live)
-    return TurnEnd(entry_id, calls, seconds, conversation.usage.total, cost)
-
-
 def _with_unsent(conversation: ConversationState, text: str) -> ConversationState:
     texts, count = conversation.unsent.texts, conversation.unsent.count
     return replace(conversation, unsent=Unsent((*texts, text)[-MAX_UNSENT:], count + 1))
@@ -328,14 +343,14 @@ def _with_unsent(conversation: ConversationState, text: str) -> ConversationStat
 def _settled(transcript: TranscriptState) -> TranscriptState:
     """Settle all entries before the first call that still runs, outside any turn."""
     live = tuple(map(_completed, transcript.live))
-    running = (i for i, entry in enumerate(live) if _is_running(entry))
+    running = (
+        place
+        for place, entry in enumerate(live)
+        if isinstance(entry, ToolCall) and entry.status in _RUNNING
+    )
     count = next(running, len(live))
     settled = (*transcript.settled, *live[:count])
     return replace(transcript, settled=settled, live=live[count:])
-
-
-def _is_running(entry: Entry) -> bool:
-    return isinstance(entry, ToolCall) and entry.status in _RUNNING
 
 
 def _completed(entry: Entry, seconds: float | None = None) -> Entry:
@@ -429,3 +444,79 @@ def _with_entry(
         change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
     )
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
+
+
+MAX_TITLE: Final = 60
+"""Characters of a message that name its conversation."""
+
+
+def with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:
+    """Return the state with a conversation, in its place or behind the others."""
+    return replace(state, conversations=MappingProxyType({**state.conversations, key: after}))
+
+
+def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppState:
+    """Return the state after an event about saved conversations or models."""
+    match event:
+        case ModelsListed():
+            return replace(state, models=event)
+        case PricesSet(prices):
+            return replace(state, prices=prices)
+        case ContextMeasured(parts):
+            return replace(state, context_parts=parts)
+        case SessionsListed(sessions):
+            return replace(state, sessions=sessions)
+        case SessionPreviewed():
+            return replace(state, preview=event)
+        case ConversationOpened(key):
+            here = state.conversation
+            opened = ConversationState(model=here.model, options=here.options)
+            return with_conversation(state, key, opened)
+        case ConversationSelected(key):
+            if (selected := state.conversations.get(key)) is None:
+                return state
+            state = with_conversation(state, key, replace(selected, has_news=False))
+            return replace(state, current=key, context_parts=())
+        case ConversationClosed(key) if key == state.current:
+            return state
+        case ConversationClosed(key):
+            left = {one: kept for one, kept in state.conversations.items() if one != key}
+            return replace(state, conversations=MappingProxyType(left))
+        case _:
+            before = state.conversations.get(event.conversation)
+            if before is None:
+                return state  # it was closed
+            return with_conversation(state, event.conversation, _after(before, event))
+
+
+def _after(
+    before: ConversationState,
+    event: ConversationRestored | ConversationRewound | ConversationNamed | ModelOptionsChanged,
+) -> ConversationState:
+    transcript = before.transcript
+    match event:
+        case ModelOptionsChanged(options):
+            return replace(before, options=options)
+        case ConversationNamed(title):
+            return replace(before, title=title)
+        case ConversationRestored(entries, usage, title=title):
+            shown = TranscriptState(settled=entries, epoch=transcript.epoch + 1)
+            return replace(
+                before,
+                title=title or _first_words(entries),
+                transcript=shown,
+                queued=(),
+                usage=usage.cleared(),
+                unsent=replace(before.unsent, texts=()),  # what is new is told by its count
+            )
+        case ConversationRewound(message):
+            entries = (*transcript.settled, *transcript.live)
+            kept = tuple(takewhile(lambda entry: entry.id != message, entries))
+            shown = TranscriptState(settled=kept, epoch=transcript.epoch + 1)
+            return replace(before, transcript=shown)
+
+
+def _first_words(entries: Iterable[Entry]) -> str:
+    """Return what the user said first."""
+    texts = (entry.text for entry in entries if isinstance(entry, UserMessage))
+    return sanitize_line(next(texts, ""), MAX_TITLE)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.consent import GrantView, ToolStanding
     from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
-    from tui.model.sections.price_settings import PriceSettings
     from tui.model.sessions import SessionPreviewed, SessionView
+    from tui.model.settings import PriceSettings
 
 MAX_LOG_LINES: Final = 1_000
 """Log lines kept per server."""

@@ -211,10 +211,10 @@ class MainScreen(Screen[None]):
         self.show_conversation(event.conversation)
 
     def show_conversation(self, conversation: ConversationId) -> None:
-        self.switch(partial(self._commands.select_conversation, conversation))
+        self.switch(partial(self._commands.engine.conversations.select, conversation))
 
     def action_new_tab(self) -> None:
-        self.switch(self._commands.new_conversation)
+        self.switch(self._commands.engine.conversations.open)
 
     def action_turn_tab(self, step: int) -> None:
         """Go to the next or the previous tab, round and round."""
@@ -247,7 +247,7 @@ class MainScreen(Screen[None]):
     def _close_conversation(self) -> None:
         self.chat.composer.clear_draft()  # Up brings it back in the other ones
         self._commands.keep_draft("")
-        self._commands.close_conversation()
+        self._commands.engine.conversations.close()
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""

@@ -78,7 +78,7 @@ class DeckPalette(ListDialog[PaletteAction]):
     def on_mount(self) -> None:
         bridge, commands = self._deck_app.bridge, self._deck_app.commands
         bridge.watch(self, lambda state: (state.sessions, state.models), lambda _: self._show())
-        commands.list_sessions()
+        commands.engine.sessions.list_sessions()
 
     def _show(self) -> None:
         late = map(_entry, chain(_sessions(self._deck_app), _models(self._deck_app)))
@@ -178,7 +178,7 @@ def _tab_actions(app: "GemdeckApp") -> Actions:
 
 
 def _app_actions(app: "GemdeckApp") -> Actions:
-    deck, commands = app.deck, app.commands
+    deck, engine = app.deck, app.commands.engine
     model = _key(app, "deck.model")
     for name, words, run, key in (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model, model),
@@ -187,8 +187,8 @@ def _app_actions(app: "GemdeckApp") -> Actions:
         ("Settings: sample", "Show a sample of every key", app.action_sample_settings, ""),
         ("Help: keys", "All keys, those that work here first", app.action_help, "F1"),
         ("Grants: rules for tools", "What may run without asking", deck.action_grants, ""),
-        ("Review this folder", "Show what its settings would run", commands.review_folder, ""),
-        ("Forget this folder", "Forget its trust and stop its servers", commands.forget_folder, ""),
+        ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
+        ("Forget this folder", "Forget its trust and stop its servers", engine.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", app.action_change_theme, ""),
         ("Quit", "Leave gemdeck at once", app.action_quit, _key(app, "app.quit")),
     ):
@@ -196,33 +196,33 @@ def _app_actions(app: "GemdeckApp") -> Actions:
 
 
 def _servers_actions(app: "GemdeckApp") -> Actions:
-    commands, servers = app.commands, app.state.servers
+    engine, servers = app.commands.engine, app.state.servers
     if servers:
         yield PaletteAction(
-            "Servers: restart all", "Restart every server", commands.restart_all_servers
+            "Servers: restart all", "Restart every server", engine.servers.restart_all
         )
     for view in servers:
-        yield from _server_actions(app.deck, commands, view)
+        yield from _server_actions(app.deck, app.commands, view)
         if any(tool.changed for tool in view.catalog.tools):
             yield PaletteAction(
                 f"Review changed tools: {view.id}",
                 "Show what the server changed",
-                partial(commands.review_tools, view.id),
+                partial(engine.access.review.review, view.id),
             )
 
 
 def _server_actions(deck: MainScreen, commands: Commands, view: ServerView) -> Actions:
-    server, status = view.id, view.status
+    server, status, servers = view.id, view.status, commands.engine.servers
 
     def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> PaletteAction:
         return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
-        yield entry("restart", "Stop the server and start it again", commands.restart_server)
-        yield entry("stop", "Stop the server", commands.stop_server)
+        yield entry("restart", "Stop the server and start it again", servers.restart)
+        yield entry("stop", "Stop the server", servers.stop)
     elif status in STARTABLE:
-        yield entry("start", "Start the server", commands.start_server)
-    enable = commands.set_server_enabled
+        yield entry("start", "Start the server", servers.start)
+    enable = servers.set_enabled
     if status is ServerStatus.DISABLED:
         yield entry("enable", "Enable the server and start it", enable, enabled=True)
     elif status is not ServerStatus.INVALID:
@@ -265,7 +265,7 @@ def _resources(app: "GemdeckApp") -> Actions:
 
 def _sessions(app: "GemdeckApp") -> Actions:
     for view in app.state.sessions[:MAX_SESSIONS]:
-        go_on = partial(app.commands.resume_session, view.id)
+        go_on = partial(app.commands.engine.sessions.resume, view.id)
         changed = moment(view.changed, "%Y-%m-%d %H:%M", "")
         yield PaletteAction(f"Session: {view.name}", changed, go_on)
 
@@ -276,7 +276,7 @@ def _models(app: "GemdeckApp") -> Actions:
     for model in listed.models[:MAX_MODELS] if listed is not None else ():
         title = "current" if model.name == app.state.model.name else one_line(model.title)
         yield PaletteAction(
-            f"Model: {model.name}", title, partial(app.commands.use_model, model.name)
+            f"Model: {model.name}", title, partial(app.commands.engine.model.use_model, model.name)
         )
 
 

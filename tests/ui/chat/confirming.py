@@ -44,7 +44,7 @@ async def press(app: ChatApp, pilot: Pilot[None], clock: Clock, *keys: str) -> N
 
 def decisions(app: ChatApp) -> list[tuple[object, ...]]:
     """List the answers that were given."""
-    return [arguments for name, arguments in app.commands.calls if name == "answer"]
+    return [arguments for name, arguments in app.commands.calls if name == "desk.answer"]
 
 
 def hint(app: ChatApp) -> str:

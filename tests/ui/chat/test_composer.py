@@ -51,7 +51,7 @@ async def test_enter_sends_and_empties_and_an_empty_message_is_not_sent() -> Non
     async with app.run_test() as pilot:
         await pilot.press("enter", *"hello", "enter", "space", "enter")
         await pilot.pause()
-        assert app.commands.calls == [("send", ("hello",))]
+        assert app.commands.calls == [("messages.send", ("hello",))]
 
 
 async def test_keys_of_one_moment_count_in_their_order() -> None:
@@ -66,7 +66,7 @@ async def test_keys_of_one_moment_count_in_their_order() -> None:
         ):
             app.post_message(events.Key(key, character))
         await until(pilot, lambda: app.chat.composer.text == "x")
-        assert app.commands.calls == [("send", ("one\ntwo",))]
+        assert app.commands.calls == [("messages.send", ("one\ntwo",))]
 
 
 async def test_the_sending_key_can_be_remapped() -> None:
@@ -75,7 +75,7 @@ async def test_the_sending_key_can_be_remapped() -> None:
         app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
         await pilot.press("a", "enter", "b", "ctrl+s")
         await pilot.pause()
-        assert app.commands.calls == [("send", ("a\nb",))]
+        assert app.commands.calls == [("messages.send", ("a\nb",))]
 
 
 async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten() -> None:
@@ -91,7 +91,7 @@ async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten()
         await until(pilot, lambda: composer.size.height == 10)
         await pilot.press("x", "enter")
         await pilot.pause()
-        assert app.commands.calls == [("send", ("a\nb\nc" + "\n" * 20 + "x",))]
+        assert app.commands.calls == [("messages.send", ("a\nb\nc" + "\n" * 20 + "x",))]
 
 
 async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() -> None:
@@ -124,7 +124,7 @@ async def test_esc_cancels_the_running_turn_and_else_does_nothing() -> None:
         assert app.chat.composer.text == "draft"
         app.start_turn()
         await pilot.press("escape")
-        assert app.commands.calls == [("cancel_turn", ())]
+        assert app.commands.calls == [("conversations.cancel", ())]
 
 
 async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
@@ -133,7 +133,7 @@ async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
         app.start_turn()
         await until(pilot, lambda: "Esc stops" in str(app.chat.working.render()))
         await pilot.press(*"next", "enter")
-        assert app.commands.calls == [("send", ("next",))]
+        assert app.commands.calls == [("messages.send", ("next",))]
         assert "queued" not in str(app.chat.working.render())  # the engine may refuse it
         app.store.dispatch(e.QueueChanged(("next",)))
         await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
@@ -202,7 +202,7 @@ async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
         await until(pilot, lambda: not app.chat.popup.display)
         assert app.commands.calls == []
         await pilot.press("escape")
-        assert app.commands.calls == [("cancel_turn", ())]
+        assert app.commands.calls == [("conversations.cancel", ())]
 
 
 async def test_a_reference_is_inserted_at_the_cursor() -> None:
@@ -229,7 +229,7 @@ async def test_messages_that_come_back_together_are_all_there_whatever_starts_me
         app.start_turn("next")
         await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
         await pilot.press("escape")
-        assert app.commands.calls == [("cancel_turn", ())]
+        assert app.commands.calls == [("conversations.cancel", ())]
         app.store.dispatch(e.ConversationCleared())
         app.chat.composer.clear()
         app.store.dispatch(e.MessageReturned("/hlep"))
@@ -295,7 +295,7 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
         asked = app.commands.calls
         await until(pilot, lambda: asked and asked[-1][1][4] == "so")
         name, (token, *rest) = asked[-1]
-        assert name == "complete_argument"
+        assert name == "features.complete"
         assert rest == ["notes", "poem", "mood", "so", {"title": "x y"}]
         app.store.dispatch(e.ArgumentCompleted("of another", ("solemn",)))
         app.store.dispatch(e.ArgumentCompleted(str(token), ("so", 'so "sad" now')))
@@ -314,7 +314,7 @@ async def test_paths_are_completed_beside_resources() -> None:
         await pilot.pause(0.05)
         await pilot.press(*"see @no")
         asked = app.commands.calls
-        await until(pilot, lambda: asked and asked[-1][0] == "complete_path")
+        await until(pilot, lambda: asked and asked[-1][0] == "features.complete_path")
         token, typed = asked[-1][1]
         assert typed == "no"
         paths = ("nodes/", "my notes.md")

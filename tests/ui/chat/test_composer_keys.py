@@ -59,7 +59,7 @@ async def test_what_comes_back_is_selected_and_replaced_by_typing_or_sent_again(
         await until(pilot, lambda: "Your message is back" in "\n".join(screen_lines(app)))
         assert app.chat.composer.selected_text == "my words"
         await pilot.press("enter")
-        await until(pilot, lambda: app.commands.calls == [("send", ("my words",))])
+        await until(pilot, lambda: app.commands.calls == [("messages.send", ("my words",))])
         assert "is back" not in "\n".join(screen_lines(app))
         app.store.dispatch(e.MessageReturned("my words"))
         await until(pilot, lambda: app.chat.composer.holds_returned)
@@ -78,7 +78,7 @@ async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped
         await until(pilot, lambda: "· third" in "\n".join(screen_lines(app)))
         assert "· first [b]one[/b]" in "\n".join(screen_lines(app))
         await pilot.press(*"draft", "alt+up")
-        assert app.commands.calls == [("unqueue", ("third", True))]
+        assert app.commands.calls == [("conversations.current.unqueue", ("third", True))]
         app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second")))
         app.store.dispatch(e.MessageReturned("third"))
         await until(pilot, lambda: app.chat.composer.selected_text == "third")
@@ -87,7 +87,9 @@ async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped
         app.chat.queued.focus()
         await pilot.pause()
         await pilot.press("up", "delete")
-        assert app.commands.calls[1:] == [("unqueue", ("first [b]one[/b]", False))]
+        assert app.commands.calls[1:] == [
+            ("conversations.current.unqueue", ("first [b]one[/b]", False))
+        ]
         app.store.dispatch(e.QueueChanged(("second",)))
         await until(pilot, lambda: app.chat.queued.option_count == 1)
         await pilot.press("escape")
@@ -116,7 +118,10 @@ async def test_a_wait_for_another_try_counts_down_and_has_keys() -> None:
         assert "^S now  ^N never" in words()
         await until(pilot, lambda: "trying again in 5" in words())
         await pilot.press("ctrl+s", "ctrl+n")
-        assert app.commands.calls == [("send_without_waiting", ()), ("give_up_retry", ())]
+        assert app.commands.calls == [
+            ("send_without_waiting", ()),
+            ("conversations.current.retry.end", (False,)),
+        ]
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
         await until(pilot, lambda: "never" not in words())
 
@@ -128,7 +133,7 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
         assert deck.app.clipboard == "draft"
         deck.store.dispatch(started())
         await deck.press("end", "ctrl+c")
-        assert deck.commands.calls == [("cancel_turn", ())]
+        assert deck.commands.calls == [("conversations.cancel", ())]
         deck.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
         await deck.press("ctrl+c")
         assert composer.text == ""
@@ -213,7 +218,7 @@ async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
         assert "Type to search" not in "\n".join(screen_lines(app))
         assert app.commands.calls == []
         await pilot.press("ctrl+r", "escape", "enter")
-        await until(pilot, lambda: app.commands.calls == [("send", ("Branch [/x] off",))])
+        await until(pilot, lambda: app.commands.calls == [("messages.send", ("Branch [/x] off",))])
 
 
 async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
@@ -232,7 +237,7 @@ async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
     async with app.run_test() as pilot:
         asked = app.commands.calls
         await pilot.press(*"/directory add ../n")
-        await until(pilot, lambda: asked and asked[-1][0] == "complete_folder")
+        await until(pilot, lambda: asked and asked[-1][0] == "features.complete_folder")
         token, typed = asked[-1][1]
         assert typed == "../n"
         app.store.dispatch(e.ArgumentCompleted(str(token), ("../my notes/", "../nodes/")))

@@ -142,8 +142,8 @@ async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
         await arm(app, pilot, clock)
         await pilot.press("x")
         assert app.commands.calls == [
-            ("answer", (RequestId("r0"), Decision(Choice.DENY))),
-            ("cancel_turn", ()),
+            ("desk.answer", (RequestId("r0"), Decision(Choice.DENY))),
+            ("conversations.cancel", ()),
         ]
 
 

@@ -51,7 +51,7 @@ async def test_a_million_characters_are_typed_on_like_a_short_text_and_sent_whol
         await pilot.pause(2 * PASTE_TAIL)
         await pilot.press("enter")
         await until(pilot, lambda: app.commands.calls)
-        assert app.commands.calls == [("send", (f"{text}end".strip(),))]
+        assert app.commands.calls == [("messages.send", (f"{text}end".strip(),))]
         assert app.chat.composer.text == ""
         app.start_turn(text)
         assert await seconds_of_keys(pilot) < 3 * short

@@ -112,7 +112,7 @@ async def test_denying_the_rest_of_the_turn_needs_its_key_once() -> None:
         await hands.arm()
         await hands.press("n")
         assert hands.decisions == [Decision(Choice.DENY_REST_OF_TURN)]
-        assert [name for name, _ in hands.app.commands.calls] == ["answer"]
+        assert [name for name, _ in hands.app.commands.calls] == ["desk.answer"]
 
 
 async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:

@@ -86,11 +86,11 @@ async def test_a_rule_is_revoked_with_the_second_press() -> None:
         assert deck.commands.calls == []
         assert "Press d again to revoke: allow git branch_list" in deck.text
         await deck.press("d")
-        assert deck.commands.calls == [("revoke_grant", (SAVED.id,))]
+        assert deck.commands.calls == [("access.policy.revoke", (SAVED.id,))]
         deck.store.dispatch(GrantsChanged((SESSION,)))
         await deck.settle()
         await deck.press("delete", "delete")
-        assert deck.commands.calls[1:] == [("revoke_grant", (SESSION.id,))]
+        assert deck.commands.calls[1:] == [("access.policy.revoke", (SESSION.id,))]
 
 
 async def test_the_second_press_counts_for_the_same_rule_and_not_for_long() -> None:

@@ -37,7 +37,7 @@ async def asking_about(
 
 def given(hands: Confirming) -> dict[str, Choice]:
     """The answers by their requests."""
-    answers = [arguments for name, arguments in hands.calls if name == "answer"]
+    answers = [arguments for name, arguments in hands.calls if name == "desk.answer"]
     return {str(request): answer.choice for request, answer in answers}  # type: ignore[attr-defined]
 
 
@@ -123,7 +123,7 @@ async def test_an_edit_stays_with_its_call_and_is_what_is_sent() -> None:
         await hands.arm()
         assert "your edit" not in hands.text
         await hands.press("a", "a")
-        by_id = {str(a[0]): a[1] for name, a in hands.calls if name == "answer"}
+        by_id = {str(a[0]): a[1] for name, a in hands.calls if name == "desk.answer"}
         assert by_id == {
             "r0": Decision(Choice.ONCE, arguments='{\n  "path": "b.txt"\n}'),
             "r1": Decision(Choice.ONCE),

@@ -50,7 +50,7 @@ def question(app: ChatApp) -> Question[Any]:
 
 
 def answers(app: ChatApp) -> list[object]:
-    return [arguments[1] for name, arguments in app.commands.calls if name == "answer"]
+    return [arguments[1] for name, arguments in app.commands.calls if name == "desk.answer"]
 
 
 def when_held(app: ChatApp, act: Callable[[], None]) -> None:

@@ -111,7 +111,7 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         assert details.count("changed") == 1, "it is said once"
         assert "v review" in deck.text
         await deck.press("v")
-        assert deck.commands.calls[-1] == ("review_tools", (decks.GIT,))
+        assert deck.commands.calls[-1] == ("access.review.review", (decks.GIT,))
         assert "Schema" not in str(pane.details.content)
 
 
@@ -128,7 +128,7 @@ async def test_g_opens_the_rules_from_the_tools() -> None:
     [
         ("review this folder", ("review_folder", ())),
         ("forget this folder", ("forget_folder", ())),
-        ("review changed tools", ("review_tools", (decks.GIT,))),
+        ("review changed tools", ("access.review.review", (decks.GIT,))),
     ],
 )
 async def test_the_palette_reviews_and_forgets(

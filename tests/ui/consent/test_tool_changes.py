@@ -34,7 +34,7 @@ async def test_they_stay_away_with_the_key_that_is_nearest(key: str) -> None:
         await hands.arm()
         assert hands.focused == "keep-away"
         await hands.press(key)
-        assert hands.calls == [("answer", (ID, ToolChangeAnswer.KEEP_AWAY))]
+        assert hands.calls == [("desk.answer", (ID, ToolChangeAnswer.KEEP_AWAY))]
 
 
 async def test_they_are_accepted_only_once_the_end_was_shown() -> None:
@@ -45,7 +45,7 @@ async def test_they_are_accepted_only_once_the_end_was_shown() -> None:
         assert hands.calls == []
         assert "Read to the end" in hands.text
         await hands.press("end", "a")
-        assert hands.calls == [("answer", (ID, ToolChangeAnswer.ACCEPT))]
+        assert hands.calls == [("desk.answer", (ID, ToolChangeAnswer.ACCEPT))]
 
 
 async def test_words_of_a_server_stay_literal_and_out_of_the_labels() -> None:

@@ -24,7 +24,7 @@ LARGE = (120, 40)
 
 
 def answered(answer: TrustAnswer) -> list[tuple[str, tuple[object, ...]]]:
-    return [("answer", (ID, answer))]
+    return [("desk.answer", (ID, answer))]
 
 
 async def read_to_the_end(hands: Disclosing) -> None:

@@ -189,7 +189,7 @@ async def test_the_second_press_counts_from_a_moment_after_the_first() -> None:
 
 def answers(app: ChatApp) -> list[str]:
     """Give what was answered; the draft is saved as it may be."""
-    return [name for name, _ in app.commands.calls if name != "keep_draft"]
+    return [name for name, _ in app.commands.calls if name != "sessions.recorder.keep_draft"]
 
 
 async def test_what_was_being_written_goes_on_into_the_message() -> None:

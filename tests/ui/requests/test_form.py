@@ -59,7 +59,7 @@ async def test_each_kind_of_field_begins_with_its_default_and_is_sent_by_its_key
             "password": None,
         }
         assert hands.app.commands.calls == [
-            ("answer", (FORM_ID, Reply(ReplyAction.ACCEPT, content=content)))
+            ("desk.answer", (FORM_ID, Reply(ReplyAction.ACCEPT, content=content)))
         ]
 
 

@@ -130,7 +130,7 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         assert deck.app.screen is question
         await deck.press("o")
         await deck.until(lambda: deck.commands.calls)
-        assert [name for name, _ in deck.commands.calls] == ["answer"]
+        assert [name for name, _ in deck.commands.calls] == ["desk.answer"]
 
 
 def test_binding_ids_are_unique() -> None:
@@ -141,17 +141,17 @@ def test_binding_ids_are_unique() -> None:
 async def test_the_palette_asks_the_engine() -> None:
     async with running(decks.full_store()) as deck:
         for query, call in [
-            ("git: restart", ("restart_server", (decks.GIT,))),
-            ("git: stop", ("stop_server", (decks.GIT,))),
-            ("git: disable", ("set_server_enabled", (decks.GIT, False))),
-            ("legacy: enable", ("set_server_enabled", (decks.LEGACY, True))),
-            ("weather: start", ("start_server", (decks.WEATHER,))),
-            ("servers: restart all", ("restart_all_servers", ())),
-            ("chat: new conv", ("clear_conversation", ())),
+            ("git: restart", ("servers.restart", (decks.GIT,))),
+            ("git: stop", ("servers.stop", (decks.GIT,))),
+            ("git: disable", ("servers.set_enabled", (decks.GIT, False))),
+            ("legacy: enable", ("servers.set_enabled", (decks.LEGACY, True))),
+            ("weather: start", ("servers.start", (decks.WEATHER,))),
+            ("servers: restart all", ("servers.restart_all", ())),
+            ("chat: new conv", ("conversations.clear", ())),
         ]:
             deck.commands.calls.clear()
             await run_from_palette(deck, query)
-            assert deck.commands.calls == [("list_sessions", ()), call]
+            assert deck.commands.calls == [("sessions.list_sessions", ()), call]
 
 
 async def test_the_palette_shows_panes_details_help_and_quits() -> None:
@@ -201,7 +201,7 @@ async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
             assert names[-6:] == [f"Go to: {name}" for name in PaneName]
             await deck.press("escape")
         await deck.press("f2", "ctrl+p", *"restart the", "enter")
-        assert deck.commands.calls[-1][0] == "restart_server"
+        assert deck.commands.calls[-1][0] == "servers.restart"
 
 
 async def test_tools_prompts_resources_and_themes_are_in_the_palette() -> None:
@@ -215,7 +215,7 @@ async def test_tools_prompts_resources_and_themes_are_in_the_palette() -> None:
         await run_from_palette(deck, "resource 2")
         assert deck.on_top(ResourceScreen)
         assert deck.commands.calls[-1] == (
-            "read_resource",
+            "features.read_resource",
             (decks.EVERYTHING, "test://static/resource/2"),
         )
         await deck.press("escape")
@@ -274,7 +274,7 @@ async def test_stopping_is_in_the_palette_only_while_an_answer_runs() -> None:
         decks.start_turn(store)
         decks.change_phase(store, TurnPhase.STREAMING)
         await run_from_palette(deck, "stop the answer")
-        assert ("cancel_turn", ()) in deck.commands.calls
+        assert ("conversations.cancel", ()) in deck.commands.calls
 
 
 async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_one() -> None:
@@ -297,7 +297,7 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
         await deck.press("f9")
         await deck.until(lambda: "credentials from the system" in deck.text)
         await deck.press("end", "enter")
-        assert deck.commands.calls == [("forget_key", ())]
+        assert deck.commands.calls == [("models.forget_key", ())]
         store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.press("f9")
@@ -314,7 +314,7 @@ async def test_a_pasted_key_is_hidden_and_handed_over() -> None:
         await deck.settle()
         assert "AIza" not in deck.text
         await deck.press("enter")
-        assert deck.commands.calls == [("use_api_key", ("AIzaTest",))]
+        assert deck.commands.calls == [("models.use_api_key", ("AIzaTest",))]
         deck.store.dispatch(ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
         await deck.until(lambda: deck.on_top(MainScreen))
 
@@ -326,7 +326,10 @@ async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
         await deck.until(lambda: "No key. Paste it again." in deck.text)
         assert deck.on_top(ModelScreen)
         await deck.press("2", "enter")
-        assert deck.commands.calls == [("use_api_key", ("bad",)), ("use_api_key", ("bad2",))]
+        assert deck.commands.calls == [
+            ("models.use_api_key", ("bad",)),
+            ("models.use_api_key", ("bad2",)),
+        ]
 
 
 async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
@@ -337,7 +340,7 @@ async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
         assert "Esc close" in deck.text
         await deck.press("escape")
         assert deck.on_top(MainScreen)
-        assert deck.commands.calls == [("list_sessions", ())]
+        assert deck.commands.calls == [("sessions.list_sessions", ())]
 
 
 async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -> None:
@@ -364,7 +367,7 @@ async def test_another_address_asks_for_the_address_and_its_key() -> None:
         await deck.until(lambda: "The address is empty." in deck.text)
         assert "k3y" not in deck.text
         await deck.press(*"https://x", "enter", "enter")
-        assert deck.commands.calls == [("use_address", ("https://x", "k3y"))]
+        assert deck.commands.calls == [("models.use_address", ("https://x", "k3y"))]
 
 
 async def test_vertex_asks_for_project_and_location() -> None:
@@ -372,7 +375,7 @@ async def test_vertex_asks_for_project_and_location() -> None:
         await deck.press("f9", "down", "down", "enter", "enter")
         assert "The project is empty." in deck.text
         await deck.press(*"shop", "enter")
-        assert deck.commands.calls == [("use_vertex", ("shop", "global"))]
+        assert deck.commands.calls == [("models.use_vertex", ("shop", "global"))]
 
 
 async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
@@ -391,16 +394,16 @@ async def test_the_palette_finds_saved_conversations_and_listed_models_by_name()
     mine = SessionView(SessionId("s1"), "/shop", first="list the open branches")
     async with running(store) as deck:
         await deck.press("ctrl+p")
-        assert ("list_sessions", ()) in deck.commands.calls
+        assert ("sessions.list_sessions", ()) in deck.commands.calls
         store.dispatch(SessionsListed((mine, hostile)))
         store.dispatch(ModelsListed((ModelOffer("gemini-9-pro", "Gemini 9"),)))
         await deck.until(lambda: "Model: gemini-9-pro" in rows(deck))
         assert rows(deck)[-1] == "Go to: activity"
         await deck.press("escape")
         for query, call in [
-            ("session: list the open", ("resume_session", ("s1",))),
-            ("session: [red]quit", ("resume_session", ("s2",))),
-            ("model: gemini-9", ("use_model", ("gemini-9-pro",))),
+            ("session: list the open", ("sessions.resume", ("s1",))),
+            ("session: [red]quit", ("sessions.resume", ("s2",))),
+            ("model: gemini-9", ("model.use_model", ("gemini-9-pro",))),
         ]:
             await run_from_palette(deck, query)
             assert deck.commands.calls[-1] == call

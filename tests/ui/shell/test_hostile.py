@@ -99,7 +99,10 @@ async def test_D05_hostile_text_everywhere_neither_crashes_nor_acts() -> None:
         await visit_everything(deck)
         assert deck.app.is_running
         assert deck.app.return_code is None
-        assert {name for name, _ in deck.commands.calls} <= {"explain_tool", "list_sessions"}
+        assert {name for name, _ in deck.commands.calls} <= {
+            "explain_tool",
+            "sessions.list_sessions",
+        }
         assert not {c for c in deck.text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n"}
 
 

@@ -49,7 +49,7 @@ class Hands:
 async def ask(hands: Hands) -> None:
     await hands.words("what is new?")
     await hands.press("enter")
-    await hands.until_asked("send", "what is new?")
+    await hands.until_asked("messages.send", "what is new?")
 
 
 async def approve_once(hands: Hands) -> None:
@@ -60,8 +60,8 @@ async def approve_once(hands: Hands) -> None:
     assert isinstance(screen, Question)
     await hands.deck.until(lambda: screen.armed)
     await hands.press("o")
-    await hands.deck.until(lambda: hands.asked("answer"))
-    (_, decision) = hands.asked("answer")[0]
+    await hands.deck.until(lambda: hands.asked("desk.answer"))
+    (_, decision) = hands.asked("desk.answer")[0]
     assert isinstance(decision, Decision)
     assert decision.choice is Choice.ONCE
 
@@ -76,13 +76,13 @@ async def see_the_last_result(hands: Hands) -> None:
 
 async def restart_the_second_server(hands: Hands) -> None:
     await hands.press("f2", "home", "down", "r")
-    await hands.until_asked("restart_server", "everything")
+    await hands.until_asked("servers.restart", "everything")
 
 
 async def restart_it_by_name(hands: Hands) -> None:
     await hands.words("/mcp restart everything")
     await hands.press("enter")
-    await hands.until_asked("restart_server", "everything")
+    await hands.until_asked("servers.restart", "everything")
 
 
 async def see_why_it_failed(hands: Hands) -> None:
@@ -96,7 +96,7 @@ async def run_a_prompt(hands: Hands) -> None:
     await hands.press("tab")
     await hands.words("hot")
     await hands.press("enter")
-    await hands.until_asked("send", "/complex_prompt hot")
+    await hands.until_asked("messages.send", "/complex_prompt hot")
 
 
 async def put_a_resource_into_a_message(hands: Hands) -> None:
@@ -111,7 +111,7 @@ async def put_a_resource_into_a_message(hands: Hands) -> None:
 async def begin_a_new_chat(hands: Hands) -> None:
     await hands.words("/new")
     await hands.press("enter")
-    await hands.until_asked("clear_conversation")
+    await hands.until_asked("conversations.clear")
 
 
 async def copy_the_last_code_block(hands: Hands) -> None:

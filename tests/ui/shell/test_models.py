@@ -33,7 +33,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
         row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
         assert "context 1M · output 65.5k" in row
         await deck.press(*"pro", "enter")
-        assert calls(deck, "use_model") == [("gemini-2.5-pro",)]
+        assert calls(deck, "model.use_model") == [("gemini-2.5-pro",)]
 
 
 async def test_the_list_is_there_when_it_is_opened_again_and_esc_closes_it() -> None:
@@ -66,7 +66,7 @@ async def test_options_are_set_and_shown() -> None:
         await typed(deck, "/options thinking HIGH")
         deck.store.dispatch(ModelOptionsChanged(ModelOptions("high")))
         await typed(deck, "/options temperature 0.5")
-        assert [options for [options] in calls(deck, "set_model_options")] == [
+        assert [options for [options] in calls(deck, "model.set_options")] == [
             ModelOptions("high"),
             ModelOptions("high", 0.5),
         ]
@@ -81,7 +81,7 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f10")
         await deck.until(lambda: deck.on_top(DetailsScreen))
-        assert calls(deck, "measure_context") == [()]
+        assert calls(deck, "model.measure") == [()]
         parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
         deck.store.dispatch(ContextMeasured(parts))
         await deck.until(lambda: "tools of git" in deck.text)

@@ -51,11 +51,11 @@ async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
         assert "How warm." in deck.text
         await deck.press("ctrl+s")
         assert "This is required." in deck.text
-        assert asked(deck, "send_prompt") == []
+        assert asked(deck, "messages.send_prompt") == []
         await deck.press(*"hot", "enter", "enter", "enter")
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.settle()
-        assert asked(deck, "send_prompt") == [
+        assert asked(deck, "messages.send_prompt") == [
             (decks.EVERYTHING, "complex_prompt", {"temperature": "hot"})
         ]
         await deck.until(lambda: isinstance(deck.focus, TextArea))
@@ -65,10 +65,10 @@ async def test_a_prompt_without_arguments_is_shown_before_it_is_sent() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f4", "enter")
         assert "takes no arguments" in deck.text
-        assert asked(deck, "send_prompt") == []
+        assert asked(deck, "messages.send_prompt") == []
         await deck.press("enter")
-        await deck.until(lambda: bool(asked(deck, "send_prompt")))
-        assert asked(deck, "send_prompt") == [(decks.EVERYTHING, "simple_prompt", {})]
+        await deck.until(lambda: bool(asked(deck, "messages.send_prompt")))
+        assert asked(deck, "messages.send_prompt") == [(decks.EVERYTHING, "simple_prompt", {})]
 
 
 async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in() -> None:
@@ -81,10 +81,10 @@ async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in() 
         await deck.press("enter")
         await deck.until(lambda: deck.on_top(ArgumentsScreen))
         await deck.press(*"hot", "ctrl+s")
-        await deck.until(lambda: bool(asked(deck, "send_prompt")))
+        await deck.until(lambda: bool(asked(deck, "messages.send_prompt")))
         values = {"temperature": "hot", "style": "calm"}
-        assert asked(deck, "send_prompt") == [(decks.EVERYTHING, "complex_prompt", values)]
-        assert asked(deck, "send") == []
+        assert asked(deck, "messages.send_prompt") == [(decks.EVERYTHING, "complex_prompt", values)]
+        assert asked(deck, "messages.send") == []
 
 
 async def test_help_after_a_prompt_shows_its_arguments() -> None:
@@ -96,7 +96,7 @@ async def test_help_after_a_prompt_shows_its_arguments() -> None:
         assert {line.value for line in deck.app.screen.query(Input)} == {""}
         await deck.press("escape")
         await deck.until(lambda: deck.one(Composer).text == "/complex_prompt ")
-        assert asked(deck, "send") == []
+        assert asked(deck, "messages.send") == []
 
 
 async def test_leaving_the_arguments_sends_nothing() -> None:
@@ -104,15 +104,15 @@ async def test_leaving_the_arguments_sends_nothing() -> None:
         await open_complex_prompt(deck)
         await deck.press(*"hot", "escape")
         assert deck.on_top(MainScreen)
-        assert asked(deck, "send_prompt") == []
+        assert asked(deck, "messages.send_prompt") == []
 
 
 async def test_the_server_completes_what_is_typed_after_a_pause() -> None:
     async with running(decks.full_store()) as deck:
         screen = await open_complex_prompt(deck)
         await deck.press("tab", *"fo", "shift+tab", *"ho")
-        await deck.until(lambda: "ho" in (asked(deck, "complete_argument") or [()])[-1])
-        token, *rest = asked(deck, "complete_argument")[-1]
+        await deck.until(lambda: "ho" in (asked(deck, "features.complete") or [()])[-1])
+        token, *rest = asked(deck, "features.complete")[-1]
         assert rest == [
             decks.EVERYTHING, "complex_prompt", "temperature", "ho", {"style": "fo"}
         ]  # fmt: skip
@@ -135,12 +135,12 @@ async def test_a_server_that_completes_nothing_is_not_asked() -> None:
         await open_complex_prompt(deck)
         await deck.press(*"ho")
         await deck.pilot.pause(0.3)
-        assert asked(deck, "complete_argument") == []
+        assert asked(deck, "features.complete") == []
 
 
 async def read_resource(deck: Running, content: ResourceContent) -> None:
     await deck.press("f5", "enter")
-    assert asked(deck, "read_resource") == [(decks.EVERYTHING, ONE)]
+    assert asked(deck, "features.read_resource") == [(decks.EVERYTHING, ONE)]
     await deck.until(lambda: "Reading…" in deck.text)
     deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
     await deck.until(lambda: "Reading…" not in deck.text)
@@ -210,7 +210,7 @@ async def test_a_resource_is_sent_with_the_draft_or_a_question(draft: str, sent:
         composer.text = draft
         await deck.press("f5", "g")
         await deck.settle()
-        assert asked(deck, "send_resource") == [(decks.EVERYTHING, ONE, sent)]
+        assert asked(deck, "messages.send_resource") == [(decks.EVERYTHING, ONE, sent)]
         assert composer.text == ""
         assert deck.focus is composer
 
@@ -218,12 +218,12 @@ async def test_a_resource_is_sent_with_the_draft_or_a_question(draft: str, sent:
 async def test_a_resource_is_followed_and_no_longer() -> None:
     async with running(decks.full_store(), (120, 50)) as deck:
         await deck.press("f5", "down", "w")
-        assert asked(deck, "subscribe_resource") == [(decks.EVERYTHING, TWO, True)]
+        assert asked(deck, "features.subscribe") == [(decks.EVERYTHING, TWO, True)]
         deck.store.dispatch(SubscriptionChanged(decks.EVERYTHING, TWO, True))
         await deck.until(lambda: "watched:" in deck.text)
         assert deck.one(ResourcesPane).action_label("watch") == "unwatch"
         await deck.press("w")
-        assert asked(deck, "subscribe_resource")[-1] == (decks.EVERYTHING, TWO, False)
+        assert asked(deck, "features.subscribe")[-1] == (decks.EVERYTHING, TWO, False)
 
 
 async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None:
@@ -233,12 +233,12 @@ async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None
         await deck.press("enter")
         assert "id" in deck.text
         await deck.press(*"7 /", "ctrl+s")
-        await deck.until(lambda: bool(asked(deck, "read_resource")))
+        await deck.until(lambda: bool(asked(deck, "features.read_resource")))
         uri = "test://static/resource/7%20%2F"
-        assert asked(deck, "read_resource") == [(decks.EVERYTHING, uri)]
+        assert asked(deck, "features.read_resource") == [(decks.EVERYTHING, uri)]
         await deck.press("g")
-        await deck.until(lambda: bool(asked(deck, "send_resource")))
-        assert asked(deck, "send_resource") == [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
+        await deck.until(lambda: bool(asked(deck, "messages.send_resource")))
+        assert asked(deck, "messages.send_resource") == [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ async def test_every_kind_of_template_is_filled_in(
     store.dispatch(CatalogChanged(decks.EVERYTHING, offered))
     async with running(store, (120, 50)) as deck:
         await deck.press("f5", "end", "enter", *keys, "ctrl+s")
-        await deck.until(lambda: bool(asked(deck, "read_resource")))
-        assert asked(deck, "read_resource") == [(decks.EVERYTHING, uri)]
+        await deck.until(lambda: bool(asked(deck, "features.read_resource")))
+        assert asked(deck, "features.read_resource") == [(decks.EVERYTHING, uri)]
 
 
 async def test_a_template_that_cannot_be_read_is_refused_with_the_reason() -> None:
@@ -279,7 +279,7 @@ async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> Non
         await deck.press("e")
         assert deck.on_top(ChoiceDialog)
         await deck.press("down", "down", "enter")
-        assert asked(deck, "set_log_level") == [(decks.GIT, "warning")]
+        assert asked(deck, "features.set_log_level") == [(decks.GIT, "warning")]
         deck.store.dispatch(LogLevelChanged(decks.GIT, "warning"))
         await deck.until(lambda: "log level warning" in deck.text)
 

@@ -21,8 +21,8 @@ from tui.model.chat import (
 from tui.model.events import ContextFile, ContextRead
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.models import PricesSet
-from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import DISCOVERY, ServerStatus
+from tui.model.settings import PriceSettings
 from tui.model.trust import FoldersOpened
 from tui.store.store import Store
 from tui.ui.commands.runner import CommandRunner
@@ -117,19 +117,19 @@ def test_how_far_a_server_is_has_three_words() -> None:
 @pytest.mark.parametrize(
     ("text", "call"),
     [
-        ("/mcp restart everything", ("restart_server", ("everything",))),
-        ("/mcp restart GIT", ("restart_server", ("git",))),
-        ("/mcp stop git", ("stop_server", ("git",))),
-        ("/mcp start weather", ("start_server", ("weather",))),
-        ("/mcp enable legacy", ("set_server_enabled", ("legacy", True))),
-        ("/mcp disable git", ("set_server_enabled", ("git", False))),
-        ("/mcp auth", ("sign_in", ("drive",))),
-        ("/mcp auth search", ("sign_in", ("search",))),
-        ("/mcp logout drive", ("sign_out", ("drive",))),
-        ("/mcp refresh", ("restart_all_servers", ())),
-        ("/clear", ("clear_conversation", ())),
-        ("/new", ("clear_conversation", ())),
-        ("/directory add ~/more and more", ("add_folder", ("~/more and more",))),
+        ("/mcp restart everything", ("servers.restart", ("everything",))),
+        ("/mcp restart GIT", ("servers.restart", ("git",))),
+        ("/mcp stop git", ("servers.stop", ("git",))),
+        ("/mcp start weather", ("servers.start", ("weather",))),
+        ("/mcp enable legacy", ("servers.set_enabled", ("legacy", True))),
+        ("/mcp disable git", ("servers.set_enabled", ("git", False))),
+        ("/mcp auth", ("sign_ins.begin", ("drive",))),
+        ("/mcp auth search", ("sign_ins.begin", ("search",))),
+        ("/mcp logout drive", ("sign_ins.end", ("drive",))),
+        ("/mcp refresh", ("servers.restart_all", ())),
+        ("/clear", ("conversations.clear", ())),
+        ("/new", ("conversations.clear", ())),
+        ("/directory add ~/more and more", ("features.add_folder", ("~/more and more",))),
     ],
 )
 async def test_a_command_asks_the_engine_and_sends_nothing(
@@ -149,7 +149,7 @@ async def test_the_servers_of_an_extension_stop_and_start_together() -> None:
     async with running(store) as deck:
         await typed(deck, "/mcp stop kit")
         await deck.until(lambda: len(deck.commands.calls) == 3)
-        stopped = [arguments for name, arguments in deck.commands.calls if name == "stop_server"]
+        stopped = [arguments for name, arguments in deck.commands.calls if name == "servers.stop"]
         assert stopped == [("git",), ("everything",), ("search",)]
         assert said(deck) == "Stopping git, everything, search."
 
@@ -257,7 +257,7 @@ async def test_the_context_files_are_listed_with_the_context() -> None:
     async with running(store) as deck:
         await typed(deck, "/context")
         await deck.until(lambda: deck.on_top(DetailsScreen))
-        assert ("read_context", ()) in deck.commands.calls
+        assert ("context_files.refresh", ()) in deck.commands.calls
         await deck.until(lambda: "none; ~/.gemini/GEMINI.md is read" in shown(deck))
         store.dispatch(ContextRead((good, bad)))
         await deck.until(lambda: "not trusted" in shown(deck))
@@ -298,7 +298,7 @@ async def test_completions_of_a_command_are_taken_with_tab() -> None:
         await deck.press(*"/mc", "tab", *"rest", "tab", *"ever", "tab")
         await deck.until(lambda: deck.one(Composer).text == "/mcp restart everything")
         await deck.press("enter")
-        await deck.until(lambda: deck.commands.calls == [("restart_server", ("everything",))])
+        await deck.until(lambda: deck.commands.calls == [("servers.restart", ("everything",))])
 
 
 def test_prompts_are_sorted_by_server_and_a_renamed_one_says_so() -> None:

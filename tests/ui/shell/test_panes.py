@@ -247,7 +247,7 @@ async def test_a_click_on_a_key_below_the_servers_or_in_a_border_presses_it() ->
             y = next(y for y, line in enumerate(deck.lines) if words in line)
             await deck.pilot.click(offset=(deck.lines[y].index(words) + 1, y))
             await deck.settle()
-        assert ("restart_all_servers", ()) in deck.commands.calls
+        assert ("servers.restart_all", ()) in deck.commands.calls
         assert "Schema" in str(deck.one(ToolsPane).details.content)
         await deck.press("enter")
         y = next(y for y, line in enumerate(deck.lines) if "Esc close" in line)
@@ -269,7 +269,7 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         await deck.press("f12")
         assert isinstance(deck.focus, ServersTree)
         await deck.press("z")
-        assert [name for name, _ in deck.commands.calls] == ["restart_server"]
+        assert [name for name, _ in deck.commands.calls] == ["servers.restart"]
         assert "F12 servers" in deck.lines[-1]
         await deck.press("f1")
         for _ in range(10):

@@ -50,12 +50,12 @@ def row_of(deck: Running, word: str) -> str:
 async def test_a_key_asks_the_engine_for_one_thing() -> None:
     async with running(decks.full_store()) as deck:
         for server, key, call in [
-            (decks.GIT, "r", ("restart_server", (decks.GIT,))),
-            (decks.GIT, "s", ("stop_server", (decks.GIT,))),
-            (decks.WEATHER, "s", ("start_server", (decks.WEATHER,))),
-            (decks.GIT, "x", ("set_server_enabled", (decks.GIT, False))),
-            (decks.LEGACY, "x", ("set_server_enabled", (decks.LEGACY, True))),
-            (decks.GIT, "R", ("restart_all_servers", ())),
+            (decks.GIT, "r", ("servers.restart", (decks.GIT,))),
+            (decks.GIT, "s", ("servers.stop", (decks.GIT,))),
+            (decks.WEATHER, "s", ("servers.start", (decks.WEATHER,))),
+            (decks.GIT, "x", ("servers.set_enabled", (decks.GIT, False))),
+            (decks.LEGACY, "x", ("servers.set_enabled", (decks.LEGACY, True))),
+            (decks.GIT, "R", ("servers.restart_all", ())),
             (decks.GIT, "t", ("review_folder", ())),
             (decks.TEAM, "s", ("review_folder", ())),
             (decks.TEAM, "t", ("review_folder", ())),
@@ -247,7 +247,7 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
         assert tree.current is not None
         assert tree.current.id == decks.GIT
         await deck.press("r")
-        assert deck.commands.calls == [("restart_server", (decks.GIT,))]
+        assert deck.commands.calls == [("servers.restart", (decks.GIT,))]
 
 
 async def test_other_settings_keep_the_cursor_on_its_server() -> None:

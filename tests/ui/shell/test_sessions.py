@@ -61,19 +61,19 @@ def store_with_talk() -> Store:
 async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         await open_sessions(deck)
-        assert calls(deck, "list_sessions") == [()]
+        assert calls(deck, "sessions.list_sessions") == [()]
         row = next(line for line in deck.lines if "[b]branches[/b]" in line)
         assert "12.3k tokens" in row
         assert "my trip" in deck.text
-        await deck.until(lambda: calls(deck, "preview_session"))
-        assert calls(deck, "preview_session")[-1] == (ONE.id,)
+        await deck.until(lambda: calls(deck, "sessions.preview"))
+        assert calls(deck, "sessions.preview")[-1] == (ONE.id,)
         deck.store.dispatch(SessionPreviewed(ONE.id, TALK))
         await deck.until(lambda: "two?" in deck.text)
         await deck.press("escape")
         await open_sessions(deck)
         await deck.until(lambda: "two?" in deck.text)
         await deck.press("/", *"trip", "enter")
-        assert calls(deck, "resume_session") == [(TWO.id,)]
+        assert calls(deck, "sessions.resume") == [(TWO.id,)]
         assert not deck.on_top(SessionsScreen)
 
 
@@ -83,12 +83,12 @@ async def test_a_session_is_renamed_exported_and_deleted_on_the_second_press() -
         await deck.press("n")
         screen.title_line.value = "branches"
         await deck.press("enter", "e", "d")
-        assert calls(deck, "rename_session") == [(ONE.id, "branches")]
-        assert calls(deck, "export_session") == [(ONE.id, "")]
-        assert calls(deck, "delete_session") == []
+        assert calls(deck, "sessions.rename") == [(ONE.id, "branches")]
+        assert calls(deck, "sessions.export") == [(ONE.id, "")]
+        assert calls(deck, "sessions.delete") == []
         await deck.until(lambda: "again to delete" in deck.text)
         await deck.press("d")
-        assert calls(deck, "delete_session") == [(ONE.id,)]
+        assert calls(deck, "sessions.delete") == [(ONE.id,)]
         await deck.press("escape")
         assert not deck.on_top(SessionsScreen)
 
@@ -102,7 +102,7 @@ async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
         deck.store.dispatch(SessionsListed((TWO, ONE)))
         await deck.settle()
         await deck.press("enter")
-        assert calls(deck, "rename_session") == [(ONE.id, "branches")]
+        assert calls(deck, "sessions.rename") == [(ONE.id, "branches")]
 
 
 async def test_a_session_is_opened_in_a_tab_of_its_own() -> None:
@@ -110,7 +110,7 @@ async def test_a_session_is_opened_in_a_tab_of_its_own() -> None:
         await open_sessions(deck)
         await deck.until(lambda: "t in a tab" in deck.text)
         await deck.press("t")
-        await deck.until(lambda: calls(deck, "resume_beside") == [(ONE.id,)])
+        await deck.until(lambda: calls(deck, "sessions.resume_beside") == [(ONE.id,)])
         assert not deck.on_top(SessionsScreen)
 
 
@@ -118,8 +118,8 @@ async def test_commands_on_sessions_need_no_list() -> None:
     async with running(decks.full_store()) as deck:
         await typed(deck, "/resume 20260102")
         await typed(deck, "/export talk.json")
-        assert calls(deck, "resume_session") == [("20260102",)]
-        assert calls(deck, "export_session") == [("", "talk.json")]
+        assert calls(deck, "sessions.resume") == [("20260102",)]
+        assert calls(deck, "sessions.export") == [("", "talk.json")]
         await typed(deck, "/resume")
         await deck.until(lambda: deck.on_top(SessionsScreen))
 
@@ -134,13 +134,13 @@ async def test_an_earlier_message_is_edited_in_its_place() -> None:
         await deck.until(lambda: EDITING in deck.text)
         composer.replace_all("other?")
         await deck.press("enter")
-        assert calls(deck, "edit_message") == [(EntryId("r1"), "other?")]
-        assert calls(deck, "send") == []
+        assert calls(deck, "sessions.edit_message") == [(EntryId("r1"), "other?")]
+        assert calls(deck, "messages.send") == []
         await deck.until(lambda: EDITING not in deck.text)
         deck.store.dispatch(ConversationRewound(EntryId("r1")))
         await deck.until(lambda: "two?" not in deck.text)
         await typed(deck, "next")
-        assert calls(deck, "send") == [("next",)]
+        assert calls(deck, "messages.send") == [("next",)]
 
 
 async def test_editing_is_left_with_escape() -> None:
@@ -153,16 +153,16 @@ async def test_editing_is_left_with_escape() -> None:
         await deck.press("escape")
         assert composer.text == ""
         await typed(deck, "new")
-        assert calls(deck, "edit_message") == []
-        assert calls(deck, "send") == [("new",)]
+        assert calls(deck, "sessions.edit_message") == []
+        assert calls(deck, "messages.send") == [("new",)]
 
 
 async def test_the_last_message_is_sent_again() -> None:
     async with running(store_with_talk()) as deck:
         await typed(deck, "/retry")
-        assert calls(deck, "edit_message") == [(EntryId("r3"), "two?")]
+        assert calls(deck, "sessions.edit_message") == [(EntryId("r3"), "two?")]
         await typed(deck, "/retry gemini-x")
-        assert calls(deck, "retry_message") == [(EntryId("r3"), "two?", "gemini-x")]
+        assert calls(deck, "model.retry") == [(EntryId("r3"), "two?", "gemini-x")]
 
 
 async def test_nothing_is_sent_again_and_no_draft_disturbed_while_a_turn_runs() -> None:
@@ -171,19 +171,19 @@ async def test_nothing_is_sent_again_and_no_draft_disturbed_while_a_turn_runs() 
         store.dispatch(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "three?"), 0.0))
         await typed(deck, "/retry")
         assert said(deck) == "A turn is running. Stop it first (Esc)."
-        assert calls(deck, "edit_message") == []
+        assert calls(deck, "sessions.edit_message") == []
 
 
 async def test_a_draft_is_kept_once_the_typing_rests() -> None:
     async with running(store_with_talk()) as deck:
         deck.one(Composer).replace_all("half a thou")
-        await deck.until(lambda: calls(deck, "keep_draft"))
-        assert calls(deck, "keep_draft") == [("half a thou",)]
+        await deck.until(lambda: calls(deck, "sessions.recorder.keep_draft"))
+        assert calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)]
         for text, kept in (("/clear", ""), ("/sum up", "/sum up"), ("/tmp/x", "/tmp/x")):
             deck.one(Composer).replace_all(text)
             await deck.settle()
             deck.one(ChatPane).keep_draft()
-            assert calls(deck, "keep_draft")[-1] == (kept,)
+            assert calls(deck, "sessions.recorder.keep_draft")[-1] == (kept,)
         assert DRAFT_AFTER > 0
 
 
@@ -196,17 +196,19 @@ async def test_quitting_by_any_way_saves_what_was_typed_just_now() -> None:
                 await deck.press("ctrl+q")
             else:
                 deck.app.exit(None, 143)  # as a signal does
-            assert calls(deck, "keep_draft") == [("half a thou",)]
+            assert calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)]
 
 
 async def test_what_stands_in_the_composer_is_the_draft_of_the_session_that_comes() -> None:
     async with running(store_with_talk()) as deck:
         deck.one(Composer).replace_all("half a thou")
-        await deck.until(lambda: len(calls(deck, "keep_draft")) == 1)
+        await deck.until(lambda: len(calls(deck, "sessions.recorder.keep_draft")) == 1)
         deck.store.dispatch(ConversationRestored(TALK))
-        await deck.until(lambda: len(calls(deck, "keep_draft")) == 2)
+        await deck.until(lambda: len(calls(deck, "sessions.recorder.keep_draft")) == 2)
         deck.store.dispatch(ConversationCleared())
-        await deck.until(lambda: calls(deck, "keep_draft") == [("half a thou",)] * 3)
+        await deck.until(
+            lambda: calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)] * 3
+        )
 
 
 async def test_a_draft_comes_back_with_its_session_after_another_message_came_back() -> None:

@@ -48,23 +48,23 @@ class Tabs:
 
     def __init__(self, deck: Running) -> None:
         self._store = deck.store
-        self._commands = deck.commands
+        self._calls = deck.commands.calls
         self._new = iter((B, C))
-        for name in ("new_conversation", "select_conversation", "close_conversation"):
-            setattr(deck.commands, name, getattr(self, name))
+        for name in ("open", "select", "close"):
+            setattr(deck.commands.engine.conversations, name, getattr(self, name))
 
-    def new_conversation(self) -> None:
+    def open(self) -> None:
         key = next(self._new)
         self._store.dispatch(ConversationOpened(key))
-        self.select_conversation(key)
+        self.select(key)
 
-    def select_conversation(self, key: ConversationId) -> None:
-        self._commands.calls.append(("select_conversation", (key,)))
+    def select(self, key: ConversationId) -> None:
+        self._calls.append(("conversations.select", (key,)))
         self._store.dispatch(ConversationSelected(key))
 
-    def close_conversation(self) -> None:
+    def close(self) -> None:
         closed = self._store.state.current
-        self.select_conversation(next(k for k in self._store.state.conversations if k != closed))
+        self.select(next(k for k in self._store.state.conversations if k != closed))
         self._store.dispatch(ConversationClosed(closed))
 
 
@@ -215,14 +215,14 @@ async def test_what_is_typed_fast_goes_to_the_tab_that_it_was_typed_for() -> Non
         type_at_once(deck, *"one", "enter", "ctrl+t", *"two", "enter", "alt+1", *"three", "enter")
         type_at_once(deck, "alt+2", *"four")
         await deck.until(lambda: deck.app.deck.chat.composer.text == "four")
-        wanted = ("send", "select_conversation")
+        wanted = ("messages.send", "conversations.select")
         assert [call for call in deck.commands.calls if call[0] in wanted] == [
-            ("send", ("one",)),
-            ("select_conversation", (B,)),
-            ("send", ("two",)),
-            ("select_conversation", (MAIN,)),
-            ("send", ("three",)),
-            ("select_conversation", (B,)),
+            ("messages.send", ("one",)),
+            ("conversations.select", (B,)),
+            ("messages.send", ("two",)),
+            ("conversations.select", (MAIN,)),
+            ("messages.send", ("three",)),
+            ("conversations.select", (B,)),
         ]
         assert deck.store.state.current == B
 
@@ -236,7 +236,7 @@ async def test_escape_before_a_switch_stops_the_turn_that_was_on_the_screen() ->
         await shows(deck, MAIN)
         type_at_once(deck, "escape", "ctrl+pagedown")
         await shows(deck, B)
-        wanted = ("cancel_turn", "select_conversation")
+        wanted = ("conversations.cancel", "conversations.select")
         assert [name for name, _ in deck.commands.calls if name in wanted][-2:] == list(wanted)
 
 
@@ -249,7 +249,7 @@ async def test_a_message_sent_as_the_engine_turned_to_another_conversation_comes
         second.composer.action_send()
         await shows(deck, MAIN)
         await deck.until(lambda: second.composer.text == "for the second")
-        assert ("send", ("for the second",)) not in deck.commands.calls
+        assert ("messages.send", ("for the second",)) not in deck.commands.calls
 
 
 async def test_a_draft_is_saved_with_its_own_session_before_a_switch() -> None:
@@ -260,8 +260,8 @@ async def test_a_draft_is_saved_with_its_own_session_before_a_switch() -> None:
         await deck.press("ctrl+t")
         await shows(deck, B)
         names = [name for name, _ in deck.commands.calls]
-        assert ("keep_draft", ("half",)) in deck.commands.calls
-        assert names.index("keep_draft") < names.index("select_conversation")
+        assert ("sessions.recorder.keep_draft", ("half",)) in deck.commands.calls
+        assert names.index("sessions.recorder.keep_draft") < names.index("conversations.select")
 
 
 async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back() -> None:
@@ -368,7 +368,9 @@ async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
         assert said(deck).startswith("There is a draft here.")
         await deck.press("ctrl+f4")
         first = await shows(deck, MAIN)
-        assert [what for name, what in deck.commands.calls if name == "keep_draft"][-1] == ("",)
+        assert [
+            what for name, what in deck.commands.calls if name == "sessions.recorder.keep_draft"
+        ][-1] == ("",)
         await deck.press("up")
         assert first.composer.text == "half a thought"
 

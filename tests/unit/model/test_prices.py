@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnEnd, TurnId, TurnOutcome, Usage, UserMessage
 from tui.model.models import PricesSet
-from tui.model.sections.price_settings import PriceSettings
+from tui.model.settings import PriceSettings
 from tui.store.reducer import reduce
 from tui.store.selectors import entries
 from tui.store.state import AppState

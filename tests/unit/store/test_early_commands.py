@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from tests.fakes.commands import Call, RecordingEngine
 from tui.engine.engine import Engine
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event, MessageReturned
@@ -13,20 +14,6 @@ from tui.store.state import Unsent
 from tui.store.store import Store
 
 
-class Recorder:
-    """Stands for the engine and its servers; records what it is told."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[object, ...]] = []
-        self.conversations = self.current = self
-        self.key = MAIN
-
-    def __getattr__(self, name: str) -> object:
-        if name in {"servers", "models", "sessions"}:
-            return self
-        return lambda *arguments, **named: self.calls.append((name, *arguments, *named.values()))
-
-
 class Early:
     """Commands without an engine, and what they say."""
 
@@ -34,8 +21,8 @@ class Early:
         self.said: list[Event] = []
         self.commands = Commands(self.said.append)
 
-    def attached(self) -> list[tuple[object, ...]]:
-        recorder = Recorder()
+    def attached(self) -> list[Call]:
+        recorder = RecordingEngine()
         self.commands.attach(cast("Engine", recorder))
         return recorder.calls
 
@@ -48,7 +35,10 @@ def early() -> Early:
 def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) -> None:
     early.commands.send("one")
     early.commands.send("two")
-    assert early.attached() == [("send", "one", MAIN), ("send", "two", MAIN)]
+    assert early.attached() == [
+        ("messages.send", ("one", MAIN)),
+        ("messages.send", ("two", MAIN)),
+    ]
     assert early.attached() == []
 
 
@@ -57,32 +47,34 @@ def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early, command: st
     early.commands.send("never")
     getattr(early.commands, command)()
     early.commands.send("this")
-    assert early.attached() == [("send", "this", MAIN)]
+    assert early.attached() == [("messages.send", ("this", MAIN))]
 
 
 def test_commands_that_apply_to_nothing_yet_are_dropped(early: Early) -> None:
-    early.commands.restart_all_servers()
-    early.commands.stop_server(ServerId("a"))
-    early.commands.set_server_enabled(ServerId("a"), enabled=False)
+    early.commands.engine.review_folder()
+    early.commands.engine.servers.set_enabled(ServerId("a"), enabled=False)
+    early.commands.engine.conversations.current.retry.end(again=False)
     assert early.attached() == []
 
 
 def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> None:
     early.commands.send("hello")
-    early.commands.use_api_key("k")
-    early.commands.use_demo()
-    early.commands.use_vertex("p", "l")
-    assert early.attached() == [("use_vertex", "p", "l"), ("send", "hello", MAIN)]
+    early.commands.choose(lambda models: models.use_api_key("k"))
+    early.commands.choose(lambda models: models.use_vertex("p", "l"))
+    assert early.attached() == [
+        ("models.use_vertex", ("p", "l")),
+        ("messages.send", ("hello", MAIN)),
+    ]
 
 
 def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) -> None:
-    engine = Recorder()
+    engine = RecordingEngine()
     early.commands.attach(cast("Engine", engine), is_ready=False)
     early.commands.send("hello")
-    early.commands.use_demo()
-    early.commands.review_folder()
-    assert engine.calls == [("review_folder",)]
-    assert early.attached() == [("use_demo",), ("send", "hello", MAIN)]
+    early.commands.choose(lambda models: models.use_demo())
+    early.commands.engine.review_folder()
+    assert engine.calls == [("review_folder", ())]
+    assert early.attached() == [("models.use_demo", ()), ("messages.send", ("hello", MAIN))]
 
 
 def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
@@ -98,10 +90,10 @@ def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
 
 def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> None:
     said: list[Event] = []
-    commands, engine, other = Commands(said.append), Recorder(), ConversationId("chat2")
+    commands, engine, other = Commands(said.append), RecordingEngine(), ConversationId("chat2")
     commands.send("first")
     commands.attach(cast("Engine", engine), is_ready=False)
-    engine.key = other
+    engine.conversations.current.key = other
     for text in ("stopped", "and this"):
         commands.send(text)
     commands.cancel_turn()
@@ -109,14 +101,16 @@ def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> N
     commands.send("dropped")
     commands.clear_conversation()
     commands.send("second")
-    engine.key = MAIN
     engine.calls.clear()
     commands.attach(cast("Engine", engine))
-    assert engine.calls == [("send", "first", MAIN), ("send", "second", other)]
+    assert engine.calls == [
+        ("messages.send", ("first", MAIN)),
+        ("messages.send", ("second", other)),
+    ]
 
 
 def test_what_was_typed_last_before_the_engine_is_saved_by_it(early: Early) -> None:
     early.commands.keep_draft("ha")
     early.commands.keep_draft("half")
-    assert early.attached() == [("keep_draft", "half")]
+    assert early.attached() == [("sessions.recorder.keep_draft", ("half",))]
     assert early.attached() == []

@@ -220,15 +220,6 @@ class StepCall:
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
-    """A call whose arguments fit: the offered tool, and the arguments exactly as shown."""
-
-    tool: OfferedTool
-    arguments: JsonObject
-    shown: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Refusal:
     """Why a call does not run, for the model, and for the user if that differs."""
 
@@ -294,13 +285,13 @@ class CallRunner:
         try:
             async with asyncio.TaskGroup() as group:
                 for step_call in step_calls:
-                    match await _check(step_call.prepared):
-                        case _Refusal() as refusal:
-                            call = step_call.call
-                            self.record_withheld(step_call.entry, call.name, call.arguments)
-                            self._refuse(step_call, refusal)
-                        case checked:
-                            group.create_task(self._decide(step_call, checked, offered))
+                    prepared, call = step_call.prepared, step_call.call
+                    fault = await _fault(prepared) if prepared is not None else CANCELLED
+                    if prepared is None or prepared.tool is None or fault:
+                        self.record_withheld(step_call.entry, call.name, call.arguments)
+                        self._refuse(step_call, _Refusal(fault))
+                    else:
+                        group.create_task(self._decide(step_call, prepared.tool, prepared, offered))
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
@@ -333,18 +324,22 @@ class CallRunner:
             self._publish(decided(entry, tool, shown, "deny", reason))
 
     async def _decide(
-        self, step_call: StepCall, checked: _Checked, offered: Mapping[str, OfferedTool]
+        self,
+        step_call: StepCall,
+        tool: OfferedTool,
+        prepared: _Prepared,
+        offered: Mapping[str, OfferedTool],
     ) -> None:
         """Ask for consent, and run the call or refuse it."""
         inquiry = Inquiry(
             call=step_call.entry,
-            tool=checked.tool,
-            arguments=checked.arguments,
-            shown=checked.shown,
+            tool=tool,
+            arguments=prepared.arguments,
+            shown=prepared.shown,
             offered=[*offered.values()],
             turn=self._turn,
-            number=self._turn.count(checked.tool, checked.shown),
-            read_edit=lambda text: read_edit(text, checked.tool.schema),
+            number=self._turn.count(tool, prepared.shown),
+            read_edit=lambda text: read_edit(text, tool.schema),
             by_user=step_call.by_user,
         )
         async with self._asking:
@@ -438,25 +433,19 @@ def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepare
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
 
 
-async def _check(prepared: _Prepared | None) -> _Checked | _Refusal:
-    """Check the arguments in a thread, because a schema may make that slow."""
-    if prepared is None or prepared.tool is None or prepared.fault:
-        return _Refusal(prepared.fault if prepared else CANCELLED)
-    tool, arguments = prepared.tool, prepared.arguments
+async def _fault(prepared: _Prepared) -> str:
+    """Return why a call cannot be made, or an empty string; a schema may make that slow."""
+    if prepared.tool is None or prepared.fault:
+        return prepared.fault
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - loaded by `_prepare`
+
+    check = validate.check_arguments
     try:
-        faults = await asyncio.to_thread(_faults, tool.schema, arguments)
+        faults = await asyncio.to_thread(check, prepared.tool.schema, prepared.arguments)
     except (ValueError, RecursionError) as error:
-        return _Refusal(f"The call cannot be made: {sanitize_line(str(error))}")
-    if faults:
-        listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
-        return _Refusal(f"The arguments do not fit the tool's schema: {listed}")
-    return _Checked(tool, arguments, prepared.shown)
-
-
-def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
-
-    return validate.check_arguments(schema, arguments)
+        return f"The call cannot be made: {sanitize_line(str(error))}"
+    listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
+    return f"The arguments do not fit the tool's schema: {listed}" if faults else ""
 
 
 def _denied(denial: Denial) -> _Refusal:

@@ -93,10 +93,7 @@ class ContextFiles:
 
     def refresh(self) -> None:
         """Read them for the screen; each turn does so for itself."""
-        self._tasks.start(self._refresh())
-
-    async def _refresh(self) -> None:
-        await self.read()
+        self._tasks.start(self.read())
 
     async def read(self) -> Sequence[ContextFile]:
         """Read the user's and extensions' files, and add the project's as they were trusted."""

@@ -5,7 +5,7 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, Self
 
@@ -14,13 +14,18 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.history import FunctionResponse, History
+from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, bounded, compose
-from tui.engine.chats.message import Message, MessageContent, MessageError
 from tui.engine.chats.own_tools import resource_tools, tool_search
-from tui.engine.chats.retention import drop_refused
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    OfferedTool,
+    PromptMessage,
+    TextPart,
+)
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
     MAIN,
@@ -38,15 +43,76 @@ from tui.model.events import (
     ContextFile,
     InstructionsSent,
     MessageExpanded,
+    MessageReturned,
+    Notice,
+    NoticeRaised,
     TurnFinished,
     TurnPhaseChanged,
     TurnStarted,
 )
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
-from tui.text import sanitize, sanitize_line
+from tui.model.settings import GemdeckSettings
+from tui.text import for_model, sanitize, sanitize_line
 
 
-@dataclass
+class MessageError(Exception):
+    """A message cannot be sent; the text says why, for the user."""
+
+    def __init__(self, text: str, advice: str = "") -> None:
+        super().__init__(sanitize_line(text))
+        self.advice = sanitize_line(advice)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """What a message says.
+
+    Attributes:
+        shown: What the transcript shows; sanitized.
+        parts: What the model gets; at least one part.
+        servers: The servers whose data the parts contain.
+        before: What was said before it, as a server's prompt has it.
+    """
+
+    shown: str
+    parts: tuple[TextPart | MediaPart | JsonObject, ...]
+    servers: tuple[ServerId, ...] = ()
+    before: tuple[PromptMessage, ...] = ()
+
+    @classmethod
+    def of_text(cls, text: str) -> "MessageContent":
+        """Return the content of a text of the user, which the model gets as data."""
+        return cls(sanitize(text), (TextPart(for_model(text)[0]),))
+
+
+Fetch = Callable[[Callable[[ServerId], None]], Awaitable[MessageContent]]
+"""Gets the content of a message; calls its argument with each server before it is asked.
+
+Raises `MessageError` if the message cannot be sent.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The message that starts a turn.
+
+    Attributes:
+        text: What was typed; it returns to the user if the model never answers.
+        fetch: Gets what servers add to it, once its turn has come; None if it is the text alone.
+    """
+
+    text: str
+    fetch: Fetch | None = None
+
+
+def give_back(publish: Publish, text: str, error: MessageError) -> None:
+    """Return a message that was not sent to the user, and say why."""
+    publish(NoticeRaised(Notice(Severity.ERROR, str(error), error.advice)))
+    publish(MessageReturned(text))
+
+
+@dataclass(slots=True)
 class RetryWait:
     """Waits until the service may be asked again, unless the user decides before.
 
@@ -96,52 +162,65 @@ RefusedTool = tuple[str, str]
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(slots=True)
+class TurnSetup:
+    """What the turns of all conversations go by.
+
+    Attributes:
+        tools: The servers, whose tools a model may call.
+        gate: Decides on each call before it runs.
+        prepare: Awaited at the start of each turn; returns servers to go without.
+        context_files: Reads the files of context, at the start of each turn.
+        reviewer: Shows results to the user before the model gets them.
+        max_steps: Most answers of the model in one turn; None for any number.
+        settings: Say how much a turn may do, and instruct the model.
+        numbers: Source of all numbers in ids, so that no id of a conversation is another's.
+    """
+
+    tools: ServerManager
+    gate: Gate
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
+    reviewer: ResultReviewer | None = None
+    max_steps: int | None = None
+    settings: GemdeckSettings = field(default_factory=GemdeckSettings)
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def new_id(self, kind: str) -> EntryId:
+        """Return the id of an entry, or of a call outside any turn; its letter says which."""
+        return EntryId(f"{kind}{next(self.numbers)}")
+
+
+@dataclass(slots=True)
 class TurnContext:
     """State shared by the turns of a conversation.
 
     Attributes:
+        setup: What it shares with other conversations.
         backend: The model.
-        tools: The tools it may call.
-        gate: Decides on each call before it runs.
         publish: Publishes events.
-        max_tool_calls: Most tool calls in one turn.
-        max_steps: Most answers of the model in one turn; None for any number.
-        system_instruction: The system instruction, or an empty string.
-        prepare: Awaited at the start of each turn; returns servers to go without.
-        save: Awaited before each request and call, and at the end: what was said is on disk then.
-        reviewer: Shows results to the user before the model gets them.
-        context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
-        refused: Tools this model refused.
-        numbers: Source of turn and entry numbers, the same for all conversations.
-        instructions: What servers say about themselves, as it was sent last.
+        save: Awaited before each request and call, and at the end: what was said is on disk then.
         asked: How the user wants the model to answer, and the last request.
         retry: The wait before a request that was refused for now goes out again.
         conversation: Its id, which `publish` puts into its events.
+        refused: Tools this model refused.
+        instructions: What servers say about themselves, as it was sent last.
     """
 
+    setup: TurnSetup
     backend: ModelBackend
-    tools: ServerManager
-    gate: Gate
     publish: Publish
-    max_tool_calls: int
-    system_instruction: str = ""
-    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    history: History
     save: Callable[[], Awaitable[object]] = field(default=partial(asyncio.sleep, 0))
-    reviewer: ResultReviewer | None = None
-    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
-    history: History = field(default_factory=History)
-    refused: set[RefusedTool] = field(default_factory=set)
-    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
-    instructions: Instructions = ()
     asked: Asked = field(default_factory=Asked)
     retry: RetryWait = field(default_factory=RetryWait)
-    max_steps: int | None = None
     conversation: ConversationId = MAIN
+    refused: set[RefusedTool] = field(default_factory=set)
+    instructions: Instructions = ()
 
     def new_entry(self) -> EntryId:
-        return EntryId(f"e{next(self.numbers)}")
+        return self.setup.new_id("e")
 
 
 class Turn:
@@ -162,21 +241,22 @@ class Turn:
 
     def __init__(self, context: TurnContext, message: Message) -> None:
         self._context = context
+        self._setup = setup = context.setup
         self._publish = context.publish
         self._history = context.history
         self._message = message
         self._entry = context.new_entry()
         self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
-            context.tools, context.gate, context.publish, self._record, context.reviewer
+            setup.tools, setup.gate, context.publish, self._record, setup.reviewer
         )
-        self._calls_left = context.max_tool_calls
+        self._calls_left = setup.settings.max_tool_calls
         self._limit_reported = self._has_answer = False
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
         self._returned: list[str] = []
         self._files: Sequence[ContextFile] = ()
-        self.id = TurnId(f"t{next(context.numbers)}")
+        self.id = TurnId(f"t{next(setup.numbers)}")
         self.has_ended = False
 
     def add_unsent(self, messages: Sequence[str]) -> None:
@@ -202,11 +282,11 @@ class Turn:
             asyncio.CancelledError: If the turn was cancelled; it has already been closed.
         """
         try:
-            if self._context.prepare is not None:
+            if self._setup.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
-                self._name_missing(await self._context.prepare())
-            if self._context.context_files is not None:
-                self._files = await self._context.context_files()
+                self._name_missing(await self._setup.prepare())
+            if self._setup.context_files is not None:
+                self._files = await self._setup.context_files()
             await self._add_message()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
@@ -243,7 +323,7 @@ class Turn:
 
     async def _run_steps(self) -> TurnOutcome:
         for step in itertools.count():
-            if step == self._context.max_steps:
+            if step == self._setup.max_steps:
                 break
             offered = self._offered()
             await self._run_step(offered)
@@ -262,7 +342,7 @@ class Turn:
                 self._interrupt("The turn ended here: too many tool calls.")
                 return TurnOutcome.LIMITED
         self._interrupt("The turn ended here: too many requests.")
-        words = f"A turn is limited to {self._context.max_steps} requests to the model."
+        words = f"A turn is limited to {self._setup.max_steps} requests to the model."
         self._notify(Severity.WARNING, words, "Send another message to let the model continue.")
         return TurnOutcome.OUT_OF_REQUESTS
 
@@ -276,7 +356,7 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
-        tools = self._context.tools
+        tools = self._setup.tools
         found = (*tools.held_tools(), *filter(None, [tool_search(tools)]), *resource_tools(tools))
         return self._not_refused(found)
 
@@ -288,10 +368,10 @@ class Turn:
         self, calls: Iterable[FunctionCall], offered: Mapping[str, OfferedTool]
     ) -> Mapping[str, OfferedTool]:
         """Add the tools that the model does not hold; it does hold those that it calls."""
-        others = self._not_refused(self._context.tools.offered_tools())
+        others = self._not_refused(self._setup.tools.offered_tools())
         called = [others[call.name] for call in calls if call.name in others.keys() - offered]
         if called:
-            self._context.tools.load_tools(called)
+            self._setup.tools.load_tools(called)
         return {**others, **offered}
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
@@ -310,7 +390,10 @@ class Turn:
             except ModelError as error:
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
-                    self._exclude_tool(offered.pop(error.refused_tool), error)
+                    tool = offered.pop(error.refused_tool)
+                    self._context.refused.add((tool.id, tool.definition_hash))
+                    text = f"{tool.server} · {tool.view.name} is not offered: {error}"
+                    self._notify(Severity.WARNING, text, error.advice)
                 elif not has_dropped and self._drop_refused(error):
                     has_dropped = True
                 elif await self._wait_to_retry(error, waits):
@@ -336,11 +419,6 @@ class Turn:
         self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
         return await retry.wait(seconds)
 
-    def _exclude_tool(self, tool: OfferedTool, error: ModelError) -> None:
-        self._context.refused.add((tool.id, tool.definition_hash))
-        text = f"{tool.server} · {tool.view.name} is not offered: {error}"
-        self._notify(Severity.WARNING, text, error.advice)
-
     def _drop_refused(self, error: ModelError) -> bool:
         """Take the media out because of which a request was refused, and say so."""
         if not error.refused_content:
@@ -354,14 +432,14 @@ class Turn:
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
-        said = bounded(context.tools.instructions())
+        said = bounded(self._setup.tools.instructions())
         if said != context.instructions:
             context.instructions = said
             self._publish(InstructionsSent(said))
         return context.asked.request(
             self._history.contents,
             [tool.declaration for tool in offered.values()],
-            compose(context.system_instruction, self._files, said),
+            compose(self._setup.settings.system_instruction, self._files, said),
         )
 
     async def _answer_calls(
@@ -373,37 +451,28 @@ class Turn:
         within, beyond = calls[: self._calls_left], calls[self._calls_left :]
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]
+        most = self._setup.settings.max_tool_calls
         limit = FunctionResponse.error(
-            f"Not run: a turn is limited to {self._context.max_tool_calls} tool calls. "
+            f"Not run: a turn is limited to {most} tool calls. "
             "Call no more tools and answer with what you have."
         )
         try:
-            await self._run_calls(step_calls, offered, len(beyond))
+            await self._calls.announce(step_calls, offered)
+            if beyond and not self._limit_reported:
+                self._limit_reported = True
+                self._notify(
+                    Severity.WARNING,
+                    f"A turn is limited to {most} tool calls; {len(beyond)} more were not run.",
+                    "Send another message to let the model continue.",
+                )
+            await self._context.save()
+            await self._calls.run(step_calls, offered)
         finally:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
             self._history.add_responses(
                 [*answers, *((call, limit) for call in beyond)],
                 inline_media=self._context.backend.traits.media_in_responses,
             )
-
-    async def _run_calls(
-        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool], left_out: int
-    ) -> None:
-        """Show and run the calls."""
-        await self._calls.announce(step_calls, offered)
-        if left_out and not self._limit_reported:
-            self._report_limit(left_out)
-        await self._context.save()
-        await self._calls.run(step_calls, offered)
-
-    def _report_limit(self, left_out: int) -> None:
-        self._limit_reported = True
-        limit = self._context.max_tool_calls
-        self._notify(
-            Severity.WARNING,
-            f"A turn is limited to {limit} tool calls; {left_out} more were not run.",
-            "Send another message to let the model continue.",
-        )
 
     def _interrupt(self, note: str) -> None:
         """Leave a history that is valid for the next message."""

@@ -3,28 +3,23 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.approval.inquiry import TurnRecord
-from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
-from tui.engine.chats.calls import CallRunner
 from tui.engine.mcp.catalog.offered_tool import (
     CompletionValues,
-    JsonObject,
-    ToolCallError,
-    ToolResult,
 )
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.source import shown_path
 from tui.engine.workspace.workspace import Workspace, existing_folder, folders_like
-from tui.model.chat import ConversationId, EntryId, Severity
+from tui.model.chat import Severity
 from tui.model.events import (
     ArgumentCompleted,
     Notice,
@@ -32,51 +27,9 @@ from tui.model.events import (
     ResourceRead,
     SubscriptionChanged,
 )
-from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
-
-
-@dataclass(frozen=True, slots=True)
-class DirectCaller:
-    """Runs single calls with the consent that calls of the model need.
-
-    Attributes:
-        servers: The servers.
-        access: Decides.
-        publish: Takes the events of a conversation.
-        conversation: Its id.
-    """
-
-    servers: ServerManager
-    access: ToolAccess
-    publish: Publish
-    conversation: ConversationId
-
-    async def call(
-        self,
-        server: ServerId,
-        tool: str,
-        arguments: JsonObject,
-        entry: EntryId,
-        *,
-        by_user: bool,
-    ) -> ToolResult:
-        """Run a tool, by its name as shown; see `Engine.call_tool`."""
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        turn = TurnRecord(conversation=self.conversation)
-        runner = CallRunner(self.servers, self.access.gate, self.publish, turn)
-        if found is None:
-            _, held = self.servers.registry.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self.access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
-
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
@@ -152,20 +105,45 @@ class FeatureCommands:
         value: str,
         context: Mapping[str, str],
     ) -> None:
-        """Complete an argument; an earlier completion is cancelled."""
-        _cancel(self._completing)
-        work = self._complete(token, server, target, argument, value, dict(context))
-        self._completing = self._start(work)
+        """Complete an argument; it arrives as `ArgumentCompleted`, unless another is asked for.
+
+        Args:
+            token: Identifies the request in the event.
+            server: The server to ask.
+            target: A prompt's name, or a resource template's URI template.
+            argument: The argument's name.
+            value: The text typed so far.
+            context: The other arguments already filled in.
+        """
+        others = dict(context)
+
+        async def ask() -> CompletionValues:
+            try:
+                features = self._servers.features(server)
+                own = self._servers.registry.own_prompt_name(server, target)
+                return await features.complete(own, argument, value, others)
+            except ServerCallError as error:
+                logger.debug("a completion failed: %s", error)
+                return CompletionValues()
+
+        self._complete(token, ask)
 
     def complete_path(self, token: str, typed: str) -> None:
         """Complete a path of the workspace; an earlier completion is cancelled."""
-        _cancel(self._completing)
-        self._completing = self._start(self._complete_path(token, typed))
+        self._complete(token, partial(_found, self.workspace.complete, typed, MAX_PATHS))
 
     def complete_folder(self, token: str, typed: str) -> None:
         """Complete the path of a folder anywhere; an earlier completion is cancelled."""
+        base = self._context.workspaces[0]
+        self._complete(token, partial(_found, folders_like, typed, base, MAX_PATHS))
+
+    def _complete(self, token: str, ask: Callable[[], Awaitable[CompletionValues]]) -> None:
+        async def complete() -> None:
+            found = await ask()
+            self._publish(ArgumentCompleted(token, found.values, found.has_more))
+
         _cancel(self._completing)
-        self._completing = self._start(self._complete_folder(token, typed))
+        self._completing = self._start(complete())
 
     def add_folder(self, typed: str) -> None:
         """Open one more folder until the end of the run, and tell the servers."""
@@ -230,33 +208,6 @@ class FeatureCommands:
                     return
             self._publish(SubscriptionChanged(server, uri, subscribed))
 
-    async def _complete(
-        self,
-        token: str,
-        server: ServerId,
-        target: str,
-        argument: str,
-        value: str,
-        context: dict[str, str],
-    ) -> None:
-        try:
-            features = self._servers.features(server)
-            own = self._servers.registry.own_prompt_name(server, target)
-            completion = await features.complete(own, argument, value, context)
-        except ServerCallError as error:
-            logger.debug("a completion failed: %s", error)
-            completion = CompletionValues()
-        self._publish(ArgumentCompleted(token, completion.values, completion.has_more))
-
-    async def _complete_path(self, token: str, typed: str) -> None:
-        found = await asyncio.to_thread(self.workspace.complete, typed, MAX_PATHS)
-        self._publish(ArgumentCompleted(token, tuple(found)))
-
-    async def _complete_folder(self, token: str, typed: str) -> None:
-        base = self._context.workspaces[0]
-        found = await asyncio.to_thread(folders_like, typed, base, MAX_PATHS)
-        self._publish(ArgumentCompleted(token, tuple(found)))
-
     async def _set_log_level(self, server: ServerId, level: str) -> None:
         try:
             await self._servers.features(server).set_log_level(level)
@@ -289,6 +240,11 @@ class FeatureCommands:
 
     def _failed(self, error: BaseException) -> None:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
+
+
+async def _found(find: Callable[..., Iterable[str]], *about: object) -> CompletionValues:
+    """Look for paths in a thread."""
+    return CompletionValues(tuple(await asyncio.to_thread(find, *about)))
 
 
 def _cancel(task: asyncio.Task[None] | None) -> None:

@@ -19,10 +19,9 @@ from tui.engine.chats.backends.backend import (
     WireContent,
 )
 from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import OpenConversation
-from tui.engine.chats.generation import counting
-from tui.engine.chats.sessions.session_commands import Send, SessionCommands
-from tui.engine.chats.step import ModelStep
+from tui.engine.chats.sessions.session_commands import SessionCommands
+from tui.engine.chats.step import ModelStep, counting
+from tui.engine.chats.turn import TurnContext
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
 from tui.model.events import (
@@ -153,7 +152,7 @@ class ModelCommands:
         bus: EventBus,
         tasks: TaskSet,
         sessions: SessionCommands,
-        use_model: Callable[[str, OpenConversation], None],
+        use_model: Callable[[str, Conversation], None],
     ) -> None:
         self._publish = bus.publish
         self._tasks = tasks
@@ -171,26 +170,24 @@ class ModelCommands:
         """Let another model answer in this conversation, from the next turn on."""
         self._use_model(name, self._conversations.current)
 
-    def _use_model(self, name: str, one: OpenConversation) -> None:
+    def _use_model(self, name: str, one: Conversation) -> None:
         try:
             self._open(check_model_name(name), one)
         except ValueError as error:
             self._say(Severity.ERROR, f"This {error}.")
 
-    def retry(self, message: EntryId, text: str, name: str, send: Send) -> None:
+    def retry(self, message: EntryId, text: str, name: str) -> None:
         """Send a message again in its place, to another model that answers from then on."""
         one = self._conversations.current
-        self._tasks.start(self._carry_out(self._retry(message, text, name, send, one)))
+        self._tasks.start(self._carry_out(self._retry(message, text, name, one)))
 
-    async def _retry(
-        self, message: EntryId, text: str, name: str, send: Send, one: OpenConversation
-    ) -> None:
+    async def _retry(self, message: EntryId, text: str, name: str, one: Conversation) -> None:
         _idle(one)
         await self._switch(name, one)
         if one.backend is not None and one.backend.model == name:  # else it was said why not
-            self._sessions.edit_message(message, text, send, one.key)
+            self._sessions.edit_message(message, text, one.key)
 
-    async def _switch(self, name: str, one: OpenConversation) -> None:
+    async def _switch(self, name: str, one: Conversation) -> None:
         """Let another model answer, and wait until it does or it was said why not."""
         self._use_model(name, one)
         if one.choosing is not None:
@@ -208,7 +205,7 @@ class ModelCommands:
         words = "The model answers like this from the next request on; /options shows all."
         self._say(Severity.INFO, words)
 
-    async def restore(self, one: OpenConversation, kept: Mapping[str, Any]) -> None:
+    async def restore(self, one: Conversation, kept: Mapping[str, Any]) -> None:
         """Go by what was kept with the session of a conversation, as far as it is sound.
 
         A model that the service has no longer leaves the present one in place.
@@ -228,7 +225,7 @@ class ModelCommands:
         if one.asked.options == options and _problem(options, one):
             self._apply(ModelOptions(), one)
 
-    async def _is_gone(self, name: str, one: OpenConversation) -> bool:
+    async def _is_gone(self, name: str, one: Conversation) -> bool:
         """Return whether the service lists models without this one, and say so."""
         backend, listed = one.backend, set[str]()
         if backend is not None:
@@ -244,11 +241,12 @@ class ModelCommands:
     def measure(self) -> None:
         """Say what fills the context; it arrives as `ContextMeasured`."""
         one = self._conversations.current
-        if one.conversation is None:
+        if (context := one.context) is None:
             return
-        context, sent = one.conversation.context, one.asked.last
-        instructions = sent.system_instruction if sent is not None else context.system_instruction
-        offered = context.tools.offered_tools()
+        sent = one.asked.last
+        setup = context.setup
+        instructions = (sent or setup.settings).system_instruction
+        offered = setup.tools.offered_tools()
         contents, counted = [*context.history.contents], one.usage.context
         split = partial(context_parts, offered, instructions, contents, counted)
         self._tasks.start(self._measure(split))
@@ -270,9 +268,9 @@ class ModelCommands:
         except ModelError as error:
             self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
 
-    async def _compress(self, one: OpenConversation) -> None:
-        conversation = _idle(one)
-        history = conversation.history
+    async def _compress(self, one: Conversation) -> None:
+        context = _idle(one)
+        history = context.history
         before = [*history.contents]
         if not before:
             raise ModelError("There is nothing to compress yet.")
@@ -281,10 +279,10 @@ class ModelCommands:
 
         def check() -> None:
             is_same = history.contents == before and one in self._conversations
-            if not is_same or not conversation.is_idle:
+            if not is_same or not one.is_idle:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
-        made = await summarised(conversation.backend, before, one.publish)
+        made = await summarised(one.backend or context.backend, before, one.publish)
         check()
         recorder, kept = one.recorder, None
         if recorder.view is not None:
@@ -299,11 +297,11 @@ class ModelCommands:
         one.publish(UsageReported(one.usage))
         words = f"The conversation was compressed from {size:,} to about {after:,} tokens."
         advice = "The whole of it stays among the /sessions." if kept is not None else UNSAVED
-        notice = ChatNotice(conversation.context.new_entry(), Severity.INFO, words, advice)
+        notice = ChatNotice(context.new_entry(), Severity.INFO, words, advice)
         one.publish(ChatNoticeAdded(notice))
         one.has_offered = False
 
-    def _apply(self, options: ModelOptions, one: OpenConversation) -> None:
+    def _apply(self, options: ModelOptions, one: Conversation) -> None:
         one.asked.options = options
         self._publish(ModelOptionsChanged(options, one.key))
 
@@ -341,22 +339,22 @@ class ModelCommands:
         self._publish(NoticeRaised(Notice(severity, text)))
 
 
-def _idle(one: OpenConversation) -> Conversation:
-    """Return what is said if no turn runs.
+def _idle(one: Conversation) -> TurnContext:
+    """Return what the turns of a conversation share if none runs.
 
     Raises:
         ModelError: If one does, or there is no model.
     """
-    if one.conversation is None or not one.conversation.is_idle:
+    if one.context is None or not one.is_idle:
         raise ModelError("Stop the running turn first (Esc).")
-    return one.conversation
+    return one.context
 
 
 def _is_full(usage: Usage) -> bool:
     return bool(usage.context_limit) and usage.context >= FULL * usage.context_limit
 
 
-def _problem(options: ModelOptions, one: OpenConversation) -> str:
+def _problem(options: ModelOptions, one: Conversation) -> str:
     """Return why the model of a conversation cannot answer like this, or an empty string."""
     if options.temperature is not None and not 0 <= options.temperature <= MAX_TEMPERATURE:
         return f"The temperature must be between 0 and {MAX_TEMPERATURE:g}."

@@ -8,7 +8,7 @@ from typing import Final
 
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
-from tui.engine.chats.message import Message, MessageContent, MessageError, give_back
+from tui.engine.chats.turn import Message, MessageContent, MessageError, give_back
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -205,15 +205,15 @@ class TypedMessages:
         self._attachments = Attachments(servers, workspace)
         self._conversations = conversations
 
-    def send(self, text: str, data: str = "", key: ConversationId | None = None) -> None:
+    def send(self, text: str, key: ConversationId | None = None, *, data: str = "") -> None:
         """Send what the user typed, or give it back if it names what is not there.
 
         While servers are starting, that is decided in its turn.
 
         Args:
             text: What was typed.
-            data: A text that goes along; names in it count for nothing.
             key: The conversation; None for the current one.
+            data: A text that goes along; names in it count for nothing.
         """
         conversation = self._conversations.get(key)
         if conversation is None or not _joined(data, text).strip():

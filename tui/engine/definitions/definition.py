@@ -17,8 +17,8 @@ from tui.engine.logs.secret_names import (
     secrets_in_address,
 )
 from tui.model.frozen import dataclass
-from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
+from tui.model.settings import AuthProviderType, OAuthSettings
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset(

@@ -126,7 +126,14 @@ def uses_keyring(user: str) -> bool:
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    return not os.environ.get("GEMDECK_HOME") and _has_keyring(user)
+    if os.environ.get("GEMDECK_HOME"):
+        return False
+    try:
+        return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))
+    except TimeoutError as error:
+        raise keyring_timeout(user) from error
+    except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
+        return False
 
 
 class KeyringPlace:
@@ -136,12 +143,10 @@ class KeyringPlace:
         user: Its user name there.
     """
 
+    name = "the system keyring"
+
     def __init__(self, user: str = USER) -> None:
         self._user = user
-
-    @property
-    def name(self) -> str:
-        return "the system keyring"
 
     def beside(self, user: str) -> "KeyringPlace":
         """Return where another secret is."""
@@ -190,13 +195,10 @@ class FilePlace:
     """
 
     def __init__(self, path: Path, user: str = USER) -> None:
+        self.name = f"the private file {sanitize_line(str(path))}"
         self._path = path
         self._user = user
         self._file = StateFile(path, fails_closed=True, on_problem=_log.warning)
-
-    @property
-    def name(self) -> str:
-        return f"the private file {sanitize_line(str(self._path))}"
 
     def beside(self, user: str) -> "FilePlace":
         """Return where another secret is, in the same file."""
@@ -229,20 +231,6 @@ def _keyring() -> ModuleType:
     import keyring  # noqa: PLC0415
 
     return keyring
-
-
-def _has_keyring(user: str) -> bool:
-    """Return whether the keyring has a usable backend.
-
-    Raises:
-        CredentialError: If the keyring does not answer.
-    """
-    try:
-        return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))
-    except TimeoutError as error:
-        raise keyring_timeout(user) from error
-    except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
-        return False
 
 
 def keyring_timeout(user: str = USER) -> CredentialError:

@@ -30,10 +30,9 @@ from tui.engine.settings.sources.source import (
     validation_problems,
 )
 from tui.model.frozen import dataclass
-from tui.model.sections.settings_types import MAX_ITEMS, TransportName, names_transport
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import ServerSettings
+from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64

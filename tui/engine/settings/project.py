@@ -30,12 +30,12 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     MAX_PATTERNS,
     GemdeckSettings,
     McpSettings,
+    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )

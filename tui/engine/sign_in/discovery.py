@@ -26,7 +26,7 @@ from tui.engine.sign_in.sign_in_record import AuthError, canonical_address, same
 from tui.engine.sign_in.token_endpoint import AuthResponse, Send
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import dataclass
-from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
+from tui.model.settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
 
 PKCE_METHOD: Final = "S256"

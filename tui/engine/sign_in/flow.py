@@ -30,7 +30,7 @@ from tui.engine.sign_in.sign_in_record import (
 )
 from tui.engine.sign_in.token_endpoint import MAX_SAID, Send, ask_for_token
 from tui.model.frozen import dataclass
-from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
+from tui.model.settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
 
 _JWT_CLIENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

@@ -17,7 +17,7 @@ from tui.engine.sign_in.server_credentials import Challenge, Signature
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address
 from tui.engine.sign_in.token_store import TokenStore, read_kept
 from tui.model.addresses import is_loopback
-from tui.model.sections.sign_in_settings import AuthProviderType
+from tui.model.settings import AuthProviderType
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:

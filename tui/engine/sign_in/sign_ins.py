@@ -22,7 +22,7 @@ from tui.engine.sign_in.token_source import TokenSession
 from tui.engine.sign_in.token_store import TokenStore, read_kept
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.sections.sign_in_settings import AuthProviderType
+from tui.model.settings import AuthProviderType
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.sign_in.flow import SignInFlow

@@ -15,8 +15,8 @@ from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
 from tui.engine.sign_in.token_store import TokenStore, read_kept
 from tui.model.addresses import is_loopback
-from tui.model.sections.sign_in_settings import GrantType
 from tui.model.servers import Transport
+from tui.model.settings import GrantType
 
 MAX_STEP_UPS: Final = 2
 """Most sign-ins for more scopes, for the same scopes."""

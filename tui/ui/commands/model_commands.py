@@ -17,14 +17,14 @@ class ModelRunner(SessionRunner):
         from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
         if name:
-            self._commands.use_model(name)
+            self._commands.engine.model.use_model(name)
         else:
             self._deck.app.push_screen(ModelsScreen(self._bridge, self._commands))
 
     async def run_context(self, _: str) -> None:
         """Show what fills the context, and its files, read anew."""
-        self._commands.measure_context()
-        self._commands.read_context()
+        self._commands.engine.model.measure()
+        self._commands.engine.context_files.refresh()
         self.show(
             "Context",
             lambda state: (
@@ -37,7 +37,7 @@ class ModelRunner(SessionRunner):
         )
 
     async def run_compress(self, _: str) -> None:
-        self._commands.compress()
+        self._commands.engine.model.compress()
 
     async def run_options_show(self, _: str) -> None:
         """Show how the model answers in this conversation."""
@@ -56,7 +56,7 @@ class ModelRunner(SessionRunner):
         self._set(replace(self._bridge.state.options, max_output=limit))
 
     def _set(self, options: ModelOptions) -> None:
-        self._commands.set_model_options(options)
+        self._commands.engine.model.set_options(options)
 
 
 def _number(text: str) -> float | None:

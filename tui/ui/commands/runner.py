@@ -76,7 +76,7 @@ class CommandRunner(ModelRunner):
         self.show("Folders", lambda state: state.folders, describe_folders)
 
     async def run_directory_add(self, folder: str) -> None:
-        self._commands.add_folder(folder)
+        self._commands.engine.features.add_folder(folder)
 
     async def run_quit(self, _: str) -> None:
         await self._deck.run_action("app.quit")

@@ -32,44 +32,44 @@ class ServerCommands(CommandGroup):
         if len(needy) != 1:
             names = ", ".join(view.id for view in needy) or "No server"
             raise UsageError(f"{names} needs a sign-in.", "Type /mcp auth SERVER")
-        self._commands.sign_in(needy[0].id)
+        self._commands.engine.sign_ins.begin(needy[0].id)
 
     async def run_mcp_logout(self, name: str) -> None:
-        self._commands.sign_out(self.one_server(name).id)
+        self._commands.engine.sign_ins.end(self.one_server(name).id)
 
     async def run_mcp_refresh(self, _: str) -> None:
-        self._commands.restart_all_servers()
+        self._commands.engine.servers.restart_all()
         self.say("Restarting all servers.")
 
     async def run_mcp_restart(self, name: str) -> None:
         views = self._those(name, STOPPABLE | STARTABLE)
         for view in views:
-            self._commands.restart_server(view.id)
+            self._commands.engine.servers.restart(view.id)
         self._say_of("Restarting", views)
 
     async def run_mcp_start(self, name: str) -> None:
         views = self._those(name, STARTABLE)
         for view in views:
-            self._commands.start_server(view.id)
+            self._commands.engine.servers.start(view.id)
         self._say_of("Starting", views)
 
     async def run_mcp_stop(self, name: str) -> None:
         views = self._those(name, STOPPABLE)
         for view in views:
-            self._commands.stop_server(view.id)
+            self._commands.engine.servers.stop(view.id)
         self._say_of("Stopping", views)
 
     async def run_mcp_enable(self, name: str) -> None:
         views = self._those(name, frozenset({ServerStatus.DISABLED}))
         for view in views:
-            self._commands.set_server_enabled(view.id, enabled=True)
+            self._commands.engine.servers.set_enabled(view.id, enabled=True)
         self._say_of("Enabled", views)
 
     async def run_mcp_disable(self, name: str) -> None:
         off = {ServerStatus.DISABLED, ServerStatus.INVALID}
         views = self._those(name, frozenset(ServerStatus) - off)
         for view in views:
-            self._commands.set_server_enabled(view.id, enabled=False)
+            self._commands.engine.servers.set_enabled(view.id, enabled=False)
         self._say_of("Disabled", views)
 
     def one_server(self, name: str) -> ServerView:

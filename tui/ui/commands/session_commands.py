@@ -39,7 +39,7 @@ class SessionRunner(ServerCommands):
         from tui.ui.dialogs.sessions import SessionsScreen  # noqa: PLC0415 - on first use
 
         def open_beside(session: SessionId) -> None:
-            self._deck.switch(partial(self._commands.resume_beside, session))
+            self._deck.switch(partial(self._commands.engine.sessions.resume_beside, session))
 
         self._deck.app.push_screen(
             SessionsScreen(self._bridge, self._commands, query, open_beside=open_beside)
@@ -48,12 +48,12 @@ class SessionRunner(ServerCommands):
     async def run_resume(self, session: str) -> None:
         """Go on with a session, or choose one."""
         if session:
-            self._commands.resume_session(session)
+            self._commands.engine.sessions.resume(session)
         else:
             await self.run_sessions("")
 
     async def run_export(self, path: str) -> None:
-        self._commands.export_session("", path)
+        self._commands.engine.sessions.export("", path)
 
     async def run_edit(self, _: str) -> None:
         """Choose an earlier message, and put it into the composer to send another in its place."""
@@ -73,9 +73,9 @@ class SessionRunner(ServerCommands):
         if self._bridge.state.conversation.turn is not None:
             raise UsageError("A turn is running.", "Stop it first (Esc).")
         if model:
-            self._commands.retry_message(last.id, last.typed, model)
+            self._commands.engine.model.retry(last.id, last.typed, model)
         else:
-            self._commands.edit_message(last.id, last.typed)
+            self._commands.engine.sessions.edit_message(last.id, last.typed)
 
     def _messages(self) -> list[UserMessage]:
         """Return the user's messages.

@@ -51,7 +51,7 @@ class ModelsScreen(ListDialog[ModelOffer]):
         super().__init__(
             "Models",
             DialogFilterList("model"),
-            lambda model: commands.use_model(model.name),
+            lambda model: commands.engine.model.use_model(model.name),
             head="Asking the service…",
         )
         self._bridge = bridge
@@ -59,7 +59,7 @@ class ModelsScreen(ListDialog[ModelOffer]):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.models, self._show)
-        self._commands.list_models()
+        self._commands.engine.model.list_models()
 
     def _show(self, listed: ModelsListed | None) -> None:
         if listed is not None:
@@ -103,7 +103,7 @@ def log_levels(bridge: StoreBridge, commands: Commands, server: ServerId) -> Cho
     ]
 
     def use(level: str) -> None:
-        commands.set_log_level(server, level)
+        commands.engine.features.set_log_level(server, level)
 
     return ChoiceDialog(f"Log level of {server}", entries, use, now if now in LEVELS else "info")
 

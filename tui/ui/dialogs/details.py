@@ -114,7 +114,7 @@ class ToolDetailsScreen(DetailsScreen):
         self._bridge.watch(self, lambda state: state.grants, self._explain)
 
     def _explain(self, _: tuple[GrantView, ...]) -> None:
-        self._commands.explain_tool(self._server, self._tool)
+        self._commands.engine.explain_tool(self._server, self._tool)
 
     def _view(self, state: AppState) -> tuple[ToolView | None, ToolStanding | None]:
         view = find_server(state, self._server)

@@ -122,16 +122,16 @@ class GrantsScreen(ListDialog[GrantView]):
             return
         name = f"{grant.effect} {grant.server} {grant.tool}, {grant.scope}"
         if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
-            self._commands.revoke_grant(grant.id)
+            self._commands.engine.access.policy.revoke(grant.id)
             self.say("Revoked: its tools ask again.")
 
     def action_review_folder(self) -> None:
-        self._commands.review_folder()
+        self._commands.engine.review_folder()
 
     def action_forget_folder(self) -> None:
         """Forget the decision about the folder on the second press."""
         if self.is_again("grants.forget", "", "forget this folder."):
-            self._commands.forget_folder()
+            self._commands.engine.forget_folder()
             self.say("Forgotten: nothing from this folder runs until you trust it again.")
 
     def _show_folder(self, view: tuple[str, FolderTrust]) -> None:

@@ -89,7 +89,7 @@ class LinkScreen(Question[Any]):
             self.say("Copied.")
             return
         if answer is OPEN:
-            self._commands.open_link(self._request.url)
+            self._commands.engine.features.open_link(self._request.url)
         self.dismiss()
 
     @on(OptionList.OptionHighlighted)

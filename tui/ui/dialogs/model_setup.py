@@ -168,10 +168,10 @@ class ModelScreen(ModalScreen[None]):
 
                 self.app.switch_screen(ModelsScreen(self._bridge, self._commands))
             case ServiceChoice.DEMO:
-                self._commands.use_demo()
+                self._commands.choose(lambda models: models.use_demo())
                 self.dismiss()
             case ServiceChoice.FORGET:
-                self._commands.forget_key()
+                self._commands.choose(lambda models: models.forget_key())
                 self.dismiss()
             case ServiceChoice.KEY:
                 self._show_form(self.key_form)
@@ -188,7 +188,7 @@ class ModelScreen(ModalScreen[None]):
             self._show_problem("The key is empty. Paste one and press Enter.")
             return
         self._try()
-        self._commands.use_api_key(key)
+        self._commands.choose(lambda models: models.use_api_key(key))
 
     @on(Input.Submitted, "#address")
     def _on_address_submitted(self, event: Input.Submitted) -> None:
@@ -200,14 +200,15 @@ class ModelScreen(ModalScreen[None]):
         event.stop()
         if address := self._filled("address"):
             self._try()
-            self._commands.use_address(address, event.value.strip())
+            key = event.value.strip()
+            self._commands.choose(lambda models: models.use_address(address, key))
 
     @on(Input.Submitted, "#project, #location")
     def _on_vertex_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if (project := self._filled("project")) and (location := self._filled("location")):
             self._try()
-            self._commands.use_vertex(project, location)
+            self._commands.choose(lambda models: models.use_vertex(project, location))
 
     def _filled(self, name: str) -> str:
         """Return what stands in a field; an empty one is asked for."""

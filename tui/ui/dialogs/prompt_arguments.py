@@ -212,7 +212,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         token = f"{id(self)}-{self._serial}"
         self._requested = token, row
         others = self._filled_in(other for other in self._rows if other is not row)
-        self._commands.complete_argument(
+        self._commands.engine.features.complete(
             token, self._server, self._target, row.field.key, row.control.value, dict(others)
         )
 

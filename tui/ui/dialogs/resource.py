@@ -86,7 +86,7 @@ class ResourceScreen(Dialog):
                 yield PlainText(Content.styled(READING, "$text-muted"))
 
     def on_mount(self) -> None:
-        self._commands.read_resource(self._server, self._uri)
+        self._commands.engine.features.read_resource(self._server, self._uri)
         self._bridge.watch(self, self._read, self._show)
         self._bridge.watch(self, lambda state: state.subscriptions, self._show_keys)
         self.bindings_updated_signal.subscribe(self, self._show_keys)
@@ -142,7 +142,7 @@ class ResourceScreen(Dialog):
 
     def action_watch(self) -> None:
         watched = self._is_watched
-        self._commands.subscribe_resource(self._server, self._uri, subscribed=not watched)
+        self._commands.engine.features.subscribe(self._server, self._uri, subscribed=not watched)
 
     def action_copy(self) -> None:
         if self._content is not None:

@@ -74,7 +74,7 @@ class SessionsScreen(ListDialog[SessionView]):
         super().__init__(
             "Sessions of this folder",
             FilterList("session", EMPTY),
-            lambda view: commands.resume_session(view.id),
+            lambda view: commands.engine.sessions.resume(view.id),
         )
         self._bridge = bridge
         self._commands = commands
@@ -89,7 +89,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self.mount(self.title_line, before=self.hint)
         self._bridge.watch(self, lambda state: state.sessions, self._show)
         self._bridge.watch(self, lambda state: state.preview, self._show_preview)
-        self._commands.list_sessions()
+        self._commands.engine.sessions.list_sessions()
         self.listed.set_filter(self._first_query)
 
     def action_close(self) -> None:
@@ -116,19 +116,19 @@ class SessionsScreen(ListDialog[SessionView]):
     def action_export(self) -> None:
         """Write the session to a Markdown file in the opened folder."""
         if (view := self.listed.current) is not None:
-            self._commands.export_session(view.id, "")
+            self._commands.engine.sessions.export(view.id, "")
 
     def action_delete(self) -> None:
         """Delete the session under the cursor on the second press."""
         view = self.listed.current
         if view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
-            self._commands.delete_session(view.id)
+            self._commands.engine.sessions.delete(view.id)
 
     @on(Input.Submitted)
     def _on_title(self, event: Input.Submitted) -> None:
         event.stop()
         if self._renamed is not None:
-            self._commands.rename_session(self._renamed.id, event.value.strip())
+            self._commands.engine.sessions.rename(self._renamed.id, event.value.strip())
         self._end_rename()
 
     def _end_rename(self) -> None:
@@ -143,7 +143,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self.tell(None if item is None else Content())
         self._show_preview(self._bridge.state.preview)
         if item is not None:
-            read = partial(self._commands.preview_session, item.id)
+            read = partial(self._commands.engine.sessions.preview, item.id)
             self._resting = self.set_timer(PREVIEW_AFTER, read)
 
     def _show(self, sessions: Sequence[SessionView]) -> None:

@@ -176,10 +176,10 @@ class ChatPane(CompletingPane):
         return True
 
     def action_send_now(self) -> None:
-        self._commands.send_without_waiting()
+        self._commands.engine.send_without_waiting()
 
     def action_give_up(self) -> None:
-        self._commands.give_up_retry()
+        self._commands.engine.conversations.current.retry.end(again=False)
 
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""
@@ -194,7 +194,7 @@ class ChatPane(CompletingPane):
         if give_back:
             self.composer.clear_draft()
             self.composer.focus()
-        self._commands.unqueue(text, give_back=give_back)
+        self._commands.engine.conversations.current.unqueue(text, give_back=give_back)
 
     def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
         event.stop()
@@ -240,7 +240,7 @@ class ChatPane(CompletingPane):
         self.transcript.go_to_end()
         edited, self._edited = self._edited, None
         if edited is not None:
-            self._commands.edit_message(edited, event.text)
+            self._commands.engine.sessions.edit_message(edited, event.text)
         elif not self._opens_form(event.text):
             self._commands.send(event.text)
 
@@ -270,7 +270,7 @@ class ChatPane(CompletingPane):
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()
-        self._commands.send_prompt(server, prompt, arguments)
+        self._commands.engine.messages.send_prompt(server, prompt, arguments)
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
@@ -279,7 +279,7 @@ class ChatPane(CompletingPane):
             self._history.add(draft)
             self.composer.clear()
         self.transcript.go_to_end()
-        self._commands.send_resource(server, uri, draft or ABOUT_RESOURCE)
+        self._commands.engine.messages.send_resource(server, uri, draft or ABOUT_RESOURCE)
 
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)

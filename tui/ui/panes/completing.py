@@ -126,11 +126,11 @@ class CompletingPane(TabbedPane):
         self._asked = token = f"composer-{next(_NUMBERS)}"
         match self._query:
             case FolderQuery(typed):
-                self._commands.complete_folder(token, typed)
+                self._commands.engine.features.complete_folder(token, typed)
             case PathQuery(typed):
-                self._commands.complete_path(token, typed)
+                self._commands.engine.features.complete_path(token, typed)
             case ValueQuery() as query:
-                self._commands.complete_argument(
+                self._commands.engine.features.complete(
                     token, query.server, query.prompt, query.argument, query.value, query.context
                 )
 

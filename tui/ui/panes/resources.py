@@ -128,7 +128,9 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         item = self.entries.current
         uri = self._uri(item) if item is not None else None
         if item is not None and uri is not None and self._can_follow(item):
-            self._commands.subscribe_resource(item[0], uri, subscribed=not self._is_followed(item))
+            self._commands.engine.features.subscribe(
+                item[0], uri, subscribed=not self._is_followed(item)
+            )
 
     def open(self, item: OwnedResource) -> None:
         """Choose an entry, wherever the cursor is."""

@@ -56,18 +56,18 @@ class ServersTree(ServerTree):
 
     def action_restart(self) -> None:
         if self.current is not None:
-            self._commands.restart_server(self.current.id)
+            self._commands.engine.servers.restart(self.current.id)
 
     def action_sign_in(self) -> None:
         if self.current is not None:
-            self._commands.sign_in(self.current.id)
+            self._commands.engine.sign_ins.begin(self.current.id)
 
     def action_sign_out(self) -> None:
         if self.current is not None:
-            self._commands.sign_out(self.current.id)
+            self._commands.engine.sign_ins.end(self.current.id)
 
     def action_restart_all(self) -> None:
-        self._commands.restart_all_servers()
+        self._commands.engine.servers.restart_all()
 
     def action_start_stop(self) -> None:
         """Stop the server if it runs, else start it; review it first if it is untrusted."""
@@ -75,22 +75,22 @@ class ServersTree(ServerTree):
         if view is None:
             return
         if view.status in STOPPABLE:
-            self._commands.stop_server(view.id)
+            self._commands.engine.servers.stop(view.id)
         elif view.status in STARTABLE:
-            self._commands.start_server(view.id)
+            self._commands.engine.servers.start(view.id)
         elif view.status is _S.UNTRUSTED:
             self.action_review_folder()
 
     def action_review_folder(self) -> None:
-        self._commands.review_folder()
+        self._commands.engine.review_folder()
 
     def action_toggle_enabled(self) -> None:
         view = self.current
         if view is not None and view.status is not _S.INVALID:
-            self._commands.set_server_enabled(view.id, enabled=view.status is _S.DISABLED)
+            self._commands.engine.servers.set_enabled(view.id, enabled=view.status is _S.DISABLED)
 
     def action_demo_servers(self) -> None:
-        self._commands.start_demo_servers()
+        self._commands.engine.start_demo_servers()
 
     def action_log(self) -> None:
         if self.current is not None:

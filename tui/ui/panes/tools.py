@@ -87,7 +87,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
         """Ask again about the changes of this tool's server."""
         item: OwnedTool | None = self.entries.current
         if item is not None and item[1].changed:
-            self._commands.review_tools(item[0])
+            self._commands.engine.access.review.review(item[0])
 
     def action_schema(self) -> None:
         self._with_schema = not self._with_schema
@@ -99,7 +99,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
         if item is None or item == self._asked or not self.has_focus_within:
             return
         self._asked = item
-        self._commands.explain_tool(item[0], item[1].name)
+        self._commands.engine.explain_tool(item[0], item[1].name)
 
     def _on_standing(self, standing: ToolStanding | None) -> None:
         item: OwnedTool | None = self.entries.current

@@ -369,7 +369,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if call is self._call:
             self.send(decision)
         else:
-            self._commands.answer(call.request.id, decision)
+            self._commands.engine.desk.answer(call.request.id, decision)
         if decision.arguments is not None and call.request.problem:
             request = call.request
             self.set_timer(REFUSAL_SECONDS, lambda: self._ask_again(call, request))

@@ -230,7 +230,7 @@ class Question(ModalScreen[None], Generic[R]):
         """Give the one answer; the question goes when the state says that it is settled."""
         self._is_answered = True
         self._arming.end()
-        self._commands.answer(self._request.id, value)
+        self._commands.engine.desk.answer(self._request.id, value)
 
     def ask_again(self) -> None:
         self._is_answered = False

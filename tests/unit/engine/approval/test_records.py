@@ -86,7 +86,7 @@ async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
             assert running.explained("shop", "look").effect is Effect.ALLOW
             [view] = running.store.state.grants
             assert (view.server, view.tool, view.revocable) == ("shop", "look", True)
-            running.engine.rules.revoke(view.id)
+            running.engine.access.policy.revoke(view.id)
             assert running.store.state.grants == ()
         async with deck(fake, monkeypatch, servers=[shop]) as running:
             assert "no rule allows it" in running.explained("shop", "look").words

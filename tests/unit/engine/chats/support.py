@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -19,10 +20,11 @@ from tui.engine.bus import EventBus
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chats.conversation import Conversation
 from tui.engine.chats.history import History
-from tui.engine.chats.message import Message, MessageContent
-from tui.engine.chats.turn import RetryWait, TurnContext
+from tui.engine.chats.sessions.recorder import Recorder
+from tui.engine.chats.turn import Message, MessageContent, RetryWait, TurnContext, TurnSetup
 from tui.engine.desk import Desk
 from tui.engine.keys.credentials import ModelAccess
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     OfferedTool,
@@ -33,12 +35,21 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import Catalog, ToolId, ToolView
-from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
+from tui.model.chat import (
+    MAIN,
+    BackendKind,
+    ChatNotice,
+    Entry,
+    EntryId,
+    ModelText,
+    Progress,
+    ToolCall,
+)
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.servers import ServerId
-from tui.model.settings import ToolPattern
+from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.store.selectors import entries
 from tui.store.store import Store
@@ -171,6 +182,7 @@ class Chat:
     """A running conversation and everything it said."""
 
     conversation: Conversation
+    context: TurnContext
     tools: InProcessTools
     bus: EventBus
     store: Store = field(default_factory=Store)
@@ -265,19 +277,19 @@ async def chatting(
     desk = Desk(bus.publish, attended=asks)
     gate = gate or Gate(desk, bus.publish, make_policy(allows_all=not asks))
     bus.subscribe(gate.heed)
+    settings = GemdeckSettings(max_tool_calls=max_tool_calls)
     context = TurnContext(
+        TurnSetup(host, gate, prepare, settings=settings),
         await open_backend(fake.url, model=model, idle_timeout=idle_timeout),
-        host,
-        gate,
         bus.publish,
-        max_tool_calls,
-        prepare=prepare,
-        history=History(max_result_size),
+        History(max_result_size),
         retry=retry or RetryWait(),
     )
-    conversation = Conversation(context)
-    chat = Chat(conversation, host, bus, desk=desk)
-    runner = asyncio.create_task(conversation.run())
+    recorder = Recorder(None, Path(), Redactor(), lambda _: None)
+    conversation = Conversation(MAIN, bus.publish, recorder, context.retry)
+    conversation.context = context
+    chat = Chat(conversation, context, host, bus, desk=desk)
+    runner = asyncio.create_task(conversation.run(context))
     try:
         yield chat
     finally:

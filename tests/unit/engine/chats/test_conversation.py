@@ -18,7 +18,7 @@ from tests.unit.engine.chats.support import (
 )
 from tui.engine.chats.conversation import MAX_QUEUED
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA
-from tui.engine.chats.message import MessageContent
+from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
 from tui.model.consent import Choice

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from tui.engine.bus import Publish
-from tui.engine.chats import generation as module
 from tui.engine.chats import step
+from tui.engine.chats import step as module
 from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelRequest
 from tui.engine.chats.backends.gemini import traits
-from tui.engine.chats.generation import backend_generator
 from tui.engine.chats.history import UNSIGNED
+from tui.engine.chats.step import backend_generator
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
 from tui.engine.mcp.context import Generation, GenerationError, Prompt

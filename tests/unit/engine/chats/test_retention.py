@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.gemini_rules import check_request
-from tui.engine.chats import retention
+from tui.engine.chats import history as module
 from tui.engine.chats.history import FunctionResponse, History
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
 
@@ -37,8 +37,8 @@ def responses(history: History) -> list[dict[str, Any]]:
 def test_of_older_results_a_beginning_stays_once_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retention, "MAX_TEXT_KEPT", 100_000)
-    monkeypatch.setattr(retention, "TEXT_LEFT", 50_000)
+    monkeypatch.setattr(module, "MAX_TEXT_KEPT", 100_000)
+    monkeypatch.setattr(module, "TEXT_LEFT", 50_000)
     history = begun()
     for number in range(10):
         answer(history, TextPart(str(number) * 10_000))
@@ -59,7 +59,7 @@ def test_a_conversation_of_many_large_results_stays_within_its_limit() -> None:
     for _ in range(200):
         answer(history, TextPart("x" * 60_000))
     sizes = [len(response["response"]["output"]) for response in responses(history)]
-    assert sum(sizes) <= retention.MAX_TEXT_KEPT
+    assert sum(sizes) <= module.MAX_TEXT_KEPT
     assert sizes[-1] == 60_000
     assert len(history.contents) == 401
 
@@ -68,7 +68,7 @@ def test_a_conversation_of_many_large_results_stays_within_its_limit() -> None:
 def test_older_media_are_left_out_with_a_word(
     inline: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "MAX_MEDIA_KEPT", 25)
+    monkeypatch.setattr(module, "MAX_MEDIA_KEPT", 25)
     history = History()
     history.add_user([TextPart("go"), MediaPart("application/pdf", "P" * 8)])
     for letter in "ABC":
@@ -85,7 +85,7 @@ def test_older_media_are_left_out_with_a_word(
 
 
 def test_what_a_user_sends_counts_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MAX_MEDIA_KEPT", 25)
+    monkeypatch.setattr(module, "MAX_MEDIA_KEPT", 25)
     history = begun()
     answer(history, MediaPart("image/png", "A" * 20))
     history.close_turn("end")

@@ -21,7 +21,7 @@ from tests.fakes.gemini_script import (
 )
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import chatting, fetched, make_tool, text_result
-from tui.engine.chats.message import MessageContent
+from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome
 from tui.model.events import (

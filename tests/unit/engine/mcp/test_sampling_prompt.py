@@ -6,7 +6,7 @@ import mcp_types as types
 import pytest
 
 from tests.fakes.gemini_rules import check_request
-from tui.engine.chats.generation import wire_contents
+from tui.engine.chats.step import wire_contents
 from tui.engine.mcp.callbacks.sampling import (
     MAX_MESSAGES,
     MAX_PROMPT,

@@ -122,7 +122,7 @@ class Chain:
         async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
             fake._signatures.update(self.signatures)
             async with desk.recording(chat) as recorder:
-                chat.conversation.context.save = recorder.save
+                chat.context.save = recorder.save
                 if len(self.asked) > 1:
                     _resume(desk, chat, recorder)
                 chat.send(self.asked[-1])
@@ -132,7 +132,7 @@ class Chain:
                     await fake.wait_for_requests(len(steps))
                     await fake.wait_for_stall()
                 told = {
-                    "history": chat.conversation.history.contents,
+                    "history": chat.context.history.contents,
                     "signatures": fake._signatures,
                     "violations": [*fake.violations, *desk.problems],
                 }
@@ -144,7 +144,7 @@ def _resume(desk: Desk, chat: Chat, recorder: Recorder) -> None:
     """Go on with the session as the engine does."""
     opened = open_session(desk.library, desk.library.find("", desk.folder))
     assert opened.lock is not None, opened.remark
-    chat.conversation.history.contents[:] = opened.saved.contents
+    chat.context.history.contents[:] = opened.saved.contents
     recorder.adopt(opened.saved, opened.lock)
 
 

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.sessions.written import complain, content, turn, write
-from tui.engine.chats.sessions.export import to_json, to_markdown
-from tui.engine.chats.sessions.library import SessionError, SessionLibrary, new_id
+from tui.engine.chats.sessions.library import (
+    SessionError,
+    SessionLibrary,
+    new_id,
+    to_json,
+    to_markdown,
+)
 from tui.engine.logs.redaction import Redactor
 
 

@@ -13,7 +13,7 @@ from tests.unit.engine.sessions.test_resuming import library, notices, remarks, 
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
-from tui.engine.chats.conversations import OpenConversation
+from tui.engine.chats.conversation import Conversation
 from tui.engine.commands.model_commands import context_parts
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import UserMessage
@@ -100,7 +100,7 @@ async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhil
                 it.engine.model.use_model("gemini-2.5-pro")
             return []
 
-        def use_model(name: str, one: OpenConversation) -> None:
+        def use_model(name: str, one: Conversation) -> None:
             opened.append(name)
             it.engine.models.use_model(name, one)
 
@@ -147,10 +147,10 @@ async def test_the_last_message_goes_again_to_another_model_in_one_step(
     ):
         await it.ask("one")
         [message] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
-        it.engine.model.retry(message.id, "one", "not a model", it.engine.send)
+        it.engine.model.retry(message.id, "one", "not a model")
         await eventually(lambda: "name of a model" in notices(it))
         assert len(fake.requests) == 2
-        it.engine.model.retry(message.id, "one", "gemini-2.5-pro", it.engine.send)
+        it.engine.model.retry(message.id, "one", "gemini-2.5-pro")
         await fake.wait_for_requests(3)
         await it.engine.wait_idle()
         assert [request.model for request in fake.requests[1:]] == [
@@ -226,10 +226,7 @@ async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
     steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
     async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
         await it.ask("one")
-        main, recorder = (
-            it.engine.sessions.conversations.current.conversation,
-            it.engine.sessions.recorder,
-        )
+        main, recorder = it.engine.conversations.current.context, it.engine.sessions.recorder
         assert main is not None
         it.engine.model.compress()
         await eventually(lambda: "gave no summary" in notices(it))

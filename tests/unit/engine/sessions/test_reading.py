@@ -15,8 +15,7 @@ from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.sessions.written import call, content, response, text, turn, write
 from tui.engine.chats.sessions import replay
 from tui.engine.chats.sessions.library import SessionError, SessionLibrary
-from tui.engine.chats.sessions.repair import INTERRUPTED
-from tui.engine.chats.sessions.replay import SavedSession, read_session
+from tui.engine.chats.sessions.replay import INTERRUPTED, SavedSession, read_session
 from tui.engine.chats.sessions.session_file import Record, SessionFile, SessionLock, header
 from tui.engine.logs.redaction import Redactor
 from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage

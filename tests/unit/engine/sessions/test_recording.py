@@ -16,8 +16,7 @@ from tests.security.test_J_disks import IS_ROOT, fill, mounted
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chats.support import Chat, chatting, make_tool, text_result
-from tui.engine.chats.sessions.export import to_json, to_markdown
-from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.library import SessionLibrary, to_json, to_markdown
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor
@@ -54,7 +53,7 @@ class Desk:
     async def recording(self, chat: Chat) -> AsyncIterator[Recorder]:
         recorder = Recorder(self.library, self.folder, self.redactor, self.problems.append)
         recorder.is_on = True
-        recorder.follow(chat.conversation.history)
+        recorder.follow(chat.context.history)
         forget = chat.bus.subscribe(recorder.take)
         try:
             yield recorder
@@ -91,7 +90,7 @@ async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk
             await chat.say("hello?")
             await chat.say("look twice")
         told = said(chat.transcript)
-        history = [*chat.conversation.history.contents]
+        history = [*chat.context.history.contents]
         path, data = desk.file, desk.file.read_bytes()
         lines = data.splitlines(keepends=True)
         seen = set[int]()
@@ -130,7 +129,7 @@ async def test_streamed_text_is_on_disk_while_it_streams(desk: Desk) -> None:
             chat.conversation.cancel()
             await chat.conversation.wait_idle()
         saved = desk.library.read(desk.library.sessions(desk.folder)[0])
-        assert saved.contents == chat.conversation.history.contents
+        assert saved.contents == chat.context.history.contents
 
 
 @contextmanager
@@ -179,7 +178,7 @@ async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
             assert chat.answer == "".join(answers)
             [problem] = desk.problems
             assert "cannot be written" in problem
-            history = chat.conversation.history.contents
+            history = chat.context.history.contents
             assert (during.contents[:2], during.remarks) == (history[:2], [])
             saved = desk.library.read(desk.library.sessions(desk.folder)[0])
             assert (saved.contents, saved.remarks) == (history, [])
@@ -242,7 +241,7 @@ async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
             chat.bus.publish(QueueChanged((f"later {secret}",)))
             await recorder.keep_copy(f"before {secret}")
         assert secret in chat.answer
-        assert secret in str(chat.conversation.history.contents)
+        assert secret in str(chat.context.history.contents)
     assert files_with_secret(desk.folder) == []
     views = desk.library.sessions(desk.folder)
     assert len(views) == 2
@@ -258,8 +257,8 @@ async def test_what_a_changed_history_lost_is_lost_in_the_file_too(desk: Desk) -
     async with FakeGemini([(Say("1", signed=True),), (Say("2"),)]) as fake, chatting(fake) as chat:
         async with desk.recording(chat):
             await chat.say("one?")
-            chat.conversation.history.strip_signatures()
+            chat.context.history.strip_signatures()
             await chat.say("two?")
         saved = desk.library.read(desk.library.sessions(desk.folder)[0])
-        assert saved.contents == chat.conversation.history.contents
+        assert saved.contents == chat.context.history.contents
         assert "thoughtSignature" not in str(saved.contents)

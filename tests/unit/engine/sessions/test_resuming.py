@@ -148,7 +148,7 @@ async def test_nothing_is_replaced_while_a_turn_runs(
         await eventually(lambda: "Stop the running turn first" in notices(it))
         assert asked(it) == ["go"]
         [mine] = [e.id for e in entries(it.store.state) if isinstance(e, UserMessage)]
-        it.engine.sessions.edit_message(mine, "better", it.engine.send)
+        it.engine.sessions.edit_message(mine, "better")
         await eventually(lambda: MessageReturned("better") in it.events)
         it.engine.cancel_turn()
         await it.idle()
@@ -162,7 +162,7 @@ async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(
         await it.ask("one")
         await it.ask("two")
         second = [e for e in entries(it.store.state) if isinstance(e, UserMessage)][1]
-        it.engine.sessions.edit_message(second.id, "other", it.engine.send)
+        it.engine.sessions.edit_message(second.id, "other")
         await fake.wait_for_requests(3)
         await it.idle()
         assert asked(it) == ["one", "other"]
@@ -197,11 +197,11 @@ async def test_a_draft_moves_into_the_session_that_begins(
     place = library().place(home / "work")
     async with FakeGemini([[Say("1")]]) as fake:
         async with deck(fake, monkeypatch) as it:
-            it.engine.sessions.keep_draft("half a thought")
+            it.engine.sessions.recorder.keep_draft("half a thought")
         assert len([*place.glob("*.draft")]) == 1
         async with deck(fake, monkeypatch) as it:
             await eventually(lambda: MessageReturned("half a thought") in it.events)
-            it.engine.sessions.keep_draft("another")
+            it.engine.sessions.recorder.keep_draft("another")
             await it.ask("one")
             await eventually(lambda: not [*place.glob("*.draft")])
     [view] = library().sessions()
@@ -237,7 +237,7 @@ async def test_a_session_that_cannot_be_opened_leaves_no_empty_tab(
     async with FakeGemini([]) as fake, deck(fake, monkeypatch) as it:
         it.engine.sessions.resume_beside(SessionId("20260101-000000-abcdef"))
         assert len(it.store.state.conversations) == 2
-        it.engine.sessions.keep_draft(draft)
+        it.engine.sessions.recorder.keep_draft(draft)
         await eventually(lambda: "session" in notices(it))
         await eventually(lambda: len(it.store.state.conversations) == left)
 
@@ -249,7 +249,7 @@ async def test_nothing_is_saved_where_that_is_off(
     async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
         settings = SessionSettings(save=private)
         it.engine.sessions.configure(settings, saves=not private)
-        it.engine.sessions.keep_draft("half a thought")
+        it.engine.sessions.recorder.keep_draft("half a thought")
         await it.ask("one")
         it.engine.sessions.export("", "out.md")
         await eventually(lambda: "not saved" in notices(it))
@@ -262,7 +262,7 @@ async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.Mo
         it.engine.sessions.configure(SessionSettings(), saves=False)
         await it.ask("one")
         [first] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
-        it.engine.sessions.edit_message(first.id, "other", it.engine.send)
+        it.engine.sessions.edit_message(first.id, "other")
         await fake.wait_for_requests(2)
         await it.idle()
         assert "so what followed the earlier message is gone" in notices(it)

@@ -22,7 +22,8 @@ from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_killed import ENGINE
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chats.backends.backend import ModelBackend
-from tui.engine.chats.conversations import MAX_OPEN, OpenConversation
+from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import MAX_OPEN
 from tui.model.chat import (
     MAIN,
     BackendKind,
@@ -337,7 +338,7 @@ async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong
         await eventually(lambda: phase(second) is TurnPhase.RETRYING)
         it.engine.conversations.select(MAIN)
         it.engine.conversations.current.retry.end(again=False)
-        it.engine.sessions.edit_message(message, "better", it.engine.send)
+        it.engine.sessions.edit_message(message, "better")
         it.engine.conversations.select(second)
         await eventually(lambda: shown(it, MAIN) == ["better", "2"])
         assert phase(second) is TurnPhase.RETRYING, "another conversation's wait was ended"
@@ -359,8 +360,8 @@ async def test_whatever_is_done_no_conversation_hears_of_another(
     async with FakeGemini([answer] * 200) as fake, deck(fake, monkeypatch) as it:
         conversations, commands = it.engine.conversations, it.engine
 
-        def choose() -> OpenConversation:
-            one: OpenConversation = chance.choice([*conversations])
+        def choose() -> Conversation:
+            one: Conversation = chance.choice([*conversations])
             return one
 
         actions: list[Callable[[], object]] = [

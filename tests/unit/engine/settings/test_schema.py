@@ -9,14 +9,15 @@ from pydantic import BaseModel
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.sources.document import parse_document
-from tui.model.sections.price_settings import ModelPrice, PriceSettings
-from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import (
     ContextSettings,
     GemdeckSettings,
     McpSettings,
+    ModelPrice,
     ModelSettings,
+    OAuthSettings,
+    PriceSettings,
     ServerSettings,
     ToolPattern,
 )

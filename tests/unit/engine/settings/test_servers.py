@@ -5,9 +5,8 @@ from pydantic import SecretStr
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.definitions.definition import shown_target
-from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.model.servers import ServerStatus, Transport
-from tui.model.settings import ServerSettings
+from tui.model.settings import AuthProviderType, ServerSettings
 
 
 def test_a_stdio_server_has_all_that_its_entry_says(machine: Machine) -> None:

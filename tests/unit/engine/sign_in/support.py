@@ -21,7 +21,7 @@ from tui.engine.mcp.manager import ServerManager
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
-from tui.model.sections.sign_in_settings import OAuthSettings
+from tui.model.settings import OAuthSettings
 
 
 def _has_ipv6() -> bool:

@@ -30,7 +30,7 @@ from tui.engine.sign_in.server_credentials import Challenge
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.engine.sign_in.token_endpoint import AuthResponse
 from tui.model.requests import Reply, ReplyAction
-from tui.model.sections.sign_in_settings import OAuthSettings
+from tui.model.settings import OAuthSettings
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 

@@ -23,8 +23,8 @@ from tui.engine.sign_in.google import GoogleSession
 from tui.engine.sign_in.server_credentials import ServerCredentials
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.requests import Reply, ReplyAction
-from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import ServerStatus as S
+from tui.model.settings import AuthProviderType, OAuthSettings
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 OWN = SignInSettings(OAuthSettings(scopes=SCOPES), AuthProviderType.GOOGLE_CREDENTIALS)

@@ -19,9 +19,9 @@ from tui.engine.sign_in.server_credentials import Challenge
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction
-from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.model.servers import ServerId, Transport
 from tui.model.servers import ServerStatus as S
+from tui.model.settings import AuthProviderType
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 

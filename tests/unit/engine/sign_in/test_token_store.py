@@ -15,7 +15,7 @@ from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
 from tui.engine.sign_in.sign_in_record import SignInRecord, canonical_address
 from tui.engine.sign_in.token_store import FILE_NAME, MAX_KEPT, TokenStore
-from tui.model.sections.sign_in_settings import OAuthSettings
+from tui.model.settings import OAuthSettings
 
 __all__ = ["ring"]
 

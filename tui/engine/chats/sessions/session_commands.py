@@ -15,15 +15,18 @@ from typing import Any, Final
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import Conversations, OpenConversation
-from tui.engine.chats.message import Message, MessageContent
+from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.sessions import session_file
-from tui.engine.chats.sessions.export import export_text, write_export
-from tui.engine.chats.sessions.library import SessionError, SessionLibrary
+from tui.engine.chats.sessions.library import (
+    SessionError,
+    SessionLibrary,
+    export_text,
+    write_export,
+)
 from tui.engine.chats.sessions.recorder import Recorder
-from tui.engine.chats.sessions.repair import Wire, has_responses
-from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
+from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, Wire, has_responses
 from tui.engine.chats.sessions.session_file import Record, SessionLock
+from tui.engine.chats.turn import Message, MessageContent, TurnContext
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
@@ -117,9 +120,6 @@ UNSAVED: Final = "This conversation is not saved, so there is nothing to export.
 DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
-Send = Callable[[str, ConversationId], None]
-"""Sends a message in a conversation."""
-
 
 class SessionCommands:
     """The commands on saved sessions; what is said of a conversation means the current one.
@@ -136,6 +136,7 @@ class SessionCommands:
     Attributes:
         conversations: The open conversations.
         on_restored: Goes by what was kept of how the model answers.
+        send: Sends what was typed in a conversation.
     """
 
     def __init__(
@@ -155,7 +156,8 @@ class SessionCommands:
         self._tasks = tasks
         self._redactor = redactor
         self._on_problem = on_problem
-        self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], Awaitable[None]]
+        self.on_restored: Callable[[Conversation, Mapping[str, Any]], Awaitable[None]]
+        self.send: Callable[[str, ConversationId], None]
 
     @property
     def recorder(self) -> Recorder:
@@ -167,7 +169,7 @@ class SessionCommands:
         self.conversations.save(is_on=saves and settings.save and self._library is not None)
         if saves and self._library is not None and settings.keep_days:
             delete = partial(self._library.delete_old, settings.keep_days, time.time())
-            self._tasks.start(_in_thread(delete))
+            self._tasks.start(asyncio.to_thread(delete))
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder; they arrive as `SessionsListed`."""
@@ -209,29 +211,23 @@ class SessionCommands:
         """
         self._start(self._export(words, path, self.recorder))
 
-    def keep_draft(self, text: str) -> None:
-        """Save what stands in the composer of the conversation."""
-        self.recorder.keep_draft(text)
-
     def take_over_drafts(self) -> None:
         """Give back the drafts that earlier runs left without a session."""
         self._start(self._take_over_drafts(self.conversations.current))
 
-    def edit_message(
-        self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
-    ) -> None:
+    def edit_message(self, message: EntryId, text: str, key: ConversationId | None = None) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy.
 
         The same text is sent with what it named, as it was sent before.
         """
         if (one := self.conversations.get(key)) is not None:
-            self._start(self._edit(message, text, send, one))
+            self._start(self._edit(message, text, one))
 
-    async def _take_over_drafts(self, one: OpenConversation) -> None:
+    async def _take_over_drafts(self, one: Conversation) -> None:
         if text := await one.recorder.take_over_drafts():
             one.publish(MessageReturned(text))
 
-    async def _resume(self, words: str, one: OpenConversation) -> None:
+    async def _resume(self, words: str, one: Conversation) -> None:
         library = self._place()
         await self.conversations.settle()
         view = await asyncio.to_thread(library.find, words, self._folder)
@@ -242,14 +238,14 @@ class SessionCommands:
         self._idle_without(view.id, one)
         opened = await asyncio.to_thread(open_session, library, view)
         try:
-            conversation = self._idle_without(view.id, one)
+            context = self._idle_without(view.id, one)
         except SessionError:
             opened.release()
             raise
-        await self._restore(one, conversation, opened)
+        await self._restore(one, context, opened)
 
     async def _resume_in(
-        self, opened: OpenConversation, session: SessionId, before: OpenConversation
+        self, opened: Conversation, session: SessionId, before: Conversation
     ) -> None:
         """Go on with a session in a new conversation, which closes again if it stays empty."""
         try:
@@ -262,12 +258,12 @@ class SessionCommands:
             raise
 
     async def _restore(
-        self, one: OpenConversation, conversation: Conversation, opened: OpenedSession
+        self, one: Conversation, context: TurnContext, opened: OpenedSession
     ) -> None:
         """Put a session in place of a conversation."""
-        saved, history, recorder = opened.saved, conversation.history, one.recorder
+        saved, history, recorder = opened.saved, context.history, one.recorder
         history.contents[:] = saved.contents
-        if saved.view.model != conversation.backend.model:
+        if saved.view.model != (one.backend or context.backend).model:
             history.strip_signatures()
             saved.kept = 0
         if opened.lock is not None:
@@ -339,13 +335,7 @@ class SessionCommands:
         file = await asyncio.to_thread(write)
         self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
 
-    async def _edit(
-        self,
-        message: EntryId,
-        text: str,
-        send: Send,
-        one: OpenConversation,
-    ) -> None:
+    async def _edit(self, message: EntryId, text: str, one: Conversation) -> None:
         try:
             again = await self._branch(message, text, one)
         except (SessionError, OSError):
@@ -358,9 +348,9 @@ class SessionCommands:
         if again is not None:
             one.send(again)
         else:
-            send(text, one.key)
+            self.send(text, one.key)
 
-    async def _branch(self, message: EntryId, text: str, one: OpenConversation) -> Message | None:
+    async def _branch(self, message: EntryId, text: str, one: Conversation) -> Message | None:
         """Cut a conversation before a message; what it was is kept as a copy.
 
         Only the first of several retries keeps one.
@@ -397,17 +387,17 @@ class SessionCommands:
             raise SessionError(NO_PLACE)
         return self._library
 
-    def _idle(self, one: OpenConversation) -> Conversation:
-        """Return what is said in a conversation if no turn runs."""
+    def _idle(self, one: Conversation) -> TurnContext:
+        """Return what the turns of a conversation share if none runs."""
         if one not in self.conversations:
             raise SessionError(CLOSED)
-        if one.conversation is None:
+        if one.context is None:
             raise SessionError("There is no model yet. Choose one first (F9).")
-        if not one.conversation.is_idle:
+        if not one.is_idle:
             raise SessionError(BUSY)
-        return one.conversation
+        return one.context
 
-    def _idle_without(self, session: SessionId, one: OpenConversation) -> Conversation:
+    def _idle_without(self, session: SessionId, one: Conversation) -> TurnContext:
         """Do the same where a session is to be opened, which is open nowhere yet."""
         if self.conversations.with_session(session) is not None:
             raise SessionError("This session is open already.")
@@ -427,10 +417,6 @@ class SessionCommands:
 
     def _say(self, severity: Severity, text: str) -> None:
         self._publish(NoticeRaised(Notice(severity, text)))
-
-
-async def _in_thread(work: Callable[[], object]) -> None:
-    await asyncio.to_thread(work)
 
 
 def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:

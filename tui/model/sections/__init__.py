@@ -1,1 +1,0 @@
-"""The parts that the schema of the settings is made of."""
