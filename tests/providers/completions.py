@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import httpx2
 
-from tui.engine import ModelChunk, ModelError, ModelOffer, ModelRequest, ModelTraits, Usage
+from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
+from tui.model.chat import Usage
+from tui.model.models import ModelOffer
 from tui.text import sanitize_line
 
 IDLE: Final = 30.0

@@ -14,7 +14,9 @@ from tests.providers.fake_completions import KEY, FakeCompletions, Step, call, e
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui import compose
-from tui.engine import Engine, EngineOptions, ModelError
+from tui.engine.chats.backends.backend import ModelError
+from tui.engine.engine import Engine
+from tui.engine.options import EngineOptions
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, ToolCallStatus
 from tui.model.models import ModelOptions
 from tui.store.commands import Commands

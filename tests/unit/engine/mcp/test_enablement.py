@@ -114,7 +114,7 @@ RAW = ServerId("raw")
 
 async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled() -> None:
     reason, advice = "Disabled: the entry says so.", "Enable it here."
-    raw = script("raw").held(ServerStatus.DISABLED, reason, advice, may_enable=True)
+    raw = script("raw").held(S.DISABLED, reason, advice, may_enable=True)
     async with running(raw) as (manager, watcher):
         manager.start(RAW)
         assert watcher.statuses("raw") == []
@@ -129,7 +129,7 @@ async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled(
 
 @pytest.mark.parametrize("rule", ["listed in mcp.excluded", "not listed in mcp.allowed"])
 async def test_a_server_that_a_rule_disables_stays_so(rule: str) -> None:
-    raw = script("raw").held(ServerStatus.DISABLED, f"Disabled: {rule}.", "Change the rule.")
+    raw = script("raw").held(S.DISABLED, f"Disabled: {rule}.", "Change the rule.")
     async with running(raw) as (manager, watcher):
         manager.set_enabled(RAW, enabled=True)
         manager.restart(RAW)
