@@ -15,7 +15,7 @@ from tests import servers
 from tests.cli.running import finish, notes_server, run, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tui.cli.output import ExitCode
-from tui.cli.servers.server_commands import typed_value
+from tui.cli.servers.mcp import typed_value
 from tui.engine.files.paths import LOG_NAME, log_dir
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}

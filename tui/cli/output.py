@@ -124,6 +124,13 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def block(named: Mapping[str, str | Sequence[str]]) -> str:
+    """Write what has a value as fields that stand below a heading."""
+    given = {name: value for name, value in named.items() if value}
+    lists = {name: [one] if isinstance(one, str) else [*one] for name, one in given.items()}
+    return "\n".join(f"    {line}" for line in fields(lists).splitlines())
+
+
 def fields(named: Mapping[str, Any]) -> str:
     """Write each name that has a value, and its further lines below one another."""
     shown = {
