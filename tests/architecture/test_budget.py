@@ -18,7 +18,7 @@ BUDGET: Final = {
     "engine/settings": 2_640,
     "cli": 2_560,
     "model": 2_290,
-    "engine/sign_in": 1_720,
+    "engine/sign_in": 1_660,
     "engine/trust": 1_500,
     "engine": 1_460,
     "engine/approval": 1_350,

@@ -17,7 +17,7 @@ from tests.servers.web import free_port
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.sign_in.support import guarded
 from tui.cli.output import ExitCode
-from tui.engine.sign_in.gemini_tokens import GEMINI_TOKENS
+from tui.engine.sign_in.token_store import GEMINI_TOKENS
 
 pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")
 ADDRESS = re.compile(r"Address: (\S+)")

@@ -20,10 +20,13 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import AnyHttpUrl, ValidationError
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.sign_in.endpoints import RefusedAddressError, checked_endpoint
-from tui.engine.sign_in.server_credentials import Challenge
-from tui.engine.sign_in.sign_in_record import AuthError, canonical_address, same_issuer
-from tui.engine.sign_in.token_endpoint import AuthResponse, Send
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge, canonical_address, same_issuer
+from tui.engine.sign_in.token_endpoint import (
+    AuthResponse,
+    RefusedAddressError,
+    Send,
+    checked_endpoint,
+)
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
@@ -124,11 +127,9 @@ class Discovery:
         named = challenge.resource_metadata or None
         rejected = False
         for url in build_protected_resource_metadata_discovery_urls(named, self._server):
-            answer = await self._fetch(url, "resource metadata address")
-            if answer.status >= 500 or answer.status == 429:
-                raise AuthError(
-                    f"failed to say where to sign in (HTTP {answer.status})", is_transient=True
-                )
+            answer = await self._fetch(
+                url, "resource metadata address", "failed to say where to sign in"
+            )
             if answer.status != 200:
                 continue
             try:
@@ -158,12 +159,9 @@ class Discovery:
         expected = (issuer,) if issuer else (_origin(self._server), self._server)
         exact, others = _metadata_places(issuer or self._server)
         for url in (*exact, *others):
-            answer = await self._fetch(url, "authorization server")
-            if answer.status >= 500 or answer.status == 429:
-                raise AuthError(
-                    f"has an authorization server that fails (HTTP {answer.status})",
-                    is_transient=True,
-                )
+            answer = await self._fetch(
+                url, "authorization server", "has an authorization server that fails"
+            )
             if answer.status != 200:
                 continue
             try:
@@ -240,11 +238,15 @@ class Discovery:
             names_itself=bool(metadata and metadata.authorization_response_iss_parameter_supported),
         )
 
-    async def _fetch(self, url: str, what: str) -> AuthResponse:
+    async def _fetch(self, url: str, what: str, failing: str = "") -> AuthResponse:
+        """Ask for a document; a server that fails for now is an error if there are words."""
         named = filter(None, (self._oauth.issuer, self._oauth.authorization_url))
         is_own = any(url.startswith(f"{_origin(own)}/") for own in named)
         checked_endpoint(url, self._server, what, is_own=is_own)
-        return await self._send("GET", url, _HEADERS, None)
+        answer = await self._send("GET", url, _HEADERS, None)
+        if failing and (answer.status >= 500 or answer.status == 429):
+            raise AuthError(f"{failing} (HTTP {answer.status})", is_transient=True)
+        return answer
 
 
 def _metadata_places(issuer: str) -> tuple[list[str], list[str]]:

@@ -13,10 +13,15 @@ from urllib.parse import urlsplit
 from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.server_credentials import Challenge, Signature
-from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address
+from tui.engine.sign_in.sign_in_record import (
+    AuthError,
+    Challenge,
+    Signature,
+    SignInRecord,
+    canonical_address,
+    may_carry_tokens,
+)
 from tui.engine.sign_in.token_store import TokenStore, read_kept
-from tui.model.addresses import is_loopback
 from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.text import sanitize_line
 
@@ -100,22 +105,26 @@ class GoogleSession:
         Raises:
             AuthError: If it cannot be written.
         """
-        record = self._word()
-        await _written(lambda: self._store.save(record))
+        await self._write(self._store.save)
         self._is_agreed = True
 
     async def disagree(self) -> bool:
         """Take that back; return whether there was anything to take back."""
         had, self._is_agreed = self._is_agreed, not self.needs_word
         self._until = 0.0
-        record = self._word()
-        await _written(lambda: self._store.forget(record))
+        await self._write(self._store.forget)
         return had and self.needs_word
+
+    async def _write(self, change: Callable[[SignInRecord], None]) -> None:
+        record = self._word()
+        try:
+            await in_daemon_thread(lambda: change(record))
+        except CredentialError as error:
+            raise AuthError(f"has a sign-in that cannot be kept: {error}", error.advice) from error
 
     async def _check(self) -> None:
         """Refuse to send a token where the user did not agree, or unencrypted."""
-        parts = urlsplit(self.definition.url)
-        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        if not may_carry_tokens(self.definition.url):
             raise AuthError(
                 "gets no Google credentials: its address is not encrypted", "Use https in `url`."
             )
@@ -170,13 +179,6 @@ class GoogleSession:
         credentials.refresh(Request())
         found: Credentials = credentials
         return found
-
-
-async def _written(work: Callable[[], None]) -> None:
-    try:
-        await in_daemon_thread(work)
-    except CredentialError as error:
-        raise AuthError(f"has a sign-in that cannot be kept: {error}", error.advice) from error
 
 
 def _impersonated(source: Any, account: str, audience: str) -> Any:  # noqa: ANN401

@@ -18,7 +18,7 @@ from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.sign_in.sign_ins import SignIns
+from tui.engine.sign_in.sign_ins import SignIns, TokenSession
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.model.sections.sign_in_settings import OAuthSettings
@@ -106,6 +106,13 @@ def make_sign_ins(
     return SignIns(
         folder, person.desk, person.open_url, import_auth_requests, person.hear, redactor
     )
+
+
+def token_session(sign_ins: SignIns, definition: ServerDefinition) -> TokenSession:
+    """Give the session of a server that has a token of its own."""
+    session = sign_ins.credentials(definition)
+    assert isinstance(session, TokenSession)
+    return session
 
 
 @asynccontextmanager

@@ -20,8 +20,7 @@ from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.sign_in.support import Person, deck, make_sign_ins
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.sign_in.google import GoogleSession
-from tui.engine.sign_in.server_credentials import ServerCredentials
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.requests import Reply, ReplyAction
 from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import ServerStatus as S

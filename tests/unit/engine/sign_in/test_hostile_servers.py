@@ -20,8 +20,8 @@ from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
-from tui.engine.sign_in.endpoints import checked_endpoint, may_reach
 from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.token_endpoint import checked_endpoint, may_reach
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerStatus as S
 

@@ -12,11 +12,17 @@ from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import call, eventually
-from tests.unit.engine.sign_in.support import Person, deck, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import (
+    Person,
+    deck,
+    guarded,
+    make_sign_ins,
+    oauth,
+    token_session,
+)
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.server_credentials import Challenge
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge
 from tui.engine.sign_in.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction
 from tui.model.sections.sign_in_settings import AuthProviderType
@@ -87,7 +93,7 @@ async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Pat
         async with deck(server.url, person, tmp_path) as one:
             await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
             await one.sign_in()
-            record = await one.sign_ins._session(one.definition).record()
+            record = await token_session(one.sign_ins, one.definition).record()
             assert record is not None
             assert record.expires_at is not None
             await one.watcher.until(WEB, S.STARTING, S.READY)

@@ -12,7 +12,7 @@ import pytest
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth, token_session
 from tui.engine.mcp.context import ClientContext
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.requests import Reply, ReplyAction
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 OTHER: Final = """
 import asyncio, json, sys
 from pathlib import Path
-from tests.unit.engine.sign_in.support import Person, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import Person, make_sign_ins, oauth, token_session
 from tests.unit.engine.mcp.network.support import define
 
 async def main(url, folder):
@@ -43,7 +43,7 @@ async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> No
         sign_ins = make_sign_ins(Person(), tmp_path)
         definition = define(server.url, sign_in=oauth())
         await sign_ins.sign_in(definition)
-        record = await sign_ins._session(definition).record()
+        record = await token_session(sign_ins, definition).record()
         assert record is not None
         sign_ins.store.save(record.model_copy(update={"expires_at": 1.0}))
         await sign_ins.aclose()
@@ -76,7 +76,7 @@ async def test_a_token_that_another_gemdeck_got_is_masked_too(tmp_path: Path) ->
         sign_ins = make_sign_ins(Person(), tmp_path, context)
         definition = define(server.url, sign_in=oauth())
         await sign_ins.sign_in(definition)
-        session = sign_ins._session(definition)
+        session = token_session(sign_ins, definition)
         record = await session.record()
         assert record is not None
         theirs = record.model_copy(update={"access_token": f"{FIXTURE_SECRET}theirs"})
@@ -91,7 +91,7 @@ async def test_a_cancelled_sign_in_does_not_hide_what_another_gemdeck_got(tmp_pa
     async with guarded() as server:
         late = make_sign_ins(Person(reply=lambda _: Reply(ReplyAction.CANCEL)), tmp_path)
         definition = define(server.url, sign_in=oauth())
-        assert await late._session(definition).record() is None
+        assert await token_session(late, definition).record() is None
         first = make_sign_ins(Person(), tmp_path)
         await first.sign_in(definition)
         with pytest.raises(AuthError, match="cancelled"):
@@ -111,7 +111,7 @@ async def test_a_token_that_another_gemdeck_got_and_that_is_due_is_refreshed(
         sign_ins = make_sign_ins(Person(), tmp_path)
         definition = define(server.url, sign_in=oauth())
         await sign_ins.sign_in(definition)
-        session = sign_ins._session(definition)
+        session = token_session(sign_ins, definition)
         record = await session.record()
         assert record is not None
         due = record.model_copy(update={"expires_at": 1.0})
@@ -128,7 +128,7 @@ async def test_a_caller_that_gives_up_does_not_lose_the_next_token(tmp_path: Pat
         sign_ins = make_sign_ins(Person(), tmp_path)
         definition = define(server.url, sign_in=oauth())
         await sign_ins.sign_in(definition)
-        session = sign_ins._session(definition)
+        session = token_session(sign_ins, definition)
         record = await session.record()
         assert record is not None
         stale = record.model_copy(update={"expires_at": 1.0})
@@ -149,7 +149,7 @@ async def test_signing_out_wins_over_a_refresh_under_way(tmp_path: Path) -> None
         sign_ins = make_sign_ins(Person(), tmp_path)
         definition = define(server.url, sign_in=oauth())
         await sign_ins.sign_in(definition)
-        session = sign_ins._session(definition)
+        session = token_session(sign_ins, definition)
         record = await session.record()
         assert record is not None
         await session.take(record.model_copy(update={"expires_at": 1.0}))

@@ -18,8 +18,7 @@ from tui.engine.mcp.transports.http.dispatcher import Dispatcher, connect_error
 from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.engine.mcp.transports.jsonrpc_lines import Streams, open_streams
-from tui.engine.sign_in.server_credentials import ServerCredentials
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.addresses import is_loopback
 from tui.model.chat import Severity
 from tui.model.servers import Transport
