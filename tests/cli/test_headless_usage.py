@@ -17,8 +17,7 @@ from tests.support.slow_keyring import SLOW_KEYRING
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui import __version__
-from tui.cli.output import ExitCode
-from tui.cli.results import json_arguments
+from tui.cli.output import ExitCode, json_or_text
 
 
 async def test_the_version_is_told() -> None:
@@ -167,4 +166,4 @@ async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> 
     [('{"a": 1}', {"a": 1}), ('{"a": "cut…', '{"a": "cut…'), ("[" * 100_000, "[" * 100_000)],
 )
 def test_arguments_that_were_cut_are_given_as_text(text: str, shown: object) -> None:
-    assert json_arguments(text) == shown
+    assert json_or_text(text) == shown

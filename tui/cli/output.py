@@ -3,6 +3,7 @@
 Standard output is looked at before anything runs, and written at the end.
 """
 
+import json
 import os
 import select
 import stat
@@ -111,6 +112,14 @@ def _has_no_reader(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def json_or_text(text: str) -> object:
+    """Read JSON; what is none, such as arguments that were cut, stays text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 GAP: Final = "  "

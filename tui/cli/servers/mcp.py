@@ -18,7 +18,7 @@ from tui.cli.command import (
     prints_json,
     shown,
 )
-from tui.cli.output import ExitCode, fields, say, table, write_out
+from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
 from tui.cli.servers import sign_in
 from tui.cli.servers.server_edits import edits_of, own_edits, server_entry
 from tui.cli.servers.server_session import (
@@ -455,7 +455,7 @@ def _tool(server: ServerId, tool: ToolView) -> dict[str, Any]:
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "schema": _parsed(tool.schema),
+        "schema": json_or_text(tool.schema),
         "problem": tool.problem,
     }
 
@@ -465,7 +465,7 @@ def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
     properties = schema.get("properties")
     wanted = properties.get(name) if isinstance(properties, dict) else None
     kinds = set(_kinds(schema, wanted)) if isinstance(wanted, dict) else set()
-    return word if not kinds or "string" in kinds else _parsed(word)
+    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def _kinds(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
@@ -481,14 +481,6 @@ def _kinds(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str
     for one in (wanted, *choices):
         kind = one.get("type", ()) if isinstance(one, dict) else ()
         yield from [kind] if isinstance(kind, str) else kind
-
-
-def _parsed(text: str) -> object:
-    """Read JSON; what is none stays text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:

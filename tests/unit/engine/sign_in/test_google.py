@@ -191,9 +191,7 @@ async def test_a_token_that_is_refused_is_replaced_once(
         async with GuardedServer(authority=authority) as guarded:
             person = Person()
             async with deck(guarded.url, person, tmp_path, sign_in=OWN) as one:
-                await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-                await one.sign_in()
-                await one.watcher.until(WEB, S.STARTING, S.READY)
+                await one.connect()
         assert server.minted == 2
 
 
