@@ -50,12 +50,18 @@ def output_problem() -> str:
         return ""
     if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         return "standard output can only be read"
-    if stat.S_ISREG(status.st_mode) and _is_full(descriptor):
-        return "standard output is a file on a full disk"
-    if stat.S_ISCHR(status.st_mode) and _numbers(status) == FULL:
+    if stat.S_ISREG(status.st_mode):
+        disk = os.fstatvfs(descriptor)
+        if disk.f_blocks > 0 and disk.f_bavail == 0:
+            return "standard output is a file on a full disk"
+    device = (os.major(status.st_rdev), os.minor(status.st_rdev))
+    if stat.S_ISCHR(status.st_mode) and device == FULL:
         return "standard output takes nothing: no space is left on the device"
-    if stat.S_ISFIFO(status.st_mode) and _has_no_reader(descriptor):
-        return "nobody reads standard output"
+    if stat.S_ISFIFO(status.st_mode):
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+            return "nobody reads standard output"
     return ""
 
 
@@ -97,21 +103,6 @@ def say(text: str) -> None:
     if sys.stderr is not None:  # else it would go to standard output
         with suppress(OSError, ValueError):
             print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
-
-
-def _is_full(descriptor: int) -> bool:
-    disk = os.fstatvfs(descriptor)
-    return disk.f_blocks > 0 and disk.f_bavail == 0
-
-
-def _numbers(status: os.stat_result) -> tuple[int, int]:
-    return os.major(status.st_rdev), os.minor(status.st_rdev)
-
-
-def _has_no_reader(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def json_or_text(text: str) -> object:
