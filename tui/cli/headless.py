@@ -89,7 +89,8 @@ def _read(descriptor: int) -> bytes:
     is_told = False
     while len(data) <= MAX_INPUT:
         left = None if is_told else max(0.0, deadline - time.monotonic())
-        if not _is_ready(descriptor, left):
+        # on Windows select supports only sockets
+        if sys.platform != "win32" and not select.select([descriptor], [], [], left)[0]:
             is_told = True
             say("reading standard input; press Ctrl+C to stop")
             continue
@@ -98,14 +99,6 @@ def _read(descriptor: int) -> bytes:
             break
         data += piece
     return bytes(data)
-
-
-def _is_ready(descriptor: int, seconds: float | None) -> bool:
-    """Wait until there is data or the end; None waits forever."""
-    if sys.platform == "win32":  # select supports only sockets there
-        return True
-    readable, _, _ = select.select([descriptor], [], [], seconds)
-    return bool(readable)
 
 
 _E: Final = Severity.ERROR

@@ -113,8 +113,12 @@ def _clipped(text: str) -> str:
 
 def load() -> LoadedSettings:
     """Read the settings of this folder as a run without a screen does. Blocks."""
-    opened = OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
-    return read_settings(opened, None).settings
+    return read_settings(opened_folder(), None).settings
+
+
+def opened_folder() -> OpenedFolder:
+    """Open this folder as a run without a screen does."""
+    return OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
 
 
 def server_names(
@@ -122,6 +126,9 @@ def server_names(
 ) -> list[str]:
     """Complete the name of a server of the settings."""
     return [one.id for one in load().servers if one.id.startswith(incomplete)]
+
+
+server_argument = click.argument("server", shell_complete=server_names)
 
 
 def _layers() -> Layers:

@@ -1,14 +1,13 @@
 """``gemdeck trust``: what the opened folder would run, and your word on exactly that."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Final
 
 import click
 
 from tui.cli.command import CommandError, CommandOutput, prints_json
-from tui.cli.output import ExitCode, block, say
-from tui.engine.files.paths import usable_state_dir
+from tui.cli.output import ExitCode, block
+from tui.cli.settings import opened_folder
 from tui.engine.reload import read_settings
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.trust.disclosure import disclose
@@ -28,7 +27,7 @@ def trust() -> None:
 @prints_json
 async def show() -> CommandOutput:
     """Show what this folder brings and what waits for it, in full; nothing is started."""
-    opened = _opened()
+    opened = opened_folder()
     reading, reviewed = read_settings(opened, None), _verdict(opened, review=True)
     now = reading.settings.project
     waits = {one.seen.name for one in reading.trust.here if not one.is_allowed}
@@ -67,7 +66,7 @@ async def allow(content: str, *, children: bool) -> CommandOutput:
 
     If the folder has changed meanwhile, nothing is trusted.
     """
-    opened = _opened()
+    opened = opened_folder()
     found = _verdict(opened, review=True)
     if found.question is None or found.offer is None:
         raise CommandError("This folder brings nothing to trust.")
@@ -85,20 +84,16 @@ async def allow(content: str, *, children: bool) -> CommandOutput:
 @prints_json
 async def never() -> CommandOutput:
     """Never trust this folder; its files are not even read."""
-    _opened().never()
-    return _now(_opened())
+    opened_folder().never()
+    return _now(opened_folder())
 
 
 @trust.command(epilog="Example: gemdeck trust forget")
 @prints_json
 async def forget() -> CommandOutput:
     """Forget what you said of this folder."""
-    _opened().forget()
-    return _now(_opened())
-
-
-def _opened() -> OpenedFolder:
-    return OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
+    opened_folder().forget()
+    return _now(opened_folder())
 
 
 def _verdict(opened: OpenedFolder, *, review: bool = False) -> ProjectVerdict:

@@ -19,7 +19,6 @@ from tui.cli.command import (
     shown,
 )
 from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
-from tui.cli.servers import sign_in
 from tui.cli.servers.server_edits import edits_of, own_edits, server_entry
 from tui.cli.servers.server_session import (
     ServerSession,
@@ -28,7 +27,8 @@ from tui.cli.servers.server_session import (
     serving,
     starts_servers,
 )
-from tui.cli.settings import server_names
+from tui.cli.servers.sign_in import auth, logout
+from tui.cli.settings import server_argument, server_names
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
@@ -62,7 +62,8 @@ def mcp() -> None:
     """
 
 
-server_argument = click.argument("server", shell_complete=server_names)
+mcp.add_command(auth)
+mcp.add_command(logout)
 
 
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")
@@ -342,34 +343,6 @@ async def remove(name: str, scope: str) -> CommandOutput:
         raise no_such("server", name, error.known) from error
     value = {"server": name, "file": str(path)}
     return CommandOutput(value, f"{name} was removed from {shown(path)}.")
-
-
-@mcp.command(epilog="Example: gemdeck mcp auth search")
-@server_argument
-@click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
-@click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
-@click.option("--gemini-cli", is_flag=True, help="Take over gemini-cli's token in place of asking.")
-@prints_json
-@starts_servers
-async def auth(
-    server: str, start: StartOptions, *, yes: bool, no_browser: bool, gemini_cli: bool
-) -> CommandOutput:
-    """Sign in to a server in your browser.
-
-    Where the browser cannot come back, as over SSH, paste the address that it ends at.
-    Without a terminal, credentials that need no browser are sent only with --yes.
-    """
-    return await sign_in.sign_in(
-        server, start, says_yes=yes, opens=not no_browser, takes_over=gemini_cli
-    )
-
-
-@mcp.command(epilog="Example: gemdeck mcp logout search")
-@server_argument
-@prints_json
-async def logout(server: str) -> CommandOutput:
-    """Sign out of a server: its tokens are revoked and removed."""
-    return await sign_in.sign_out(server)
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")

@@ -175,20 +175,14 @@ class GoogleSession:
             scopes = list(sign_in.oauth.scopes) if is_own else [_CLOUD]
             credentials, _ = google.auth.default(scopes=scopes)
             if not is_own:
-                credentials = _impersonated(credentials, sign_in.account, sign_in.audience)
+                from google.auth import impersonated_credentials  # noqa: PLC0415
+
+                make: Any = impersonated_credentials  # which has no types
+                account = make.Credentials(credentials, sign_in.account, [_CLOUD])
+                credentials = make.IDTokenCredentials(account, sign_in.audience, include_email=True)
         credentials.refresh(Request())
         found: Credentials = credentials
         return found
-
-
-def _impersonated(source: Any, account: str, audience: str) -> Any:  # noqa: ANN401
-    """Return credentials whose token is an ID token of a service account."""
-    from google.auth import impersonated_credentials as impersonated  # noqa: PLC0415
-
-    make: Any = impersonated  # which has no types
-    return make.IDTokenCredentials(
-        make.Credentials(source, account, [_CLOUD]), audience, include_email=True
-    )
 
 
 def _told(error: Exception) -> AuthError:

@@ -169,12 +169,14 @@ async def ask_for_token(
         RejectedError: If the credentials are worth nothing.
         AuthError: If there is no usable token for another reason.
     """
-    fields, headers = authenticated(record, form)
-    body = urlencode(fields).encode()
-    answer = await send("POST", record.token_endpoint, headers, body)
+    answer = await _post(send, record.token_endpoint, record, form)
     if answer.status not in {200, 201}:
         raise _refusal(answer)
-    return _with_token(record, _content(answer), kind)
+    try:
+        content = read_object(answer.body)
+    except JsonError:
+        raise AuthError("got no token: the authorization server's answer is not JSON") from None
+    return _with_token(record, content, kind)
 
 
 async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:
@@ -193,11 +195,16 @@ async def revoke(send: Send, record: SignInRecord) -> bool:
         token: str = getattr(record, kind)
         if token and record.revocation_endpoint:
             form = {"token": token, "token_type_hint": kind}
-            fields, headers = authenticated(record, form)
-            body = urlencode(fields).encode()
-            answer = await send("POST", record.revocation_endpoint, headers, body)
+            answer = await _post(send, record.revocation_endpoint, record, form)
             done = done and answer.status == 200
     return done
+
+
+async def _post(
+    send: Send, url: str, record: SignInRecord, form: Mapping[str, str]
+) -> AuthResponse:
+    fields, headers = authenticated(record, form)
+    return await send("POST", url, headers, urlencode(fields).encode())
 
 
 def authenticated(
@@ -234,13 +241,6 @@ def _refusal(answer: AuthResponse) -> AuthError:
     said = said_error(content) or f"HTTP {answer.status}"
     kind = RejectedError if content.get("error") in _REJECTED else AuthError
     return kind(f"got no token: the authorization server refused ({said})")
-
-
-def _content(answer: AuthResponse) -> dict[str, Any]:
-    try:
-        return read_object(answer.body)
-    except JsonError:
-        raise AuthError("got no token: the authorization server's answer is not JSON") from None
 
 
 def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
