@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,18 @@ async def run(
         completed.stdout.decode(errors="surrogateescape"),
         completed.stderr.decode(),
     )
+
+
+@asynccontextmanager
+async def opened(
+    *arguments: str,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[Process]:
+    """Start the command as a process that takes signals; it has to end in time."""
+    command = [sys.executable, "-m", "tui", *arguments]
+    with anyio.fail_after(PATIENCE):
+        async with await anyio.open_process(command, **more) as process:
+            yield process
 
 
 def environment(gemini: FakeGemini | None) -> dict[str, str]:

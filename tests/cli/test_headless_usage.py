@@ -3,22 +3,18 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.cli.running import environment, finish, run
+from tests.cli.running import environment, finish, opened, run
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tests.support import warm
 from tests.support.slow_keyring import SLOW_KEYRING
-from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui import __version__
-from tui.cli.output import ExitCode
-from tui.cli.results import json_arguments
+from tui.cli.output import ExitCode, json_or_text
 
 
 async def test_the_version_is_told() -> None:
@@ -28,29 +24,31 @@ async def test_the_version_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "arguments", "word"),
+    ("code", "prompt", "words", "said"),
     [
-        (ExitCode.NO_KEY, ("-p", "hello"), "No Gemini API key"),
-        (ExitCode.NO_INPUT, ("-p", " ", "--demo"), "No prompt"),
-        (ExitCode.BAD_SETTINGS, ("-p", "hello", "--demo"), "settings.json"),
+        (ExitCode.NO_KEY, ("hello",), "No Gemini API key", "Set GEMINI_API_KEY"),
+        (ExitCode.NO_INPUT, (" ", "--demo"), "No prompt", "Use -p TEXT"),
+        (ExitCode.BAD_SETTINGS, ("hello", "--demo"), "settings.json:", "not valid JSON"),
     ],
 )
-async def test_json_is_printed_also_where_no_turn_can_run(
-    code: ExitCode, arguments: tuple[str, ...], word: str
+async def test_where_no_turn_can_run_it_says_why_and_what_to_do(
+    code: ExitCode, prompt: tuple[str, ...], words: str, said: str
 ) -> None:
     if code is ExitCode.BAD_SETTINGS:
         folder = Path.home() / ".gemini"
         folder.mkdir()
-        (folder / "settings.json").write_text("{", encoding="utf-8")
+        (folder / "settings.json").write_text('{\n  "mcpServers": {\n', encoding="utf-8")
 
-    result = await run(*arguments, "-o", "json")
+    told, result = await run("-p", *prompt), await run("-p", *prompt, "-o", "json")
 
-    assert result.code == code
+    assert (told.code, told.stdout, result.code) == (code, "", code)
     assert (result.json["response"], result.json["outcome"]) == ("", None)
-    assert word in result.json["error"]["message"]
+    assert words in result.json["error"]["message"]
     assert result.json["error"]["advice"]
     assert result.json["tool_calls"] == []
-    assert word in result.stderr
+    for stderr in (told.stderr, result.stderr):
+        assert words in stderr
+        assert said in stderr
 
 
 async def test_a_broken_file_of_the_folder_ends_no_run(tmp_path: Path) -> None:
@@ -97,37 +95,26 @@ async def test_a_state_folder_that_cannot_be_used_is_told_in_one_line(tmp_path: 
 
 async def test_a_slow_pipe_is_waited_for_with_a_word(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("A list.")]]
-    process = await anyio.open_process(
-        [warm.python(), "-m", "tui", "-p", "what is this?"],
-        stderr=subprocess.PIPE,
-        env=environment(gemini),
-    )
-    with anyio.fail_after(PATIENCE):
-        async with process:
-            assert process.stdin is not None
-            assert process.stderr is not None
-            said = await process.stderr.receive()
-            assert b"reading standard input" in said
-            await process.stdin.send(b"milk\n")
-            await process.stdin.aclose()
-            assert await finish(process) == 0
+    streams = {"stderr": subprocess.PIPE, "env": environment(gemini)}
+    async with opened("-p", "what is this?", **streams) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        said = await process.stderr.receive()
+        assert b"reading standard input" in said
+        await process.stdin.send(b"milk\n")
+        await process.stdin.aclose()
+        assert await finish(process) == 0
 
     [part] = gemini.requests[0].contents[-1]["parts"]
     assert part["text"] == "milk\n\nwhat is this?"
 
 
 async def test_ctrl_c_leaves_a_pipe_that_nobody_closes() -> None:
-    process = await anyio.open_process(
-        [sys.executable, "-m", "tui", "-p", "hello", "--demo"], stderr=subprocess.PIPE
-    )
-    with anyio.fail_after(PATIENCE):
-        async with process:
-            assert process.stderr is not None
-            await process.stderr.receive()
-            process.send_signal(signal.SIGINT)
-            code = await finish(process)
-
-    assert code == ExitCode.CANCELLED
+    async with opened("-p", "hello", "--demo", stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        await process.stderr.receive()
+        process.send_signal(signal.SIGINT)
+        assert await finish(process) == ExitCode.CANCELLED
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -137,18 +124,12 @@ async def test_a_signal_before_the_turn_ends_the_run_at_once(
     monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
     (tmp_path / "slow_keyring.py").write_text(SLOW_KEYRING)
     env = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "slow_keyring.Slow"}
-    process = await anyio.open_process(
-        [sys.executable, "-m", "tui", "-p", "hello"],
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **env},
-    )
+    streams = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **env}}
     with anyio.fail_after(8):  # less than the keyring's time
-        async with process:
+        async with opened("-p", "hello", **streams) as process:
             await eventually((tmp_path / "asked").exists)
             process.send_signal(number)
-            code = await finish(process)
-
-    assert code == ExitCode.CANCELLED
+            assert await finish(process) == ExitCode.CANCELLED
 
 
 async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> None:
@@ -167,4 +148,4 @@ async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> 
     [('{"a": 1}', {"a": 1}), ('{"a": "cut…', '{"a": "cut…'), ("[" * 100_000, "[" * 100_000)],
 )
 def test_arguments_that_were_cut_are_given_as_text(text: str, shown: object) -> None:
-    assert json_arguments(text) == shown
+    assert json_or_text(text) == shown

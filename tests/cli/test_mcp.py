@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from tests import servers
-from tests.cli.running import finish, notes_server, run, write_settings
-from tests.support.waiting import PATIENCE, eventually
+from tests.cli.running import finish, notes_server, opened, run, write_settings
+from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
-from tui.cli.servers.server_commands import typed_value
+from tui.cli.servers.mcp import typed_value
 from tui.engine.files.paths import LOG_NAME, log_dir
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
@@ -273,12 +273,10 @@ async def test_a_signal_ends_the_servers_too(number: signal.Signals, tmp_path: P
     script = tmp_path / "slow.sh"
     script.write_text(f"touch '{began}'; sleep 600")
     write_settings({"mcpServers": {"slow": {"command": "sh", "args": [str(script)]}}})
-    command = [sys.executable, "-m", "tui", "mcp", "list", "--timeout", "60"]
-    with anyio.fail_after(PATIENCE):
-        async with await anyio.open_process(command, cwd=Path.home()) as process:
-            await eventually(began.exists)
-            process.send_signal(number)
-            assert await finish(process) == ExitCode.CANCELLED
+    async with opened("mcp", "list", "--timeout", "60", cwd=Path.home()) as process:
+        await eventually(began.exists)
+        process.send_signal(number)
+        assert await finish(process) == ExitCode.CANCELLED
 
 
 def added(path: Path) -> dict[str, Any]:

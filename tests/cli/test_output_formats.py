@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from tests import servers
-from tests.cli.running import environment, finish, notes_server, run, write_settings
+from tests.cli.running import environment, finish, notes_server, opened, run, write_settings
 from tests.cli.test_headless import library
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Call, Say, Stall
@@ -122,20 +122,14 @@ async def test_a_stream_without_a_turn_has_its_beginning_and_its_end() -> None:
 
 async def test_an_interrupted_stream_ends_with_its_result(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("so "), Stall()]]
-    process = await anyio.open_process(
-        [sys.executable, "-m", "tui", "-p", "hang", "-o", "stream-json"],
-        stdin=subprocess.DEVNULL,
-        env=environment(gemini),
-    )
-    text = b""
-    with anyio.fail_after(PATIENCE):
-        async with process:
-            assert process.stdout is not None
-            async for piece in process.stdout:
-                text += piece
-                if b'"so "' in piece:  # each line is there at once
-                    process.send_signal(signal.SIGINT)
-            assert await finish(process) == ExitCode.CANCELLED
+    text, streams = b"", {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
+    async with opened("-p", "hang", "-o", "stream-json", **streams) as process:
+        assert process.stdout is not None
+        async for piece in process.stdout:
+            text += piece
+            if b'"so "' in piece:  # each line is there at once
+                process.send_signal(signal.SIGINT)
+        assert await finish(process) == ExitCode.CANCELLED
     end = lines(text.decode())[-1]
     assert (end["type"], end["error"]["type"]) == ("result", "FatalCancellationError")
 

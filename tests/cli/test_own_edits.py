@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.running import notes_server
 from tests.support.waiting import eventually
-from tui.cli.servers.server_edits import own_edits, write_entry
+from tui.cli.servers.server_edits import own_edits
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.settings.edits import add_server, remove_server
 from tui.model.events import Event, RequestRaised, ServerStatusChanged
@@ -50,7 +50,7 @@ def entry(name: str) -> dict[str, Any]:
 
 
 async def write(name: str, scope: str) -> None:
-    await anyio.to_thread.run_sync(write_entry, name, entry(name), scope)
+    await anyio.to_thread.run_sync(own_edits().add, scope, name, entry(name))
 
 
 async def test_a_server_of_the_user_starts_unasked(deck: Deck) -> None:

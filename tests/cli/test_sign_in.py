@@ -3,21 +3,18 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
-import anyio
 import httpx2
 import pytest
 from anyio.abc import Process
 
-from tests.cli.running import finish, run, write_settings
+from tests.cli.running import finish, opened, run, write_settings
 from tests.servers.authority import walk_through
 from tests.servers.web import free_port
-from tests.support.waiting import PATIENCE
 from tests.unit.engine.sign_in.support import guarded
 from tui.cli.output import ExitCode
-from tui.engine.sign_in.gemini_tokens import GEMINI_TOKENS
+from tui.engine.sign_in.token_store import GEMINI_TOKENS
 
 pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")
 ADDRESS = re.compile(r"Address: (\S+)")
@@ -45,16 +42,13 @@ async def test_signing_in_and_out(comes_back: bool) -> None:
         assert before.json["status"] == "needs sign-in"
         assert before.json["advice"] == "To sign in: gemdeck mcp auth web"
 
-        command = [sys.executable, "-m", "tui", "mcp", "auth", "web", "--no-browser"]
-        with anyio.fail_after(PATIENCE):
-            async with await anyio.open_process(
-                command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path.home()
-            ) as process:
-                url = await read_address(process)
-                answer = await walk_through(url, comes_back=comes_back)
-                if not comes_back:
-                    await paste(process, answer)
-                assert await finish(process) == ExitCode.OK
+        streams = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": Path.home()}
+        async with opened("mcp", "auth", "web", "--no-browser", **streams) as process:
+            url = await read_address(process)
+            answer = await walk_through(url, comes_back=comes_back)
+            if not comes_back:
+                await paste(process, answer)
+            assert await finish(process) == ExitCode.OK
 
         after = await run("mcp", "show", "web", "--json")
         assert after.json["status"] == "ready"

@@ -4,7 +4,8 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,24 +25,25 @@ BLUR: Final = "\x1b[O"
 EXIT_SECONDS: Final = 10.0
 """Longest time for a server to be gone after the app."""
 
-Deck = Callable[..., Terminal]
+Act = Callable[[Terminal], object]
+Deck = Callable[..., AbstractContextManager[Terminal]]
 
 
 @pytest.fixture
 def deck(tmp_path: Path) -> Deck:
-    """Start the demo in an empty workspace; the state lasts for the test."""
+    """Start the demo in an empty workspace, with so many servers ready; the state stays."""
     workspace = tmp_path / "shop"
     workspace.mkdir()
 
-    def start(columns: int = 120, rows: int = 36) -> Terminal:
+    @contextmanager
+    def start(columns: int = 120, rows: int = 36, servers: int = 1) -> Iterator[Terminal]:
         command = warm.deck("--demo")
-        return Terminal(command, columns=columns, rows=rows, cwd=workspace)
+        with Terminal(command, columns=columns, rows=rows, cwd=workspace) as terminal:
+            if servers:
+                terminal.wait_for(f"{servers} ready")
+            yield terminal
 
     return start
-
-
-def wait_until_ready(terminal: Terminal, servers: int = 1) -> None:
-    terminal.wait_for(f"{servers} ready")
 
 
 def send(terminal: Terminal, text: str) -> None:
@@ -80,6 +82,11 @@ def assert_restored(terminal: Terminal) -> None:
     assert terminal.attributes == terminal.attributes_before
 
 
+def leave(terminal: Terminal) -> None:
+    terminal.press("ctrl+q")
+    assert terminal.wait_for_exit() == 0
+
+
 def assert_gone(servers: list[psutil.Process]) -> None:
     left = psutil.wait_procs(servers, timeout=EXIT_SECONDS)[1]
     assert not left, [process.cmdline() for process in left]
@@ -95,8 +102,7 @@ def test_a_server_that_does_not_answer_a_typed_prompt_is_seen_and_stopped(
     settings = Path.home() / ".gemini" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"mcpServers": {"lib": entry}}))
-    with deck() as terminal:
-        wait_until_ready(terminal, servers=2)
+    with deck(servers=2) as terminal:
         say(terminal, "/slow")
         terminal.wait_for("asking lib")
         say(terminal, "behind")
@@ -108,7 +114,6 @@ def test_a_server_that_does_not_answer_a_typed_prompt_is_seen_and_stopped(
 
 def test_the_demo_shows_its_server_ready(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         screen = terminal.screen
         assert re.search(r"● notes .* tools", screen)
         assert "gemdeck" in screen.splitlines()[0]
@@ -119,7 +124,6 @@ def test_the_demo_shows_its_server_ready(deck: Deck) -> None:
 @pytest.mark.parametrize(("columns", "rows"), [(120, 36), (80, 24)])
 def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, rows: int) -> None:
     with deck(columns, rows) as terminal:
-        wait_until_ready(terminal)
         say(terminal, "add a note: buy milk")
         question = wait_for_question(terminal)
         assert re.search(r"text +buy milk", question)
@@ -127,11 +131,9 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, row
         assert "add_note" in question
         answer(terminal, "o")
         assert "add_note" in wait_for_end_of_turn(terminal)
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
+        leave(terminal)
 
     with deck(columns, rows) as terminal:
-        wait_until_ready(terminal)
         say(terminal, "list my notes")
         question = wait_for_question(terminal)
         assert "list_notes" in question
@@ -142,7 +144,6 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, row
 
 def test_a_denied_tool_does_not_run(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         say(terminal, "add a note: never keep this")
         wait_for_question(terminal)
         answer(terminal, "d")
@@ -165,7 +166,6 @@ def rings(terminal: Terminal) -> int:
 
 def test_a_question_rings_only_while_the_user_looks_elsewhere(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         say(terminal, "add a note: buy milk")
         wait_for_question(terminal)
         assert rings(terminal) == 0
@@ -184,7 +184,6 @@ def test_a_question_rings_only_while_the_user_looks_elsewhere(deck: Deck) -> Non
 
 def test_keys_typed_ahead_do_not_answer_the_question(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         terminal.type("add a note: buy milk\roooo")
         question = wait_for_question(terminal)
         assert "buy milk" in question
@@ -193,7 +192,7 @@ def test_keys_typed_ahead_do_not_answer_the_question(deck: Deck) -> None:
 
 
 def test_a_sentence_typed_before_the_first_frame_is_sent(deck: Deck) -> None:
-    with deck() as terminal:
+    with deck(servers=0) as terminal:
         terminal.type("add a note: buy milk\r")
         assert "buy milk" in wait_for_question(terminal)
         answer(terminal, "escape")
@@ -205,7 +204,7 @@ def test_without_a_key_nothing_opens_and_the_first_words_say_how_to_enter_one(
 ) -> None:
     with Terminal(warm.deck(), columns=80, rows=24, cwd=tmp_path) as terminal:
         terminal.wait_for("F9 enters one")
-        wait_until_ready(terminal)
+        terminal.wait_for("1 ready")
         say(terminal, "list my notes")
         wait_for_question(terminal)
         answer(terminal, "escape")
@@ -230,13 +229,11 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
         terminal.type("e")
         terminal.wait_for("own")
         assert (tmp_path / "read").read_text() == "1\n"
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
+        leave(terminal)
 
 
 def test_commands_reach_the_servers_and_unknown_ones_come_back(deck: Deck) -> None:
     with deck(columns=120, rows=36) as terminal:
-        wait_until_ready(terminal)
         say(terminal, "/mcp stop notes")
         terminal.wait_for("○ notes")
         say(terminal, "/mcp notes")
@@ -264,7 +261,6 @@ def test_a_draft_is_written_in_the_users_editor(
     editor.chmod(0o700)
     monkeypatch.setenv("EDITOR", str(editor))
     with deck() as terminal:
-        wait_until_ready(terminal)
         terminal.type("a draft")
         terminal.press("ctrl+g")
         terminal.wait_for("written elsewhere")
@@ -277,17 +273,14 @@ def test_a_draft_is_written_in_the_users_editor(
 
 def test_bytes_that_are_no_text_do_not_end_the_app(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         terminal.send(b"\xff\xc3(\x1b[99999999u")
         terminal.type("still here")
         terminal.wait_for("still here")
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
+        leave(terminal)
 
 
 def test_D18_escapes_in_a_paste_neither_end_it_nor_send_it(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         terminal.type("\x1b[200~ERROR \x1b[31mfoo\x1b[0m\rsecond\r\x1b[20")
         terminal.type("1~ after")
         screen = terminal.wait_for("after")
@@ -299,7 +292,6 @@ def test_D18_escapes_in_a_paste_neither_end_it_nor_send_it(deck: Deck) -> None:
 
 def test_the_turn_can_be_stopped_from_a_question(deck: Deck) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         say(terminal, "add a note: never keep this")
         wait_for_question(terminal)
         answer(terminal, "x")
@@ -309,7 +301,6 @@ def test_the_turn_can_be_stopped_from_a_question(deck: Deck) -> None:
 
 def test_a_narrow_terminal_shows_one_side_at_a_time(deck: Deck) -> None:
     with deck(80, 24) as terminal:
-        wait_until_ready(terminal)
         assert "● notes" not in terminal.screen
         terminal.press("f2")
         terminal.wait_for(lambda screen: re.search(r"● notes .* tools", screen) is not None)
@@ -324,65 +315,42 @@ def test_a_narrow_terminal_shows_one_side_at_a_time(deck: Deck) -> None:
         terminal.wait_gone("● notes")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_everything_and_restores_the_terminal(
-    deck: Deck, number: signal.Signals
+def ask(terminal: Terminal) -> None:
+    say(terminal, "add a note: buy milk")
+    terminal.wait_for("A tool wants to run")
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "code"),
+    [
+        (None, lambda terminal: terminal.send_signal(signal.SIGTERM), 128 + signal.SIGTERM),
+        (None, lambda terminal: terminal.send_signal(signal.SIGHUP), 128 + signal.SIGHUP),
+        (None, lambda terminal: terminal.press("ctrl+q"), 0),
+        (ask, lambda terminal: terminal.press("ctrl+q"), 0),
+        (None, lambda terminal: terminal.hang_up(), None),
+        (None, lambda terminal: terminal.send_signal(signal.SIGKILL), None),
+    ],
+    ids=["terminated", "hung up", "left", "left within a question", "window closed", "killed"],
+)
+def test_whatever_ends_it_leaves_no_server_and_the_terminal_restored(
+    deck: Deck, begins: Act | None, ends: Act, code: int | None
 ) -> None:
     with deck() as terminal:
-        wait_until_ready(terminal)
         servers = terminal.descendants()
         assert len(servers) == processes_of(1)
-        terminal.send_signal(number)
-        assert terminal.wait_for_exit() == 128 + number
+        if begins is not None:
+            begins(terminal)
+        ends(terminal)
+        ended = terminal.wait_for_exit()
         assert_gone(servers)
-        assert_restored(terminal)
-
-
-def test_ctrl_q_ends_everything_and_restores_the_terminal(deck: Deck) -> None:
-    with deck() as terminal:
-        wait_until_ready(terminal)
-        servers = terminal.descendants()
-        assert len(servers) == processes_of(1)
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
-        assert_gone(servers)
-        assert_restored(terminal)
-        assert "Traceback" not in terminal.screen
-
-
-def test_closing_the_window_leaves_no_server(deck: Deck) -> None:
-    with deck() as terminal:
-        wait_until_ready(terminal)
-        servers = terminal.descendants()
-        terminal.hang_up()
-        terminal.wait_for_exit()
-        assert_gone(servers)
-
-
-def test_a_killed_app_leaves_no_server(deck: Deck) -> None:
-    with deck() as terminal:
-        wait_until_ready(terminal)
-        servers = terminal.descendants()
-        terminal.send_signal(signal.SIGKILL)
-        terminal.wait_for_exit()
-        assert_gone(servers)
-
-
-def test_quitting_in_the_middle_of_a_question_leaves_no_server(deck: Deck) -> None:
-    with deck() as terminal:
-        wait_until_ready(terminal)
-        servers = terminal.descendants()
-        say(terminal, "add a note: buy milk")
-        terminal.wait_for("A tool wants to run")
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
-        assert_gone(servers)
-        assert_restored(terminal)
+        if code is not None:  # else it could do nothing more
+            assert ended == code
+            assert_restored(terminal)
+            assert "Traceback" not in terminal.screen
 
 
 def test_a_first_message_is_sent_and_the_screen_stays(tmp_path: Path) -> None:
     command = warm.deck("--demo", "-i", "list my notes")
     with Terminal(command, columns=120, rows=36, cwd=tmp_path) as terminal:
         assert "list_notes" in wait_for_question(terminal)
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
+        leave(terminal)

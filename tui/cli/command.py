@@ -1,11 +1,12 @@
 """What all commands share: an answer as text or as JSON, errors, and exit codes."""
 
 import asyncio
+import functools
 import json
 import shlex
 import signal
 import sys
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -82,6 +83,21 @@ def shown(path: Path) -> str:
     return shown_path(path, Path.home())
 
 
+def prints(command: Callable[..., Coroutine[Any, Any, CommandOutput]]) -> Callable[..., None]:
+    """Make a command of a coroutine: what it gives is printed, and the process ends."""
+
+    @functools.wraps(command)
+    def run(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401 - its options
+        finish(command(**given), as_json=as_json)
+
+    return run
+
+
+def prints_json(command: Callable[..., Coroutine[Any, Any, CommandOutput]]) -> Callable[..., None]:
+    """Make a command of a coroutine, with the option to print what it gives as JSON."""
+    return json_option(prints(command))
+
+
 def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> None:
     """Carry out a command, print its answer, and end the process with its exit code."""
     if warning := prepare_output():
@@ -115,7 +131,8 @@ _VARIABLE: Final = "_GEMDECK_COMPLETE"
 
 @click.command(epilog="Example: gemdeck completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@prints
+async def completion(shell: str) -> CommandOutput:
     """Print the script that lets your shell complete gemdeck's commands and options.
 
     \b
@@ -123,10 +140,6 @@ def completion(shell: str) -> None:
     zsh:  gemdeck completion zsh >> ~/.zshrc
     fish: gemdeck completion fish > ~/.config/fish/completions/gemdeck.fish
     """  # noqa: D301 - the library reads this backspace
-    finish(_script(shell), as_json=False)
-
-
-async def _script(shell: str) -> CommandOutput:
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101 - the library knows these shells
     script = found(click.Command("gemdeck"), {}, "gemdeck", _VARIABLE)

@@ -1,12 +1,12 @@
 """``gemdeck grants``: the rules on tools, and how to take one back."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
 import click
 
-from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, checked_ids, prints_json
 from tui.cli.output import ExitCode, table
 from tui.cli.servers.server_session import ServerSession, StartOptions
 from tui.engine.approval.policy import trust_view
@@ -20,21 +20,9 @@ def grants() -> None:
 
 
 @grants.command("list", epilog="Example: gemdeck grants list --json")
-@json_option
-def list_grants(*, as_json: bool) -> None:
+@prints_json
+async def list_grants() -> CommandOutput:
     """List the rules on tools: what you saved, newest first, then what the settings say."""
-    finish(_list(), as_json=as_json)
-
-
-@grants.command(epilog="Example: gemdeck grants revoke 3f9a2c1b")
-@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
-@json_option
-def revoke(ids: tuple[str, ...], *, as_json: bool) -> None:
-    """Take saved rules back, by the beginnings of their ids; those of settings files stay."""
-    finish(_revoke(ids), as_json=as_json)
-
-
-async def _list() -> CommandOutput:
     async with _rules() as (_, found):
         rows = [
             (one.id[:8], one.effect.value, f"{one.server}.{one.tool}", one.scope, one.origin)
@@ -44,15 +32,17 @@ async def _list() -> CommandOutput:
         return CommandOutput({"grants": [asdict(one) for one in found]}, text)
 
 
-async def _revoke(ids: Sequence[str]) -> CommandOutput:
+@grants.command(epilog="Example: gemdeck grants revoke 3f9a2c1b")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
+@prints_json
+async def revoke(ids: tuple[str, ...]) -> CommandOutput:
+    """Take saved rules back, by the beginnings of their ids; those of settings files stay."""
     async with _rules() as (engine, found):
         chosen = [_chosen(name, found) for name in ids]
         for one in chosen:
             engine.access.policy.revoke(one.id)
-    names = [f"{one.server}.{one.tool}" for one in chosen]
-    return CommandOutput(
-        {"revoked": [one.id for one in chosen]}, f"Taken back: {', '.join(names)}."
-    )
+    names = ", ".join(f"{one.server}.{one.tool}" for one in chosen)
+    return CommandOutput({"revoked": [one.id for one in chosen]}, f"Taken back: {names}.")
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -89,7 +89,8 @@ def _read(descriptor: int) -> bytes:
     is_told = False
     while len(data) <= MAX_INPUT:
         left = None if is_told else max(0.0, deadline - time.monotonic())
-        if not _is_ready(descriptor, left):
+        # on Windows select supports only sockets
+        if sys.platform != "win32" and not select.select([descriptor], [], [], left)[0]:
             is_told = True
             say("reading standard input; press Ctrl+C to stop")
             continue
@@ -100,29 +101,29 @@ def _read(descriptor: int) -> bytes:
     return bytes(data)
 
 
-def _is_ready(descriptor: int, seconds: float | None) -> bool:
-    """Wait until there is data or the end; None waits forever."""
-    if sys.platform == "win32":  # select supports only sockets there
-        return True
-    readable, _, _ = select.select([descriptor], [], [], seconds)
-    return bool(readable)
-
-
 _E: Final = Severity.ERROR
-READY: Final = ServerStatus.READY
 
-_LIMITS: Final = {
-    TurnOutcome.LIMITED: Notice(
-        _E,
-        "The turn reached its limit of tool calls.",
-        "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
+_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, Notice | None]]] = {
+    TurnOutcome.COMPLETED: (ExitCode.OK, None),
+    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, Notice(_E, "The turn was cancelled.")),
+    TurnOutcome.LIMITED: (
+        ExitCode.TURN_LIMIT,
+        Notice(
+            _E,
+            "The turn reached its limit of tool calls.",
+            "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
+        ),
     ),
-    TurnOutcome.OUT_OF_REQUESTS: Notice(
-        _E,
-        "The turn reached its limit of requests to the model.",
-        "Ask for less, or increase --max-turns.",
+    TurnOutcome.OUT_OF_REQUESTS: (
+        ExitCode.TURN_LIMIT,
+        Notice(
+            _E,
+            "The turn reached its limit of requests to the model.",
+            "Ask for less, or increase --max-turns.",
+        ),
     ),
 }
+"""The exit codes of turns, and why they were not completed; of others the errors say why."""
 
 
 class OutputFormat(StrEnum):
@@ -197,7 +198,7 @@ class _Session:
             for problem in settings.problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
-                    return self._end_early(Notice(_E, str(problem), advice), ExitCode.BAD_SETTINGS)
+                    return self._end(ExitCode.BAD_SETTINGS, Notice(_E, str(problem), advice))
             bundled = (demo_server(),) if options.demo else ()
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."
@@ -209,7 +210,7 @@ class _Session:
                 return self._without_model()
             if options.resume is not None and not self.is_resumed:
                 missing = Notice(_E, "There is no session to go on with.")
-                return self._end_early(self.error or missing, ExitCode.ERROR)
+                return self._end(ExitCode.ERROR, self.error or missing)
             self.is_sent = True
             engine.send(prompt, data=data)
             await engine.wait_idle()
@@ -218,7 +219,7 @@ class _Session:
 
     def _without_model(self) -> int:
         if self.error is not None:
-            return self._end_early(self.error, ExitCode.NO_KEY)
+            return self._end(ExitCode.NO_KEY, self.error)
         advice = "Set GEMINI_API_KEY, or use --demo."
         return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
 
@@ -298,7 +299,9 @@ class _Session:
 
     def _name_missing(self) -> None:
         """Name once, as the turn goes out, every server that it goes out without, and why."""
-        missing = [view for view in self.store.state.servers if view.status is not READY]
+        missing = [
+            view for view in self.store.state.servers if view.status is not ServerStatus.READY
+        ]
         for view in missing if not self.is_out else ():
             self.warn(f"without server {view.id}: {_why_missing(view)}")
         self.is_out = True
@@ -327,11 +330,7 @@ class _Session:
         """Report why no turn is run, and return the exit code."""
         notice = Notice(_E, text, advice)
         say(_words(notice))
-        return self._end_early(notice, code)
-
-    def _end_early(self, error: Notice, code: ExitCode) -> ExitCode:
-        """Print the result of a run without a turn."""
-        return self._end(Ending(code, self._outcome(), error, self.warnings))
+        return self._end(code, notice)
 
     def _print_result(self) -> ExitCode:
         errors = [
@@ -344,18 +343,20 @@ class _Session:
                 self.warn(_words(notice))
             if answer := answer_text(self.store.state):
                 self._write(answer)
-        error = self._error(errors)
-        return self._end(Ending(self._exit_code(), self._outcome(), error, self.warnings))
+        failed = (ExitCode.ERROR, errors[-1] if errors else self.error)
+        return self._end(*_ENDINGS.get(self.outcome, failed))
 
-    def _end(self, ending: Ending) -> ExitCode:
+    def _end(self, code: ExitCode, error: ChatNotice | Notice | None) -> ExitCode:
         """Write the result as JSON, if that was asked for, and return the exit code."""
+        outcome = self.outcome.value if self.outcome is not None else None
+        ending = Ending(code, outcome, error, self.warnings)
         if self.lines is not None:
-            self.lines.end(self.store.state, self.statistics, ending)
+            self.lines.end(self.store.state, ending)
         elif self.output is OutputFormat.JSON:
             # in ASCII, it cannot control a terminal
             result = whole_result(self.store.state, self.statistics, ending)
             self._write(json.dumps(result, ensure_ascii=True, indent=2))
-        return ExitCode.ERROR if self.is_unread else ending.code
+        return ExitCode.ERROR if self.is_unread else code
 
     def _write(self, text: str) -> None:
         """Write to standard output; when that is impossible, the run ends."""
@@ -363,30 +364,6 @@ class _Session:
             self.is_unread = True
             if self._stop is not None:
                 self._stop()
-
-    def _outcome(self) -> str | None:
-        return self.outcome.value if self.outcome is not None else None
-
-    def _error(self, errors: list[ChatNotice]) -> ChatNotice | Notice | None:
-        """Return why the turn was not completed."""
-        if self.outcome is TurnOutcome.COMPLETED:
-            return None
-        if self.outcome in _LIMITS:
-            return _LIMITS[self.outcome]
-        if self.outcome is TurnOutcome.CANCELLED:
-            return Notice(_E, "The turn was cancelled.")
-        return errors[-1] if errors else self.error
-
-    def _exit_code(self) -> ExitCode:
-        match self.outcome:
-            case TurnOutcome.COMPLETED:
-                return ExitCode.OK
-            case TurnOutcome.CANCELLED:
-                return ExitCode.CANCELLED
-            case TurnOutcome.LIMITED | TurnOutcome.OUT_OF_REQUESTS:
-                return ExitCode.TURN_LIMIT
-            case _:
-                return ExitCode.ERROR
 
 
 def _why_missing(view: ServerView) -> str:

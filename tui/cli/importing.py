@@ -8,18 +8,11 @@ from typing import Any
 
 import click
 
-from tui.cli.command import CommandError, CommandOutput, finish, json_option, no_such, shown
-from tui.cli.output import fields
-from tui.cli.servers.server_edits import own_edits, place_of
+from tui.cli.command import CommandOutput, no_such, prints_json, shown
+from tui.cli.output import block
+from tui.cli.servers.server_edits import edits_of, own_edits
 from tui.engine.commands.server_imports import OfferedFile, ServerImports
-from tui.engine.settings.edits import EditError
-from tui.engine.settings.importers import (
-    TITLES,
-    ClientFile,
-    Machine,
-    find_files,
-    read_client_file,
-)
+from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
 
 
@@ -43,16 +36,15 @@ from tui.model.trust import ImportOffer, ImportState
     show_default=True,
     help="Whose settings they go into: yours or this folder's.",
 )
-@json_option
-def import_servers(
+@prints_json
+async def import_servers(
     client: str | None,
     names: tuple[str, ...],
     file: Path | None,
     scope: str,
     *,
     takes_all: bool,
-    as_json: bool,
-) -> None:
+) -> CommandOutput:
     """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 
     Shows what each would run, with all arguments, and what deserves a second look. Only those
@@ -62,35 +54,34 @@ def import_servers(
         raise click.UsageError("--file needs the client whose format it has.")
     machine = Machine(Path.home(), Path.cwd(), os.environ)
     if file is not None and client is not None:
-        read = read_client_file(machine, client, file.absolute())
+        read = read_client_file(machine, client, Path.cwd() / file)
         files: Iterable[ClientFile] = [read] if read is not None else []
     else:
         files = find_files(machine, client)
     imports = ServerImports(machine, own_edits(), scope)
-    finish(_import(imports, files, names, takes_all=takes_all), as_json=as_json)
-
-
-async def _import(
-    imports: ServerImports, files: Iterable[ClientFile], names: Sequence[str], *, takes_all: bool
-) -> CommandOutput:
-    try:
-        target = imports.edits.file_of(imports.scope)
+    texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
+    with edits_of(scope):
+        target = imports.edits.file_of(scope)
         found = imports.offered(files)
-        known = {offer.server for file in found for offer in file.offers}
+        known = {offer.server for one in found for offer in one.offers}
         for name in names:
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
-        texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
-        for file in found:
+        for one in found:
             offers = [
-                imports.take(offer) if offer.server in chosen else offer for offer in file.offers
+                imports.take(offer) if offer.server in chosen else offer for offer in one.offers
             ]
-            written += [one.server for one in offers if one.state is ImportState.WRITTEN]
-            texts += [_heading(file), *map(_text, offers)]
-            listed.append(_file_value(file, offers))
-    except EditError as error:
-        raise CommandError(f"{shown(place_of(imports.scope))}: {error}") from error
+            written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
+            texts += [_heading(one), *map(_text, offers)]
+            listed.append(
+                {
+                    "client": one.client,
+                    "file": one.file,
+                    "problem": one.problem,
+                    "servers": [_server_value(offer) for offer in offers],
+                }
+            )
     value = {"files": listed, "target": str(target), "written": written}
     return CommandOutput(value, "\n".join([*texts, _summary(bool(known), written, target)]))
 
@@ -101,40 +92,31 @@ def _heading(file: OfferedFile) -> str:
 
 def _text(offer: ImportOffer) -> str:
     """Say what would run, whole and on one line, and what to mind."""
-    lists = {
-        "runs": [shlex.join(offer.command)] if offer.command else [],
-        "address": [offer.address] if offer.address else [],
-        "folder": [offer.cwd] if offer.cwd else [],
-        "variables": [", ".join(offer.env)] if offer.env else [],
-        "headers": [", ".join(offer.headers)] if offer.headers else [],
-        "warning": list(offer.warnings),
-        "note": list(offer.notes),
-    }
-    rows = fields({name: lines for name, lines in lists.items() if lines} or {"": [""]})
-    below = "\n".join(f"    {line}" for line in rows.splitlines())
+    below = block(
+        {
+            "runs": shlex.join(offer.command),
+            "address": offer.address,
+            "folder": offer.cwd,
+            "variables": ", ".join(offer.env),
+            "headers": ", ".join(offer.headers),
+            "warning": offer.warnings,
+            "note": offer.notes,
+        }
+    )
     return f"  {offer.server}  ({offer.state.value})\n{below}".rstrip()
 
 
-def _file_value(file: OfferedFile, offers: Iterable[ImportOffer]) -> dict[str, Any]:
-    servers = [
-        {
-            "name": offer.server,
-            "state": offer.state.value,
-            "command": list(offer.command),
-            "url": offer.address,
-            "cwd": offer.cwd,
-            "env": list(offer.env),
-            "headers": list(offer.headers),
-            "warnings": list(offer.warnings),
-            "notes": list(offer.notes),
-        }
-        for offer in offers
-    ]
+def _server_value(offer: ImportOffer) -> dict[str, Any]:
     return {
-        "client": file.client,
-        "file": file.file,
-        "problem": file.problem,
-        "servers": servers,
+        "name": offer.server,
+        "state": offer.state.value,
+        "command": list(offer.command),
+        "url": offer.address,
+        "cwd": offer.cwd,
+        "env": list(offer.env),
+        "headers": list(offer.headers),
+        "warnings": list(offer.warnings),
+        "notes": list(offer.notes),
     }
 
 

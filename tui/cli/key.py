@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import click
 from pydantic import SecretStr
 
-from tui.cli.command import CommandError, CommandOutput, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, prints_json
 from tui.cli.headless import read_piped_input
 from tui.cli.output import ExitCode, say
 from tui.cli.settings import load
@@ -29,7 +31,9 @@ from tui.engine.keys.credentials import (
 )
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.logs.log_file import prepare_process
+from tui.engine.settings.loader import LoadedSettings
 from tui.model.chat import BackendKind
+from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
 address_option = click.option(
@@ -43,43 +47,12 @@ def key() -> None:
 
 
 @key.command(epilog="Example: gemdeck key show --json")
-@json_option
-def show(*, as_json: bool) -> None:
+@prints_json
+async def show() -> CommandOutput:
     """Show which service answers, and where its key comes from; never the key itself."""
-    finish(_show(), as_json=as_json)
-
-
-@key.command("set", epilog="Example: gemdeck key set --address https://gateway.example")
-@address_option
-@click.option("--no-check", is_flag=True, help="Keep the key without asking the service.")
-@json_option
-def set_key(address: str | None, *, no_check: bool, as_json: bool) -> None:
-    """Keep a key that the service accepts, in the keyring or a private file.
-
-    It is typed in unseen, or read from standard input; what came before it is replaced.
-    """
-    finish(_set(address, is_checked=not no_check), as_json=as_json)
-
-
-@key.command(epilog="Example: gemdeck key forget")
-@address_option
-@json_option
-def forget(address: str | None, *, as_json: bool) -> None:
-    """Forget the key that is kept, or that of an address, with the address."""
-    finish(_forget(address), as_json=as_json)
-
-
-def _services() -> ServiceStore:
-    return ServiceStore(usable_state_dir(), say)
-
-
-async def _show() -> CommandOutput:
     loaded = await in_daemon_thread(load)
-    environ = with_file(loaded.variables, os.environ)
-    try:
-        access = await in_daemon_thread(lambda: find_access(environ, KeyStore(), _services().get()))
-    except CredentialError as error:
-        raise _failed(error) from error
+    with _failures():
+        access = await in_daemon_thread(lambda: kept_access(loaded, KeyStore()))
     if access is None:
         text = "There is no key. To enter one: gemdeck key set"
         return CommandOutput({"service": None}, text, ExitCode.NO_KEY)
@@ -94,30 +67,41 @@ async def _show() -> CommandOutput:
     return CommandOutput(value, f"{access.kind.value}{where}, with credentials from {source}.")
 
 
-async def _set(address: str | None, *, is_checked: bool) -> CommandOutput:
+@key.command("set", epilog="Example: gemdeck key set --address https://gateway.example")
+@address_option
+@click.option("--no-check", is_flag=True, help="Keep the key without asking the service.")
+@prints_json
+async def set_key(address: str | None, *, no_check: bool) -> CommandOutput:
+    """Keep a key that the service accepts, in the keyring or a private file.
+
+    It is typed in unseen, or read from standard input; what came before it is replaced.
+    """
     prepare_process()
     keys = KeyStore()
     try:
-        typed = typed_base_url(address) if address is not None else ""
-        secret = SecretStr(checked_key(await in_daemon_thread(_read_key)))
-        place = await in_daemon_thread(lambda: keys.place)
-        if typed:
-            access, service = address_access(typed, secret, place), Service.ADDRESS
-        else:
-            access, service = key_access(os.environ, secret, place), Service.GOOGLE
-        if is_checked:
-            await _check(access)
-        await in_daemon_thread(lambda: keep_access(access, service, keys, _services()))
-    except (CredentialError, ModelError) as error:
-        raise _failed(error) from error
+        with _failures():
+            typed = typed_base_url(address) if address is not None else ""
+            secret = SecretStr(checked_key(await in_daemon_thread(_read_key)))
+            place = await in_daemon_thread(lambda: keys.place)
+            if typed:
+                access, service = address_access(typed, secret, place), Service.ADDRESS
+            else:
+                access, service = key_access(os.environ, secret, place), Service.GOOGLE
+            if not no_check:
+                await check_access(access, (await in_daemon_thread(load)).gemdeck)
+            await in_daemon_thread(lambda: keep_access(access, service, keys, _services()))
     except ValueError as error:
         raise CommandError(str(error), ExitCode.NO_KEY) from error
-    words = "The service accepted the key. It" if is_checked else "The key"
-    value = {"address": access.base_url, "place": place, "checked": is_checked}
+    words = "The key" if no_check else "The service accepted the key. It"
+    value = {"address": access.base_url, "place": place, "checked": not no_check}
     return CommandOutput(value, f"{words} is kept in {place}.")
 
 
-async def _forget(address: str | None) -> CommandOutput:
+@key.command(epilog="Example: gemdeck key forget")
+@address_option
+@prints_json
+async def forget(address: str | None) -> CommandOutput:
+    """Forget the key that is kept, or that of an address, with the address."""
     services = _services()
 
     def work() -> str:
@@ -129,11 +113,35 @@ async def _forget(address: str | None) -> CommandOutput:
             access = replace(access, base_url=kept.address)
         return forget_access(access, KeyStore(), services)
 
-    try:
+    with _failures():
         words = await in_daemon_thread(work)
-    except CredentialError as error:
-        raise _failed(error) from error
     return CommandOutput({"done": words}, words)
+
+
+def kept_access(loaded: LoadedSettings, keys: KeyStore) -> ModelAccess | None:
+    """Return the service that answers, and its credentials; None if there are none. Blocks.
+
+    Raises:
+        CredentialError: If they cannot be read.
+    """
+    return find_access(with_file(loaded.variables, os.environ), keys, _services().get())
+
+
+async def check_access(access: ModelAccess, settings: GemdeckSettings) -> None:
+    """Ask the service whether it takes the key.
+
+    Raises:
+        ModelError: If it does not.
+    """
+    backend = await in_daemon_thread(lambda: late.open_backend(access, settings))
+    try:
+        await backend.check()
+    finally:
+        await backend.aclose()
+
+
+def _services() -> ServiceStore:
+    return ServiceStore(usable_state_dir(), say)
 
 
 def _read_key() -> str:
@@ -144,19 +152,10 @@ def _read_key() -> str:
     return read_piped_input(say)
 
 
-async def _check(access: ModelAccess) -> None:
-    """Ask the service whether it takes the key.
-
-    Raises:
-        ModelError: If it does not.
-    """
-    loaded = await in_daemon_thread(load)
-    backend = await in_daemon_thread(lambda: late.open_backend(access, loaded.gemdeck))
+@contextmanager
+def _failures() -> Iterator[None]:
+    """End the command with the words of an error, and what to do about it."""
     try:
-        await backend.check()
-    finally:
-        await backend.aclose()
-
-
-def _failed(error: CredentialError | ModelError) -> CommandError:
-    return CommandError(f"{error} {error.advice}".strip())
+        yield
+    except (CredentialError, ModelError) as error:
+        raise CommandError(f"{error} {error.advice}".strip()) from error

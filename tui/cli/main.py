@@ -36,7 +36,7 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "mcp": "tui.cli.servers.mcp:mcp",
         "import": "tui.cli.importing:import_servers",
-        "doctor": "tui.cli.doctor.doctor:doctor",
+        "doctor": "tui.cli.doctor:doctor",
         "settings": "tui.cli.settings:settings",
         "key": "tui.cli.key:key",
         "trust": "tui.cli.trust:trust",
@@ -213,12 +213,14 @@ def _prepare_terminal() -> None:
 )
 @click.option(
     "--wait",
+    "server_patience",
     metavar="SECONDS",
     type=click.FloatRange(0, MAX_WAIT),
     help="Most seconds that -p waits for starting servers; 30 unless the settings say otherwise.",
 )
 @click.option(
     "--max-turns",
+    "max_steps",
     metavar="NUMBER",
     type=click.IntRange(min=1),
     help="Most requests to the model for one message; then the turn ends.",
@@ -237,15 +239,19 @@ def _prepare_terminal() -> None:
 @click.option("--debug", is_flag=True, help="Log handshakes and servers' output, and say where.")
 @click.version_option(__version__, prog_name="gemdeck", help="Print the version.")
 @click.pass_context
-def main(
+def main(  # noqa: PLR0913 - one for each option that is not the engine's
     context: click.Context,
     /,
     prompt: str | None,
     prompt_interactive: str | None,
     output_format: str,
     *,
+    approval_mode: str | None,
+    yolo: bool,
+    allowed_tools: tuple[str, ...],
+    allowed_servers: tuple[str, ...],
     debug: bool,
-    **given: Any,  # noqa: ANN401 - as declared above
+    **given: Any,  # noqa: ANN401 - fields of `EngineOptions`
 ) -> None:
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
@@ -264,7 +270,15 @@ def main(
         return
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
-    options = _options(folder, **given)
+    if yolo and approval_mode == "default":
+        raise click.UsageError("--yolo and --approval-mode default contradict each other.")
+    options = EngineOptions(
+        folder,
+        allowed_tools=(*allowed_tools, *allowed_servers),
+        allows_all=yolo or approval_mode == "yolo",
+        only_servers=frozenset(allowed_servers) or None,
+        **given,
+    )
     gc.disable()  # what is imported lives as long as the process: looking for garbage only delays
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
@@ -277,38 +291,3 @@ def main(
     from tui.compose import run_deck  # noqa: PLC0415
 
     sys.exit(run_deck(options, first_message=prompt_interactive or "", debug=debug))
-
-
-def _options(  # noqa: PLR0913 - one for each option
-    folder: Path,
-    *,
-    model: str | None,
-    demo: bool,
-    wait: float | None,
-    max_turns: int | None,
-    resume: str | None,
-    private: bool,
-    yolo: bool,
-    approval_mode: str | None,
-    allowed_tools: tuple[str, ...],
-    allowed_servers: tuple[str, ...],
-    trusted_folders: tuple[Path, ...],
-    more_folders: tuple[Path, ...],
-) -> EngineOptions:
-    """Say to the engine what the command line says."""
-    if yolo and approval_mode == "default":
-        raise click.UsageError("--yolo and --approval-mode default contradict each other.")
-    return EngineOptions(
-        folder,
-        demo=demo,
-        model=model,
-        server_patience=wait,
-        trusted_folders=trusted_folders,
-        allowed_tools=(*allowed_tools, *allowed_servers),
-        allows_all=yolo or approval_mode == "yolo",
-        only_servers=frozenset(allowed_servers) or None,
-        more_folders=more_folders,
-        max_steps=max_turns,
-        resume=resume,
-        private=private,
-    )

@@ -3,6 +3,7 @@
 Standard output is looked at before anything runs, and written at the end.
 """
 
+import json
 import os
 import select
 import stat
@@ -49,12 +50,18 @@ def output_problem() -> str:
         return ""
     if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         return "standard output can only be read"
-    if stat.S_ISREG(status.st_mode) and _is_full(descriptor):
-        return "standard output is a file on a full disk"
-    if stat.S_ISCHR(status.st_mode) and _numbers(status) == FULL:
+    if stat.S_ISREG(status.st_mode):
+        disk = os.fstatvfs(descriptor)
+        if disk.f_blocks > 0 and disk.f_bavail == 0:
+            return "standard output is a file on a full disk"
+    device = (os.major(status.st_rdev), os.minor(status.st_rdev))
+    if stat.S_ISCHR(status.st_mode) and device == FULL:
         return "standard output takes nothing: no space is left on the device"
-    if stat.S_ISFIFO(status.st_mode) and _has_no_reader(descriptor):
-        return "nobody reads standard output"
+    if stat.S_ISFIFO(status.st_mode):
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+            return "nobody reads standard output"
     return ""
 
 
@@ -98,19 +105,12 @@ def say(text: str) -> None:
             print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
 
 
-def _is_full(descriptor: int) -> bool:
-    disk = os.fstatvfs(descriptor)
-    return disk.f_blocks > 0 and disk.f_bavail == 0
-
-
-def _numbers(status: os.stat_result) -> tuple[int, int]:
-    return os.major(status.st_rdev), os.minor(status.st_rdev)
-
-
-def _has_no_reader(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+def json_or_text(text: str) -> object:
+    """Read JSON; what is none, such as arguments that were cut, stays text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 GAP: Final = "  "
@@ -122,6 +122,13 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join(lines)
+
+
+def block(named: Mapping[str, str | Sequence[str]]) -> str:
+    """Write what has a value as fields that stand below a heading."""
+    given = {name: value for name, value in named.items() if value}
+    lists = {name: [one] if isinstance(one, str) else [*one] for name, one in given.items()}
+    return "\n".join(f"    {line}" for line in fields(lists).splitlines())
 
 
 def fields(named: Mapping[str, Any]) -> str:

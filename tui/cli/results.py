@@ -5,13 +5,13 @@ Both hold what gemini-cli's do, in its shapes, and more beside it.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.cli.output import ExitCode
+from tui.cli.output import ExitCode, json_or_text
 from tui.model.chat import (
     ChatNotice,
     Entry,
@@ -118,32 +118,33 @@ class Statistics:
         }
         return {state.model.name: {"api": requests, "tokens": _tokens(state.conversation.usage)}}
 
-    def by_tool(self, calls: Iterable[ToolCall]) -> dict[str, Any]:
+    def by_tool(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
         """Return how calls went, in total and by the tool's name."""
-        total, by_name = self._no_calls(), dict[str, dict[str, Any]]()
-        for call in calls:
-            for counts in (total, by_name.setdefault(call.tool, self._no_calls())):
-                self._count(call, counts)
-        renamed = {
-            "count": "totalCalls",
-            "success": "totalSuccess",
-            "fail": "totalFail",
-            "durationMs": "totalDurationMs",
-            "decisions": "totalDecisions",
+        total = self._counted(calls)
+        return {
+            "totalCalls": total["count"],
+            "totalSuccess": total["success"],
+            "totalFail": total["fail"],
+            "totalDurationMs": total["durationMs"],
+            "totalDecisions": total["decisions"],
+            "byName": {
+                name: self._counted([call for call in calls if call.tool == name])
+                for name in dict.fromkeys(call.tool for call in calls)
+            },
         }
-        return {renamed[key]: value for key, value in total.items()} | {"byName": by_name}
 
-    @staticmethod
-    def _no_calls() -> dict[str, Any]:
+    def _counted(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
+        succeeded = sum(call.status is ToolCallStatus.OK for call in calls)
         decisions = dict.fromkeys(_NO_DECISIONS, 0)
-        return {"count": 0, "success": 0, "fail": 0, "durationMs": 0, "decisions": decisions}
-
-    def _count(self, call: ToolCall, counts: dict[str, Any]) -> None:
-        counts["count"] += 1
-        counts["success" if call.status is ToolCallStatus.OK else "fail"] += 1
-        counts["durationMs"] += _milliseconds(call.seconds or 0.0)
-        counts["decisions"]["auto_accept"] += call.id in self._allowed
-        counts["decisions"]["reject"] += call.id in self._denied
+        decisions["auto_accept"] = sum(call.id in self._allowed for call in calls)
+        decisions["reject"] = sum(call.id in self._denied for call in calls)
+        return {
+            "count": len(calls),
+            "success": succeeded,
+            "fail": len(calls) - succeeded,
+            "durationMs": sum(_milliseconds(call.seconds or 0.0) for call in calls),
+            "decisions": decisions,
+        }
 
     def flat(self, state: AppState) -> dict[str, Any]:
         """Return the counts as the last line of a stream has them."""
@@ -175,7 +176,7 @@ def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dic
             {
                 "server": call.server,
                 "tool": call.tool,
-                "arguments": json_arguments(call.arguments),
+                "arguments": json_or_text(call.arguments),
                 "status": call.status.value,
                 "seconds": call.seconds,
                 "result": call.result,
@@ -214,20 +215,12 @@ def error_object(ending: Ending) -> dict[str, Any] | None:
     }
 
 
-def json_arguments(text: str) -> object:
-    """Return arguments as JSON, or as text if they were cut."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 class JsonLines:
     """Writes ``-o stream-json``: a line for each thing that happens.
 
     Args:
         write: Writes one line.
-        statistics: Knows which session it is.
+        statistics: Counts, and knows which session it is.
     """
 
     def __init__(self, write: Callable[[str], None], statistics: Statistics) -> None:
@@ -251,7 +244,7 @@ class JsonLines:
                     "tool_use",
                     tool_name=call.tool,
                     tool_id=call.id,
-                    parameters=json_arguments(call.arguments),
+                    parameters=json_or_text(call.arguments),
                     server=call.server,
                 )
             case ToolCallChanged(call=entry, status=status, result=result) if status in _ENDED:
@@ -265,7 +258,7 @@ class JsonLines:
     def problem(self, severity: Severity, text: str) -> None:
         self._line("error", severity=severity.value, message=text)
 
-    def end(self, state: AppState, statistics: Statistics, ending: Ending) -> None:
+    def end(self, state: AppState, ending: Ending) -> None:
         """Write the last line."""
         self._begin()
         error = error_object(ending)
@@ -274,7 +267,7 @@ class JsonLines:
             status="success" if ending.code is ExitCode.OK else "error",
             outcome=ending.outcome,
             **({"error": error} if error is not None else {}),
-            stats=statistics.flat(state),
+            stats=self._statistics.flat(state),
         )
 
     def _begin(self) -> None:

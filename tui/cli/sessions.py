@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from tui.cli.command import CommandError, CommandOutput, checked_ids, finish, json_option
+from tui.cli.command import CommandError, CommandOutput, checked_ids, prints_json
 from tui.cli.output import ExitCode, table
 from tui.engine.chats.sessions.library import (
     SessionError,
@@ -34,55 +34,18 @@ def sessions() -> None:
 
 
 _everywhere = click.option("--all", "everywhere", is_flag=True, help="Of all folders.")
-_session = click.argument("session", metavar="[ID]", default="")
 
 
 @sessions.command("list", epilog="Example: gemdeck sessions list --all")
 @_everywhere
-@json_option
-def list_sessions(*, everywhere: bool, as_json: bool) -> None:
+@prints_json
+async def list_sessions(*, everywhere: bool) -> CommandOutput:
     """List the sessions of this folder, the last changed first."""
-    finish(_list(_folder(everywhere=everywhere)), as_json=as_json)
-
-
-@sessions.command(epilog="Example: gemdeck sessions show")
-@_session
-@_everywhere
-@json_option
-def show(session: str, *, everywhere: bool, as_json: bool) -> None:
-    """Print a session, by the beginning of its ID; without one the last of this folder."""
-    finish(_show(session, _folder(everywhere=everywhere)), as_json=as_json)
-
-
-@sessions.command(epilog="Example: gemdeck sessions export latest session.md")
-@click.argument("session", metavar="ID")
-@click.argument("file", type=click.Path(path_type=Path))
-@_everywhere
-@json_option
-def export(session: str, file: Path, *, everywhere: bool, as_json: bool) -> None:
-    """Write a session to a new file: JSON if its name ends so, else Markdown."""
-    finish(_export(session, file, _folder(everywhere=everywhere)), as_json=as_json)
-
-
-@sessions.command(epilog="Example: gemdeck sessions delete latest")
-@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
-@_everywhere
-@json_option
-def delete(ids: tuple[str, ...], *, everywhere: bool, as_json: bool) -> None:
-    """Delete sessions, by the beginnings of their IDs."""
-    finish(_delete(ids, _folder(everywhere=everywhere)), as_json=as_json)
-
-
-def _folder(*, everywhere: bool) -> Path | None:
-    return None if everywhere else Path.cwd()
-
-
-async def _list(folder: Path | None) -> CommandOutput:
-    found = SessionLibrary(state_dir()).sessions(folder)
+    found = SessionLibrary(state_dir()).sessions(_folder(everywhere=everywhere))
     rows = [
         (
             str(one.id),
-            _day(one.changed),
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed)),
             counted(one.turns, "turn"),
             one.model,
             one.title or one.first,
@@ -93,27 +56,46 @@ async def _list(folder: Path | None) -> CommandOutput:
     return CommandOutput(value, table(rows) or "There are no sessions.")
 
 
-async def _show(session: str, folder: Path | None) -> CommandOutput:
-    saved = _read(session, folder)
+@sessions.command(epilog="Example: gemdeck sessions show")
+@click.argument("session", metavar="[ID]", default="")
+@_everywhere
+@prints_json
+async def show(session: str, *, everywhere: bool) -> CommandOutput:
+    """Print a session, by the beginning of its ID; without one the last of this folder."""
+    saved = _read(session, _folder(everywhere=everywhere))
     # as JSON it is what an export holds
     return CommandOutput(json.loads(to_json(saved)), to_markdown(saved).rstrip())
 
 
-async def _export(session: str, file: Path, folder: Path | None) -> CommandOutput:
-    saved = _read(session, folder)
+@sessions.command(epilog="Example: gemdeck sessions export latest session.md")
+@click.argument("session", metavar="ID")
+@click.argument("file", type=click.Path(path_type=Path))
+@_everywhere
+@prints_json
+async def export(session: str, file: Path, *, everywhere: bool) -> CommandOutput:
+    """Write a session to a new file: JSON if its name ends so, else Markdown."""
+    saved = _read(session, _folder(everywhere=everywhere))
     _done(partial(write_export, file, export_text(saved, file)))
-    return CommandOutput(
-        {"session": saved.view.id, "file": str(file)}, f"{saved.view.id} is in {file}."
-    )
+    name = saved.view.id
+    return CommandOutput({"session": name, "file": str(file)}, f"{name} is in {file}.")
 
 
-async def _delete(ids: tuple[str, ...], folder: Path | None) -> CommandOutput:
-    library = SessionLibrary(state_dir())
+@sessions.command(epilog="Example: gemdeck sessions delete latest")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
+@_everywhere
+@prints_json
+async def delete(ids: tuple[str, ...], *, everywhere: bool) -> CommandOutput:
+    """Delete sessions, by the beginnings of their IDs."""
+    library, folder = SessionLibrary(state_dir()), _folder(everywhere=everywhere)
     chosen = {found.id: found for found in (_found(library, one, folder) for one in ids)}
     for one in chosen.values():
         _done(partial(library.delete, one))
     names = [str(one) for one in chosen]
     return CommandOutput({"deleted": names}, f"Deleted: {', '.join(names)}.")
+
+
+def _folder(*, everywhere: bool) -> Path | None:
+    return None if everywhere else Path.cwd()
 
 
 def _read(session: str, folder: Path | None) -> SavedSession:
@@ -134,7 +116,3 @@ def _done(work: Callable[[], T]) -> T:
         return work()
     except SessionError as error:
         raise CommandError(str(error)) from error
-
-
-def _day(moment: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

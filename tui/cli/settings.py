@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from tui.cli.command import CommandOutput, finish, json_option
+from tui.cli.command import CommandOutput, prints, prints_json
 from tui.cli.output import ExitCode, say, table
 from tui.engine.definitions.definition import shown_target
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import begin_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.origins import Layers, Setting, merged
+from tui.engine.settings.origins import Layers, merged
 from tui.engine.settings.settings_schema import settings_schema
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.text import sanitize_line
@@ -27,41 +27,9 @@ def settings() -> None:
 
 
 @settings.command(epilog="Example: gemdeck settings path")
-@json_option
-def path(*, as_json: bool) -> None:
+@prints_json
+async def path() -> CommandOutput:
     """List the settings files of this folder, lowest layer first."""
-    finish(_path(), as_json=as_json)
-
-
-@settings.command(epilog="Example: gemdeck settings show --json")
-@json_option
-def show(*, as_json: bool) -> None:
-    """Show what counts, and the file and line it comes from."""
-    finish(_show(), as_json=as_json)
-
-
-@settings.command(epilog="Example: gemdeck settings check")
-@json_option
-def check(*, as_json: bool) -> None:
-    """Say what is wrong in the files; the exit code is 52 if one cannot be used at all."""
-    finish(_check(), as_json=as_json)
-
-
-@settings.command(epilog="Example: gemdeck settings schema > ~/.gemini/settings.schema.json")
-def schema() -> None:
-    """Print the JSON Schema of a settings file, for editors."""
-    finish(_schema(), as_json=False)
-
-
-@settings.command(epilog="Example: gemdeck settings edit")
-def edit() -> None:
-    """Open your settings in your editor ($VISUAL, $EDITOR); they are begun if there are none."""
-    file, _ = begin_settings(Path.home())
-    click.edit(filename=str(file))
-    finish(_check(), as_json=False)
-
-
-async def _path() -> CommandOutput:
     files = _layers().files
     value = [
         {"file": str(one.path), "layer": one.origin.value, "state": one.state} for one in files
@@ -70,10 +38,13 @@ async def _path() -> CommandOutput:
     return CommandOutput({"files": value}, table(rows))
 
 
-async def _show() -> CommandOutput:
+@settings.command(epilog="Example: gemdeck settings show --json")
+@prints_json
+async def show() -> CommandOutput:
+    """Show what counts, and the file and line it comes from."""
     loaded, layers = load(), _layers()
     found = list(layers.settings(loaded))
-    servers = [
+    servers: list[dict[str, Any]] = [
         {
             "name": one.id,
             "target": shown_target(one),
@@ -83,23 +54,46 @@ async def _show() -> CommandOutput:
         }
         for one in loaded.servers
     ]
-    value = {
-        "merged": merged(found),
-        "settings": [asdict(one) for one in found],
-        "servers": servers,
-    }
-    rows = [*(_row(one) for one in found), *map(_server_row, servers)]
+    rows = [
+        (one.key, _brief(one.value), places_text(one.places, adds_up=one.adds_up)) for one in found
+    ]
+    for one in servers:
+        where = "; ".join(filter(None, (places_text(one["places"]), one["reason"])))
+        rows.append((f"mcpServers.{one['name']}", _clipped(one["target"]), where))
+    settings_found = [asdict(one) for one in found]
+    value = {"merged": merged(found), "settings": settings_found, "servers": servers}
     return CommandOutput(value, table(rows))
 
 
-def _row(setting: Setting) -> tuple[str, str, str]:
-    return setting.key, _brief(setting.value), places_text(setting.places, adds_up=setting.adds_up)
+@settings.command(epilog="Example: gemdeck settings check")
+@prints_json
+async def check() -> CommandOutput:
+    """Say what is wrong in the files; the exit code is 52 if one cannot be used at all."""
+    return _checked()
 
 
-def _server_row(server: dict[str, Any]) -> tuple[str, str, str]:
-    words = places_text(server["places"])
-    more = f"; {server['reason']}" if server["reason"] else ""
-    return f"mcpServers.{server['name']}", _clipped(server["target"]), f"{words}{more}"
+@settings.command(epilog="Example: gemdeck settings schema > ~/.gemini/settings.schema.json")
+@prints
+async def schema() -> CommandOutput:
+    """Print the JSON Schema of a settings file, for editors."""
+    return CommandOutput({}, json.dumps(settings_schema(), indent=2))
+
+
+@settings.command(epilog="Example: gemdeck settings edit")
+@prints
+async def edit() -> CommandOutput:
+    """Open your settings in your editor ($VISUAL, $EDITOR); they are begun if there are none."""
+    file, _ = begin_settings(Path.home())
+    click.edit(filename=str(file))
+    return _checked()
+
+
+def _checked() -> CommandOutput:
+    problems = load().problems
+    value = {"problems": [asdict(one) for one in problems]}
+    is_fatal = any(one.fatal for one in problems)
+    code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if problems else ExitCode.OK
+    return CommandOutput(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)
 
 
 def places_text(places: list[str] | tuple[str, ...], *, adds_up: bool = False) -> str:
@@ -117,22 +111,14 @@ def _clipped(text: str) -> str:
     return sanitize_line(text, 60)
 
 
-async def _check() -> CommandOutput:
-    problems = load().problems
-    value = {"problems": [asdict(one) for one in problems]}
-    is_fatal = any(one.fatal for one in problems)
-    code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if problems else ExitCode.OK
-    return CommandOutput(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)
-
-
-async def _schema() -> CommandOutput:
-    return CommandOutput({}, json.dumps(settings_schema(), indent=2))
-
-
 def load() -> LoadedSettings:
     """Read the settings of this folder as a run without a screen does. Blocks."""
-    opened = OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
-    return read_settings(opened, None).settings
+    return read_settings(opened_folder(), None).settings
+
+
+def opened_folder() -> OpenedFolder:
+    """Open this folder as a run without a screen does."""
+    return OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
 
 
 def server_names(
@@ -140,6 +126,9 @@ def server_names(
 ) -> list[str]:
     """Complete the name of a server of the settings."""
     return [one.id for one in load().servers if one.id.startswith(incomplete)]
+
+
+server_argument = click.argument("server", shell_complete=server_names)
 
 
 def _layers() -> Layers:

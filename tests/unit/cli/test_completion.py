@@ -1,11 +1,9 @@
 """`gemdeck completion`, and what a shell gets by it."""
 
-import json
-from pathlib import Path
-
 import pytest
 from click.shell_completion import BashComplete
 
+from tests.cli.running import write_settings
 from tests.unit.cli.conftest import Run
 from tui.cli.main import main
 
@@ -19,9 +17,7 @@ def test_each_shell_gets_its_script(run: Run, shell: str) -> None:
 
 @pytest.mark.usefixtures("run")
 def test_commands_options_and_servers_are_completed() -> None:
-    settings = Path.home() / ".gemini" / "settings.json"
-    settings.parent.mkdir()
-    settings.write_text(json.dumps({"mcpServers": {"notes": {"command": "x"}}}))
+    write_settings({"mcpServers": {"notes": {"command": "x"}}})
     shell = BashComplete(main, {}, "gemdeck", "_GEMDECK_COMPLETE")
 
     def completed(*words: str) -> list[str]:

@@ -1,11 +1,10 @@
 """`gemdeck grants`: rules on tools, and taking them back."""
 
 import asyncio
-import json
-from pathlib import Path
 
 import pytest
 
+from tests.cli.running import write_settings
 from tests.unit.cli.conftest import Run
 from tui.cli.output import ExitCode
 from tui.engine.approval.grants import FILE_NAME, Grant, GrantBook, GrantNote
@@ -42,11 +41,9 @@ def test_rules_are_listed_and_taken_back(run: Run, grant: Grant) -> None:
 
 
 def test_rules_of_the_settings_stay(run: Run) -> None:
-    settings = Path.home() / ".gemini" / "settings.json"
-    settings.parent.mkdir()
     entry = {"command": "x", "trust": True}
     deny = {"alwaysDeny": [{"server": "a", "tool": "b"}]}
-    settings.write_text(json.dumps({"gemdeck": deny, "mcpServers": {"a": entry}}))
+    write_settings({"gemdeck": deny, "mcpServers": {"a": entry}})
     listed = run("grants", "list", "--json").json["grants"]
     assert {one["effect"] for one in listed} == {"deny", "allow"}
     refused = run("grants", "revoke", listed[0]["id"])

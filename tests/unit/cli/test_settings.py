@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.cli.running import write_settings
 from tests.unit.cli.conftest import Run
 from tui.cli.output import ExitCode
 from tui.engine.settings.edits import sample_settings
@@ -49,9 +50,7 @@ def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
     named = run("settings", "show", "--json").json["settings"][-1]
     assert (named["key"], named["value"]) == ("context.fileName", ["GEMINI.md"])
     assert named["places"] == ["default"]
-    user = Path.home() / ".gemini" / "settings.json"
-    user.parent.mkdir()
-    user.write_text('{"context": {"fileName": "NOTES.md"}}')
+    write_settings({"context": {"fileName": "NOTES.md"}})
     shown = run("settings", "show", "--json").json
     assert shown["merged"] == {"context": {"fileName": ["NOTES.md"]}}
     assert shown["settings"][-1]["places"] == ["~/.gemini/settings.json:1"]

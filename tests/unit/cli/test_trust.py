@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import write_settings
 from tests.unit.cli.conftest import Run
 from tui.cli.output import ExitCode
 
@@ -57,9 +58,7 @@ def test_your_own_servers_that_wait_here_are_shown(run: Run) -> None:
     (Path.cwd() / "server.py").write_text("")
     waiting = {"command": "python3", "args": ["server.py"]}
     servers = {"mine": waiting, "elsewhere": {"command": "true"}}
-    path = Path.home() / ".gemini" / "settings.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"mcpServers": servers}))
+    write_settings({"mcpServers": servers})
     shown = run("trust", "show", "--json").json
     assert [one["server"] for one in shown["waiting"]] == ["mine"]
     words = run("trust", "show").stdout

@@ -1,8 +1,6 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -45,22 +43,6 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     assert target.read_bytes() == b"new"
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "state.json"
-    file.write_text("old")
-
-    def full_disk(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        write_private(file, b"new")
-    assert file.read_text() == "old"
-    assert names(tmp_path) == ["state.json"]
-
-
 def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     versions = [json.dumps({"n": n, "pad": "x" * 50_000 * n}).encode() for n in range(3)]
@@ -93,32 +75,6 @@ def test_only_regular_files_within_the_limit_are_read(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
         with pytest.raises(UnfitFileError, match="not a regular file"):
             read_regular(path, 10)
-
-
-HOLDER = """
-import sys
-from pathlib import Path
-from tui.engine.files.atomic import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_lock_keeps_another_process_out(tmp_path: Path) -> None:
-    file = tmp_path / "state.json"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stdout.readline() == b"held\n"
-        with pytest.raises(TimeoutError, match="another process holds the lock"), locked(file, 0.1):
-            pass
-        process.stdin.close()
-        with locked(file, 30):
-            assert not file.exists()
-        assert process.wait(30) == 0
 
 
 def test_a_lock_is_let_go_when_the_work_fails(tmp_path: Path) -> None:

@@ -58,12 +58,6 @@ def test_many_messages_are_cut_back_to_the_newest(
     assert (tmp_path / preferences.MESSAGES).read_bytes() == b'"4"\n"5"\n"6"\n'
 
 
-def test_a_message_does_not_continue_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    (tmp_path / preferences.MESSAGES).write_bytes(b'"one"\n"tw')
-    append_message(tmp_path, "three")
-    assert load_messages(tmp_path) == ("one", "three")
-
-
 def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / preferences.MESSAGES)
     assert load_messages(tmp_path) == ()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.files import state_file
-from tui.engine.files.atomic import locked, write_private
+from tui.engine.files.atomic import write_private
 from tui.engine.files.state_file import Change, StateFile, StateFileError
 
 Json = dict[str, Any]
@@ -265,18 +265,6 @@ def test_a_change_that_fails_changes_nothing(path: Path, told: Told) -> None:
     assert file.load() is None
     assert file.update(setting("a", 1)) == {"a": 1}
     assert told == []
-
-
-def test_another_gemdeck_that_holds_the_lock_is_not_waited_for_without_end(
-    path: Path, told: Told
-) -> None:
-    file = state(path, told)
-    with locked(path):
-        assert file.update(setting("a", 1)) == {"a": 1}
-        assert "another process holds the lock" in told.take()
-        assert not path.exists()
-    assert file.update(setting("b", 2)) == {"a": 1, "b": 2}
-    assert state(path, told).load() == {"a": 1, "b": 2}
 
 
 def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:

@@ -1,17 +1,52 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from tui.cli.command import finish, json_option
-from tui.cli.servers import server_commands, server_edits, sign_in
-from tui.cli.servers.server_edits import server_entry
-from tui.cli.servers.server_session import StartOptions, starting_options
-from tui.cli.settings import server_names
+from tui.cli.command import (
+    CommandError,
+    CommandOutput,
+    finish,
+    json_option,
+    no_such,
+    prints_json,
+    shown,
+)
+from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
+from tui.cli.servers.server_edits import edits_of, own_edits, server_entry
+from tui.cli.servers.server_session import (
+    ServerSession,
+    StartOptions,
+    log_text,
+    serving,
+    starts_servers,
+)
+from tui.cli.servers.sign_in import auth, logout
+from tui.cli.settings import server_argument, server_names
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
+from tui.engine.settings.edits import NoSuchServerError
+from tui.engine.settings.entries import MAX_NAME, server_id
+from tui.model.catalog import PromptView, ToolView
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.text import clip, counted, sanitize
+
+MAX_SHOWN: Final = 64
+"""Characters of a tool's name in a list for people: those that Gemini takes."""
+
+CHECK_TIME: Final = 10.0
+"""Seconds that a new server gets to become ready."""
+
+_WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
+"""The server was written as asked, and is not to be started."""
 
 _EPILOG: Final = """\b
 Exit codes: 0 done, 1 not ready or failed, 2 wrong usage, 3 no such server, tool,
@@ -27,30 +62,62 @@ def mcp() -> None:
     """
 
 
-server_argument = click.argument("server", shell_complete=server_names)
+mcp.add_command(auth)
+mcp.add_command(logout)
 
 
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")
-@starting_options
-def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
+@prints_json
+@starts_servers
+async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all are started, side by side."""
-    finish(server_commands.list_servers(StartOptions(timeout, trusted)), as_json=as_json)
+    async with serving(start, None) as session:
+        found = [_server(view, session) for view in session.views]
+        rows = [
+            (one["name"], one["status"], one["transport"], _offers(one), one["reason"])
+            for one in found
+        ]
+        off = (ServerStatus.READY, ServerStatus.DISABLED)
+        code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
+        value = {"servers": found, "warnings": session.warnings}
+        return CommandOutput(value, table(rows) or "No servers are configured.", code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp show files")
 @server_argument
-@starting_options
-def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
+@prints_json
+@starts_servers
+async def show(server: str, start: StartOptions) -> CommandOutput:
     """Show how a server is reached and what it offers."""
-    finish(server_commands.show(server, StartOptions(timeout, trusted)), as_json=as_json)
+    return await _shown(server, start)
+
+
+async def _shown(server: str, start: StartOptions) -> CommandOutput:
+    async with serving(start, [server]) as session:
+        view = next(view for view in session.views if view.id == server)
+        value = _server(view, session) | _details(view)
+        code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
+        return CommandOutput(value, fields(value), code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
 @click.argument("server", required=False, shell_complete=server_names)
-@starting_options
-def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
+@prints_json
+@starts_servers
+async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     """List the tools of a server, or of all."""
-    finish(server_commands.tools(server, StartOptions(timeout, trusted)), as_json=as_json)
+    async with serving(start, None if server is None else [server]) as session:
+        views = session.views if server is None else (session.ready(server),)
+        found = [_tool(view.id, tool) for view in views for tool in view.catalog.tools]
+        rows = [
+            (
+                one["server"],
+                clip(one["name"], MAX_SHOWN),
+                one["problem"] or _first_line(one["description"]),
+            )
+            for one in found
+        ]
+        return CommandOutput({"tools": found, "warnings": session.warnings}, table(rows))
 
 
 @mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
@@ -58,24 +125,38 @@ def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[P
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "raw", metavar="JSON", help="The arguments as one JSON object.")
-@starting_options
-def call(
-    server: str,
-    tool: str,
-    arguments: tuple[str, ...],
-    raw: str | None,
-    *,
-    as_json: bool,
-    timeout: float,
-    trusted: tuple[Path, ...],
-) -> None:
+@prints_json
+@starts_servers
+async def call(
+    server: str, tool: str, arguments: tuple[str, ...], raw: str | None, start: StartOptions
+) -> CommandOutput:
     """Run a tool with exactly these arguments.
 
     A value is text, or JSON where the tool wants something else. You composed the call, so nobody
     is asked; a rule that denies the tool holds all the same.
     """
-    start, given = StartOptions(timeout, trusted), _object(raw)
-    finish(server_commands.call(server, tool, given, _pairs(arguments), start), as_json=as_json)
+    given, words = _object(raw), _pairs(arguments)
+    async with serving(start, [server]) as session:
+        known = [one.name for one in session.ready(server).catalog.tools]
+        if tool not in known:
+            raise no_such("tool", tool, known)
+        offered = session.engine.servers.offered_tools()
+        schema = next((one.schema for one in offered if one.view.name == tool), {})
+        given |= {name: typed_value(schema, name, word) for name, word in words.items()}
+        try:
+            result = await session.engine.call_tool(ServerId(server), tool, given, by_user=True)
+        except ToolCallError as error:
+            raise CommandError(str(error)) from error
+        value = {
+            "server": server,
+            "tool": tool,
+            "arguments": given,
+            "is_error": result.is_error,
+            "content": _content(result.parts),
+            "warnings": session.warnings,
+        }
+        code = ExitCode.ERROR if result.is_error else ExitCode.OK
+        return CommandOutput(value, _plain(result.parts, result.display), code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
@@ -88,57 +169,107 @@ def call(
     type=click.Path(path_type=Path),
     help="Write to this file instead.",
 )
-@starting_options
-def read(
-    server: str,
-    uri: str,
-    file: Path | None,
-    *,
-    as_json: bool,
-    timeout: float,
-    trusted: tuple[Path, ...],
-) -> None:
+@json_option
+@starts_servers
+def read(server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool) -> None:
     """Print a resource: its bytes and nothing else.
 
     Several contents come one after the other, with nothing between them. At a terminal text is
     shown without what could control it, and what is not text needs -o or a pipe.
     """
-    start = StartOptions(timeout, trusted)
-    finish(server_commands.read(server, uri, start, file, as_json=as_json), as_json=as_json)
+    finish(_content_of(server, uri, file, start, as_json=as_json), as_json=as_json)
+
+
+async def _content_of(
+    server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool
+) -> CommandOutput:
+    """Read a resource, listed or not: its bytes, or what a terminal may show of them."""
+    value: dict[str, Any] = {"server": server, "uri": uri}
+    async with serving(start, [server]) as session:
+        session.ready(server)
+        features = session.engine.servers.features(ServerId(server))
+        try:
+            if file is not None or not (as_json or sys.stdout.isatty()):
+                data = await features.read_bytes(uri)
+                if file is None:
+                    return CommandOutput(value, data)
+                _write(file, data)
+                return CommandOutput({**value, "file": str(file), "bytes": len(data)}, "")
+            found = await features.read_resource(uri)
+        except ServerCallError as error:
+            raise CommandError(str(error)) from error
+    content = found.content
+    if content.blobs and not as_json:
+        raise CommandError(f"{uri} is binary: use -o FILE or a pipe.", ExitCode.USAGE)
+    if content.omitted and not as_json:
+        say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
+    return CommandOutput(
+        {**value, "content": _content(found.parts)}, content.text.removesuffix("\n")
+    )
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write a file, private if it is new."""
+    try:
+        file.touch(0o600)
+        file.write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}.") from None
 
 
 @mcp.command(epilog="Example: gemdeck mcp prompt poems poem mood=reverent")
 @server_argument
 @click.argument("name")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
-@starting_options
-def prompt(
-    server: str,
-    name: str,
-    arguments: tuple[str, ...],
-    *,
-    as_json: bool,
-    timeout: float,
-    trusted: tuple[Path, ...],
-) -> None:
+@prints_json
+@starts_servers
+async def prompt(
+    server: str, name: str, arguments: tuple[str, ...], start: StartOptions
+) -> CommandOutput:
     """Print a prompt as its server renders it."""
-    start = StartOptions(timeout, trusted)
-    finish(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
+    given = _pairs(arguments)
+    async with serving(start, [server]) as session:
+        known = {one.name: one for one in session.ready(server).catalog.prompts}
+        if name not in known:
+            raise no_such("prompt", name, known)
+        _check_arguments(known[name], given)
+        servers = session.engine.servers
+        own = servers.registry.own_prompt_name(ServerId(server), name)
+        try:
+            found = await servers.features(ServerId(server)).get_prompt(own, given)
+        except ServerCallError as error:
+            raise CommandError(str(error)) from error
+        turns = [*((turn.role, turn.parts) for turn in found.before), ("user", found.parts)]
+        messages = [{"role": role, "content": _content(parts)} for role, parts in turns]
+        value = {"server": server, "name": name, "messages": messages}
+        return CommandOutput(
+            value, _plain([part for _, parts in turns for part in parts], found.shown)
+        )
 
 
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
-@starting_options
-def logs(
-    server: str, *, follow: bool, as_json: bool, timeout: float, trusted: tuple[Path, ...]
-) -> None:
+@json_option
+@starts_servers
+def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> None:
     """Start a server, and print what it writes to standard error and logs."""
     if follow and as_json:
         raise click.UsageError("--follow prints lines as they come, so there is no JSON of them.")
-    finish(
-        server_commands.logs(server, StartOptions(timeout, trusted), follow=follow), as_json=as_json
-    )
+    finish(_logs(server, start, follow=follow), as_json=as_json)
+
+
+async def _logs(server: str, start: StartOptions, *, follow: bool) -> CommandOutput:
+    """Print what a server writes while it starts, and on until it is interrupted."""
+    async with serving(start, [server], follow=write_out if follow else None) as session:
+        if follow:
+            await asyncio.Event().wait()
+    lines = session.log(server)  # whole, once nothing more can come
+    value = [
+        {"time": one.time, "source": one.source, "severity": one.severity.value, "text": one.text}
+        for one in lines
+    ]
+    return CommandOutput({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
 _scope = click.option(
@@ -172,75 +303,189 @@ _scope = click.option(
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
 @click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
-@json_option
-def add(name: str, *, scope: str, no_check: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - as declared above
+@prints_json
+async def add(name: str, *, scope: str, no_check: bool, **given: Any) -> CommandOutput:  # noqa: ANN401 - as declared above
     """Write a server to the settings, and try to connect to it.
 
     Comments and all else in the file stay. What follows -- belongs to the server.
     """
     entry = server_entry(**given)
-    finish(server_edits.add(name, entry, scope, checks=not no_check), as_json=as_json)
+    if not name or server_id(name) != name:
+        words = f"A name has 1 to {MAX_NAME} characters, and single blanks at most."
+        raise CommandError(words, ExitCode.USAGE)
+    if scope == "project" and entry.get("trust"):
+        raise CommandError("A project's settings cannot trust a server.", ExitCode.USAGE)
+    with edits_of(scope):
+        path = own_edits().add(scope, name, entry)
+    value = {"server": name, "file": str(path), "entry": entry}
+    text = f"{name} is in {shown(path)}."
+    if no_check:
+        return CommandOutput(value, text)
+    answer = await _shown(name, StartOptions(CHECK_TIME))
+    found = answer.value
+    value |= {"status": found["status"], "reason": found["reason"]}
+    why = f"{found['reason']} {found['advice']}".rstrip()
+    offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
+    code = ExitCode.OK if found["status"] in _WAITING else answer.code
+    return CommandOutput(value, f"{text} It is {found['status']}: {offers}", code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp remove -s user files")
 @click.argument("name")
 @_scope
-@json_option
-def remove(name: str, *, scope: str, as_json: bool) -> None:
+@prints_json
+async def remove(name: str, scope: str) -> CommandOutput:
     """Remove a server from the settings; comments and all else in the file stay."""
-    finish(server_edits.remove(name, scope), as_json=as_json)
-
-
-@mcp.command(epilog="Example: gemdeck mcp auth search")
-@server_argument
-@click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
-@click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
-@click.option("--gemini-cli", is_flag=True, help="Take over gemini-cli's token in place of asking.")
-@starting_options
-def auth(
-    server: str,
-    *,
-    yes: bool,
-    no_browser: bool,
-    gemini_cli: bool,
-    as_json: bool,
-    timeout: float,
-    trusted: tuple[Path, ...],
-) -> None:
-    """Sign in to a server in your browser.
-
-    Where the browser cannot come back, as over SSH, paste the address that it ends at.
-    Without a terminal, credentials that need no browser are sent only with --yes.
-    """
-    start = StartOptions(timeout, trusted)
-    command = sign_in.sign_in(
-        server, start, says_yes=yes, opens=not no_browser, takes_over=gemini_cli
-    )
-    finish(command, as_json=as_json)
-
-
-@mcp.command(epilog="Example: gemdeck mcp logout search")
-@server_argument
-@json_option
-def logout(server: str, *, as_json: bool) -> None:
-    """Sign out of a server: its tokens are revoked and removed."""
-    finish(sign_in.sign_out(server), as_json=as_json)
+    try:
+        with edits_of(scope):
+            path = own_edits().remove(scope, name)
+    except NoSuchServerError as error:
+        raise no_such("server", name, error.known) from error
+    value = {"server": name, "file": str(path)}
+    return CommandOutput(value, f"{name} was removed from {shown(path)}.")
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")
 @server_argument
-@json_option
-def enable(server: str, *, as_json: bool) -> None:
+@prints_json
+async def enable(server: str) -> CommandOutput:
     """Enable a server, from its next start on."""
-    finish(server_commands.set_enabled(server, enabled=True), as_json=as_json)
+    return await _set_enabled(server, enabled=True)
 
 
 @mcp.command(epilog="Example: gemdeck mcp disable files")
 @server_argument
-@json_option
-def disable(server: str, *, as_json: bool) -> None:
+@prints_json
+async def disable(server: str) -> CommandOutput:
     """Disable a server, from its next start on; its settings stay as they are."""
-    finish(server_commands.set_enabled(server, enabled=False), as_json=as_json)
+    return await _set_enabled(server, enabled=False)
+
+
+async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
+    """Enable or disable a server for later runs; nothing is started."""
+    session = ServerSession(StartOptions(0.0), [])
+    async with session.engine:
+        found = {one.id: one for one in await session.definitions()}
+    definition = found.get(ServerId(server))
+    if definition is None:
+        raise no_such("server", server, found)
+    state = usable_state_dir()
+    problems = list[str]()
+    kept = Enablement(state and state / ENABLEMENT_FILE, problems.append)
+    kept.load()
+    kept.set_enabled(definition, enabled=enabled)
+    kept.save()
+    if problems:
+        raise CommandError(problems[-1])
+    word = "enabled" if enabled else "disabled"
+    failure = definition.failure if enabled and definition.withheld is not None else None
+    more = f", but it does not start: {failure.reason} {failure.advice}" if failure else ""
+    text = sanitize(f"{server} is {word}{more or '.'}")
+    return CommandOutput({"server": server, "enabled": enabled, "reason": more[2:]}, text)
+
+
+def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
+    reason, advice = session.why_not_ready(view)
+    return {
+        "name": view.id,
+        "status": view.status.value,
+        "transport": view.transport.value,
+        "target": view.target,
+        "origin": view.origin.value,
+        "description": view.description,
+        "tools": len(view.catalog.tools),
+        "prompts": len(view.catalog.prompts),
+        "resources": len(view.catalog.resources),
+        "reason": reason,
+        "advice": advice,
+    }
+
+
+def _details(view: ServerView) -> dict[str, Any]:
+    catalog, info, failure = view.catalog, view.info, view.failure
+    return {
+        "software": f"{info.name} {info.version}" if info is not None else "",
+        "protocol": info.protocol_version if info is not None else "",
+        "instructions": info.instructions if info is not None else "",
+        "tools": [tool.name for tool in catalog.tools],
+        "prompts": [prompt.name for prompt in catalog.prompts],
+        "resources": [resource.uri for resource in catalog.resources],
+        "templates": [template.uri_template for template in catalog.templates],
+        "environment": list(view.environment),
+        "withheld": list(view.withheld),
+        "last_output": list(failure.stderr_tail) if failure is not None else [],
+    }
+
+
+def _offers(server: Mapping[str, Any]) -> str:
+    offered = {kind: server[f"{kind}s"] for kind in ("tool", "prompt", "resource")}
+    return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
+
+
+def _tool(server: ServerId, tool: ToolView) -> dict[str, Any]:
+    return {
+        "server": server,
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "schema": json_or_text(tool.schema),
+        "problem": tool.problem,
+    }
+
+
+def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
+    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
+    properties = schema.get("properties")
+    wanted = properties.get(name) if isinstance(properties, dict) else None
+    kinds = set(_kinds(schema, wanted)) if isinstance(wanted, dict) else set()
+    return word if not kinds or "string" in kinds else json_or_text(word)
+
+
+def _kinds(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Name the types that a parameter may have, behind one reference or one choice."""
+    target = schema
+    for step in str(wanted.get("$ref", "")).removeprefix("#/").split("/"):
+        target = target.get(step, {}) if isinstance(target, dict) else {}
+    choices = [
+        *wanted.get("anyOf", ()),
+        *wanted.get("oneOf", ()),
+        target if "$ref" in wanted else {},
+    ]
+    for one in (wanted, *choices):
+        kind = one.get("type", ()) if isinstance(one, dict) else ()
+        yield from [kind] if isinstance(kind, str) else kind
+
+
+def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
+    known = [argument.name for argument in view.arguments]
+    for name in arguments:
+        if name not in known:
+            raise no_such("argument", name, known)
+    missing = [a.name for a in view.arguments if a.required and a.name not in arguments]
+    if missing:
+        raise CommandError(f"Missing: {', '.join(missing)}.", ExitCode.USAGE)
+
+
+def _content(parts: Iterable[object]) -> list[dict[str, Any]]:
+    """Write parts as JSON, unchanged."""
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextPart)
+        else {"type": "data", "mime_type": part.mime_type, "data": part.data}
+        for part in parts
+        if isinstance(part, TextPart | MediaPart)
+    ]
+
+
+def _plain(parts: Sequence[object], display: str) -> str:
+    """Return what a terminal may show, or the text itself for a file or another program."""
+    if sys.stdout.isatty():
+        return display
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Servers that are started for one command."""
 
+import functools
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -8,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, json_option, no_such, way_out
+from tui.cli.command import CommandError, no_such, way_out
 from tui.cli.output import ExitCode, say
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
@@ -23,14 +24,32 @@ from tui.model.settings_rules import MAX_WAIT
 from tui.store import selectors
 from tui.store.store import Store
 
+T = TypeVar("T")
+
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds that servers get to become ready."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """How servers are started.
+
+    Attributes:
+        timeout: Seconds that each gets to become ready.
+        trusted: Folders whose own settings count, by their real paths.
+    """
+
+    timeout: float
+    trusted: tuple[Path, ...] = ()
 
 
-def starting_options(command: F) -> F:
-    """Add the options of the commands that start servers."""
+def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
+    """Let a command say in options how servers are started, as its argument `start`."""
+
+    @functools.wraps(command)
+    def run(*, trusted: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
+        return command(start=StartOptions(timeout, trusted), **given)
+
     for option in (
         click.option(
             "--trust-folder",
@@ -48,23 +67,9 @@ def starting_options(command: F) -> F:
             show_default=True,
             help="Seconds that a server gets to become ready.",
         ),
-        json_option,
     ):
-        command = option(command)
-    return command
-
-
-@dataclass(frozen=True, slots=True)
-class StartOptions:
-    """How servers are started.
-
-    Attributes:
-        timeout: Seconds that each gets to become ready.
-        trusted: Folders whose own settings count, by their real paths.
-    """
-
-    timeout: float
-    trusted: tuple[Path, ...] = ()
+        run = option(run)
+    return run
 
 
 class ServerSession:

@@ -5,9 +5,12 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from tui.cli.command import CommandError, CommandOutput
+import click
+
+from tui.cli.command import CommandError, CommandOutput, prints_json
 from tui.cli.output import ExitCode, say
-from tui.cli.servers.server_session import StartOptions, serving
+from tui.cli.servers.server_session import StartOptions, serving, starts_servers
+from tui.cli.settings import server_argument
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
 from tui.engine.engine import Engine
@@ -23,22 +26,25 @@ MAX_SHOWN: Final = 4_000
 """Characters of an address that are shown."""
 
 
-async def sign_in(
-    server: str, start: StartOptions, *, says_yes: bool, opens: bool, takes_over: bool
+@click.command(epilog="Example: gemdeck mcp auth search")
+@server_argument
+@click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
+@click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
+@click.option("--gemini-cli", is_flag=True, help="Take over gemini-cli's token in place of asking.")
+@prints_json
+@starts_servers
+async def auth(
+    server: str, start: StartOptions, *, yes: bool, no_browser: bool, gemini_cli: bool
 ) -> CommandOutput:
-    """Sign in to a server with the person at the terminal, and connect to it.
+    """Sign in to a server in your browser.
 
-    Args:
-        server: The server.
-        start: How it is started.
-        says_yes: Whether to go on without asking.
-        opens: Whether to open the browser; else the address is only shown.
-        takes_over: Whether to take over gemini-cli's token in place of asking the person.
+    Where the browser cannot come back, as over SSH, paste the address that it ends at.
+    Without a terminal, credentials that need no browser are sent only with --yes.
     """
-    open_url = open_in_browser if opens else open_nothing
+    open_url = open_nothing if no_browser else open_in_browser
     async with serving(start, [server], open_url=open_url) as session:
-        person, sign_ins = _Person(session.engine, says_yes=says_yes), session.engine.sign_ins
-        begin = sign_ins.import_gemini if takes_over else sign_ins.sign_in
+        person, sign_ins = _Person(session.engine, says_yes=yes), session.engine.sign_ins
+        begin = sign_ins.import_gemini if gemini_cli else sign_ins.sign_in
         try:
             words = await person.during(begin(ServerId(server)))
         except AuthError as error:
@@ -52,8 +58,11 @@ async def sign_in(
         return CommandOutput(value, f"{words} {state}", code)
 
 
-async def sign_out(server: str) -> CommandOutput:
-    """Revoke and forget the tokens of a server."""
+@click.command(epilog="Example: gemdeck mcp logout search")
+@server_argument
+@prints_json
+async def logout(server: str) -> CommandOutput:
+    """Sign out of a server: its tokens are revoked and removed."""
     async with serving(StartOptions(0.0), [server]) as session:
         try:
             words = await session.engine.sign_ins.sign_out(ServerId(server))

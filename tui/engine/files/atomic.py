@@ -214,28 +214,23 @@ def locked(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
     sidecar = path.with_name(f"{path.name}.lock")
     descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | _CLOEXEC | _NOFOLLOW, 0o600)
     try:
-        _acquire(descriptor, sidecar, wait)
+        deadline = time.monotonic() + wait
+        while not _is_taken(descriptor):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds the lock", str(sidecar))
+            time.sleep(LOCK_POLL)
         yield
     finally:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int, sidecar: Path, wait: float) -> None:
-    """Take the lock, retrying until the deadline."""
-    if sys.platform == "win32":
-        return
-    deadline = time.monotonic() + wait
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise TimeoutError(
-                    errno.ETIMEDOUT, "another process holds the lock", str(sidecar)
-                ) from None
-            time.sleep(LOCK_POLL)
-        else:
-            return
+def _is_taken(descriptor: int) -> bool:
+    """Take the lock; return whether it was free."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def set_aside(path: Path) -> Path | None:

@@ -38,38 +38,29 @@ _log: Final = logging.getLogger(__name__)
 
 def load_theme(folder: Path) -> str:
     """Return the name of the theme chosen last, or an empty string."""
-    theme = _load_look(folder).get("theme")
+    theme = (_look_file(folder).load() or {}).get("theme")
     return theme if isinstance(theme, str) else ""
 
 
 def save_theme(folder: Path, theme: str, on_problem: Callable[[str], None] = _log.warning) -> None:
     """Save the name of the chosen theme."""
-    _save_look(folder, {"theme": theme}, on_problem)
+    _look_file(folder, on_problem).update(lambda content: {**content, "theme": theme})
 
 
 def load_layout(folder: Path) -> object:
     """Return the saved layout, unchecked, or None."""
-    return _load_look(folder).get("layout")
+    return (_look_file(folder).load() or {}).get("layout")
 
 
 def save_layout(
     folder: Path, layout: Content, on_problem: Callable[[str], None] = _log.warning
 ) -> None:
     """Save which panes are open and how wide they are."""
-    _save_look(folder, {"layout": layout}, on_problem)
-
-
-def _load_look(folder: Path) -> Content:
-    return _look_file(folder).load() or {}
-
-
-def _save_look(folder: Path, part: Content, on_problem: Callable[[str], None]) -> None:
-    _look_file(folder, on_problem).update(lambda content: {**content, **part})
+    _look_file(folder, on_problem).update(lambda content: {**content, "layout": layout})
 
 
 def _look_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:
-    path = folder / "ui.json"
-    return StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
+    return StateFile(folder / "ui.json", on_problem=on_problem, lock_wait=LOCK_WAIT)
 
 
 def messages_place(state: Path, opened: Path) -> Path:

@@ -90,6 +90,9 @@ class StateFile:
             the same problem is reported once until a write succeeds. It must not use this
             object.
         lock_wait: Seconds a change waits for another gemdeck.
+
+    Attributes:
+        is_kept: Whether what was read or written last is in the file.
     """
 
     def __init__(
@@ -107,12 +110,8 @@ class StateFile:
         self._memory: Content | None = None
         self._waiting: list[Change] = []
         self._told = ""
-        self._is_kept = path is not None
+        self.is_kept = path is not None
         self._lock = threading.Lock()
-
-    @property
-    def is_kept(self) -> bool:
-        return self._is_kept
 
     def stamp(self) -> Stamp:
         """Return a value that changes when the file is replaced; empty if there is no file."""
@@ -128,7 +127,7 @@ class StateFile:
             try:
                 content = self._read()
             except StateFileError as error:
-                self._is_kept = False
+                self.is_kept = False
                 self._tell(f"{error} {error.advice}")
                 content = None
             return self._applied(self._waiting, content) if self._waiting else content
@@ -144,7 +143,7 @@ class StateFile:
             try:
                 content = self._commit(self._waiting)
             except StateFileError as error:
-                self._is_kept = False
+                self.is_kept = False
                 cause = error.__cause__
                 if not isinstance(cause, OSError) or write_later(self._retry, cause):
                     self._tell(f"{error} {UNTIL_WRITTEN} {error.advice}")
@@ -193,15 +192,12 @@ class StateFile:
         try:
             return self._parse(self._path)
         except JsonError:
-            return self._read_again(self._path)
+            pass  # another gemdeck may just have replaced it
         except OSError as error:
             raise self._failure("cannot be read", error) from error
-
-    def _read_again(self, path: Path) -> Content | None:
-        """Read again under the lock, in case another gemdeck has just replaced the file."""
         try:
-            with locked(path, self._lock_wait):
-                return self._read_locked(path)
+            with locked(self._path, self._lock_wait):
+                return self._read_locked(self._path)
         except OSError as error:
             raise self._failure("is corrupt and cannot be renamed", error) from error
 
@@ -286,7 +282,7 @@ class StateFile:
         return content
 
     def _written(self) -> None:
-        self._is_kept = self._path is not None
+        self.is_kept = self._path is not None
         self._waiting.clear()
         self._told = ""
 

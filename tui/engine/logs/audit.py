@@ -9,10 +9,10 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tui.engine.background import OrderedWorker
 from tui.engine.files.line_file import LineFile
@@ -32,6 +32,9 @@ MAX_AUDIT_FILES: Final = 5
 
 MAX_FIELD: Final = 256
 """Longest name, word or source in a record, in characters."""
+
+_IDENTIFIERS: Final = frozenset({"call", "fingerprint", "definition", "content"})
+"""Fields with identifiers and hashes, which look like secrets and are none."""
 
 
 class AuditLog:
@@ -73,37 +76,24 @@ class AuditLog:
             case ToolCallDecided():
                 if event.decision == "allow":
                     self._allowed[event.call] = event
-                self._append("decision", partial(self._decision, event))
+                self._append(
+                    "decision", **_about(event), decision=event.decision, source=event.source
+                )
             case ToolCallChanged(seconds=None, status=status):
                 if status not in {ToolCallStatus.ASKING, ToolCallStatus.RUNNING}:
                     self._allowed.pop(event.call, None)
             case ToolCallChanged() if decided := self._allowed.pop(event.call, None):
-                self._append("call", partial(self._call, decided, event))
+                took = round(event.seconds or 0.0, 3)
+                self._append("call", **_about(decided), outcome=event.status.value, seconds=took)
             case ToolRuleChanged():
-                self._append("rule", partial(self._rule, event))
-
-    def _decision(self, event: ToolCallDecided) -> dict[str, Any]:
-        return {
-            **self._about(event),
-            "decision": self._words(event.decision),
-            "source": self._words(event.source),
-        }
-
-    def _call(self, decided: ToolCallDecided, ended: ToolCallChanged) -> dict[str, Any]:
-        return {
-            **self._about(decided),
-            "outcome": self._words(ended.status.value),
-            "seconds": round(ended.seconds or 0.0, 3),
-        }
-
-    def _rule(self, event: ToolRuleChanged) -> dict[str, Any]:
-        return {
-            "server": self._words(event.server),
-            "fingerprint": clip(event.fingerprint, MAX_FIELD),
-            "tool": self._words(event.tool),
-            "definition": clip(event.definition, MAX_FIELD),
-            "decision": self._words(event.decision),
-        }
+                self._append(
+                    "rule",
+                    server=event.server,
+                    fingerprint=event.fingerprint,
+                    tool=event.tool,
+                    definition=event.definition,
+                    decision=event.decision,
+                )
 
     def record_trust(self, place: str, content: str, *, decision: str, source: str) -> None:
         """Record what was decided about a folder or a settings file.
@@ -114,36 +104,13 @@ class AuditLog:
             decision: The word, such as ``trust`` or ``never``.
             source: What it rests on, such as ``you`` or ``--trust-folder``.
         """
-        self._append(
-            "trust",
-            lambda: {
-                "place": self._words(place),
-                "content": clip(content, MAX_FIELD),
-                "decision": self._words(decision),
-                "source": self._words(source),
-            },
-        )
+        self._append("trust", place=place, content=content, decision=decision, source=source)
 
     def close(self, patience: float) -> None:
         """Write what waits, for at most `patience` seconds. Blocks."""
         self._worker.close(patience)
 
-    def _about(self, event: ToolCallDecided) -> dict[str, Any]:
-        """Return the fields that identify a call and its tool."""
-        data = event.arguments.encode("utf-8", "surrogatepass")
-        return {
-            "call": clip(str(event.call), MAX_FIELD),
-            "server": self._words(str(event.server)),
-            "fingerprint": clip(event.fingerprint, MAX_FIELD),
-            "tool": self._words(event.tool),
-            "definition": clip(event.definition, MAX_FIELD),
-            "arguments": {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)},
-        }
-
-    def _words(self, text: str) -> str:
-        return sanitize_line(self._redactor.redact(text), MAX_FIELD)
-
-    def _append(self, event: str, fields: Callable[[], dict[str, Any]]) -> None:
+    def _append(self, kind: str, **fields: str | float) -> None:
         """Write a record. Its fields are made in the thread: hashing takes a while."""
         if self._file is None:
             return
@@ -151,11 +118,35 @@ class AuditLog:
             "time": round(self._clock(), 3),
             "run": self._run,
             "number": next(self._numbers),
-            "event": event,
+            "event": kind,
         }
         self._worker.submit(partial(self._write, self._file, head, fields))
 
     def _write(
-        self, file: LineFile, head: dict[str, Any], fields: Callable[[], dict[str, Any]]
+        self, file: LineFile, head: Mapping[str, object], fields: Mapping[str, str | float]
     ) -> None:
-        file.keep(json.dumps(head | fields()).encode("ascii"), self._on_problem)
+        record = {**head, **{name: self._field(name, value) for name, value in fields.items()}}
+        file.keep(json.dumps(record).encode("ascii"), self._on_problem)
+
+    def _field(self, name: str, value: str | float) -> object:
+        """Return a field as it is written."""
+        if not isinstance(value, str):
+            return value
+        if name == "arguments":
+            data = value.encode("utf-8", "surrogatepass")
+            return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        if name in _IDENTIFIERS:
+            return clip(value, MAX_FIELD)
+        return sanitize_line(self._redactor.redact(value), MAX_FIELD)
+
+
+def _about(event: ToolCallDecided) -> dict[str, str]:
+    """Return the fields that identify a call and its tool."""
+    return {
+        "call": event.call,
+        "server": event.server,
+        "fingerprint": event.fingerprint,
+        "tool": event.tool,
+        "definition": event.definition,
+        "arguments": event.arguments,
+    }

@@ -48,16 +48,10 @@ class JsonFormatter(logging.Formatter):
             "logger": self._redactor.redact(record.name),
             "message": self._redactor.redact(_message(record)),
         }
-        stack = self._stack(record)
-        if stack:
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        if stack := "\n".join(filter(None, (trace, record.stack_info))):
             line["stack"] = self._redactor.redact(stack)
         return json.dumps(line)
-
-    def _stack(self, record: logging.LogRecord) -> str:
-        parts = [record.stack_info or ""]
-        if record.exc_info:
-            parts.insert(0, self.formatException(record.exc_info))
-        return "\n".join(part for part in parts if part)
 
 
 class _FileHandler(logging.Handler):

@@ -17,13 +17,16 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed
 from mcp_types import LATEST_PROTOCOL_VERSION
-from pydantic import AnyHttpUrl, ValidationError
+from pydantic import ValidationError
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.sign_in.endpoints import RefusedAddressError, checked_endpoint
-from tui.engine.sign_in.server_credentials import Challenge
-from tui.engine.sign_in.sign_in_record import AuthError, canonical_address, same_issuer
-from tui.engine.sign_in.token_endpoint import AuthResponse, Send
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge, canonical_address, same_issuer
+from tui.engine.sign_in.token_endpoint import (
+    AuthResponse,
+    RefusedAddressError,
+    Send,
+    checked_endpoint,
+)
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import dataclass
 from tui.model.settings import GrantType, OAuthSettings
@@ -32,12 +35,14 @@ from tui.text import sanitize_line
 PKCE_METHOD: Final = "S256"
 
 _HEADERS: Final = {"accept": "application/json", "mcp-protocol-version": LATEST_PROTOCOL_VERSION}
-_ENDPOINTS: Final[Mapping[str, str]] = {
-    "authorization_endpoint": "authorization endpoint",
-    "token_endpoint": "token endpoint",
-    "registration_endpoint": "registration endpoint",
-    "revocation_endpoint": "revocation endpoint",
+_PAGE: Final = "authorization endpoint"
+_ENDPOINTS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "authorization_endpoint": (_PAGE, "authorization_url", "authorize"),
+    "token_endpoint": ("token endpoint", "token_url", "token"),
+    "registration_endpoint": ("registration endpoint", "registration_url", "register"),
+    "revocation_endpoint": ("revocation endpoint", "", ""),
 }
+"""What each is, the setting that overrides it, and its path where a server has no metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +129,9 @@ class Discovery:
         named = challenge.resource_metadata or None
         rejected = False
         for url in build_protected_resource_metadata_discovery_urls(named, self._server):
-            answer = await self._fetch(url, "resource metadata address")
-            if answer.status >= 500 or answer.status == 429:
-                raise AuthError(
-                    f"failed to say where to sign in (HTTP {answer.status})", is_transient=True
-                )
+            answer = await self._fetch(
+                url, "resource metadata address", "failed to say where to sign in"
+            )
             if answer.status != 200:
                 continue
             try:
@@ -158,12 +161,9 @@ class Discovery:
         expected = (issuer,) if issuer else (_origin(self._server), self._server)
         exact, others = _metadata_places(issuer or self._server)
         for url in (*exact, *others):
-            answer = await self._fetch(url, "authorization server")
-            if answer.status >= 500 or answer.status == 429:
-                raise AuthError(
-                    f"has an authorization server that fails (HTTP {answer.status})",
-                    is_transient=True,
-                )
+            answer = await self._fetch(
+                url, "authorization server", "has an authorization server that fails"
+            )
             if answer.status != 200:
                 continue
             try:
@@ -188,7 +188,7 @@ class Discovery:
             return
         for url in _metadata_places(_origin(page))[0]:
             try:
-                answer = await self._fetch(url, _ENDPOINTS["authorization_endpoint"])
+                answer = await self._fetch(url, _PAGE)
                 named = read_object(answer.body).get("issuer") if answer.status == 200 else None
             except RefusedAddressError:
                 raise
@@ -208,27 +208,19 @@ class Discovery:
     ) -> SignInPlace:
         """Put together what was found and what the settings say."""
         oauth, origin = self._oauth, _origin(self._server)
+        issuer = oauth.issuer or _origin(oauth.token_url or origin)
         if metadata is not None:
-            endpoints = {
-                name: str(url)
-                for name in _ENDPOINTS
-                if isinstance(url := getattr(metadata, name), AnyHttpUrl)
-            }
             issuer = str(metadata.issuer)
-        else:
-            names = ("authorize", "token", "register")
-            endpoints = dict(zip(_ENDPOINTS, (f"{origin}/{name}" for name in names), strict=False))
-            issuer = oauth.issuer or _origin(oauth.token_url or origin)
-        for name, url in endpoints.items():
-            checked_endpoint(url, self._server, _ENDPOINTS[name])
-        ours = {
-            "authorization_endpoint": oauth.authorization_url,
-            "token_endpoint": oauth.token_url,
-            "registration_endpoint": oauth.registration_url,
-        }
-        for name, own in ours.items():
+        endpoints: dict[str, str] = {}
+        for name, (what, setting, path) in _ENDPOINTS.items():
+            usual = f"{origin}/{path}" if path else ""
+            found = str(getattr(metadata, name) or "") if metadata is not None else usual
+            if found:
+                checked_endpoint(found, self._server, what)
+            own: str | None = getattr(oauth, setting) if setting else None
             if own:
-                endpoints[name] = checked_endpoint(own, self._server, _ENDPOINTS[name], is_own=True)
+                found = checked_endpoint(own, self._server, what, is_own=True)
+            endpoints[name] = found
         methods = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
         return SignInPlace(
             issuer,
@@ -240,11 +232,15 @@ class Discovery:
             names_itself=bool(metadata and metadata.authorization_response_iss_parameter_supported),
         )
 
-    async def _fetch(self, url: str, what: str) -> AuthResponse:
+    async def _fetch(self, url: str, what: str, failing: str = "") -> AuthResponse:
+        """Ask for a document; a server that fails for now is an error if there are words."""
         named = filter(None, (self._oauth.issuer, self._oauth.authorization_url))
         is_own = any(url.startswith(f"{_origin(own)}/") for own in named)
         checked_endpoint(url, self._server, what, is_own=is_own)
-        return await self._send("GET", url, _HEADERS, None)
+        answer = await self._send("GET", url, _HEADERS, None)
+        if failing and (answer.status >= 500 or answer.status == 429):
+            raise AuthError(f"{failing} (HTTP {answer.status})", is_transient=True)
+        return answer
 
 
 def _metadata_places(issuer: str) -> tuple[list[str], list[str]]:

@@ -4,10 +4,12 @@ The SDK's `OAuthClientProvider` runs all this inside a request, opens the browse
 secrets into its errors; here its parts are used instead.
 """
 
+import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import httpx2
@@ -18,111 +20,33 @@ from mcp.client.auth.utils import handle_registration_response, is_valid_client_
 from mcp.shared.auth import JWT_BEARER_GRANT_TYPE
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.logs.secret_names import masked_address
 from tui.engine.sign_in.callback import CallbackListener, Redirect
 from tui.engine.sign_in.discovery import PKCE_METHOD, Discovery, SignInPlace
-from tui.engine.sign_in.endpoints import MAX_ENDPOINT, checked_endpoint
-from tui.engine.sign_in.server_credentials import Challenge
 from tui.engine.sign_in.sign_in_record import (
     AuthError,
+    Challenge,
     DeclinedError,
     SignInRecord,
     canonical_address,
 )
-from tui.engine.sign_in.token_endpoint import MAX_SAID, Send, ask_for_token
+from tui.engine.sign_in.token_endpoint import (
+    MAX_ENDPOINT,
+    MAX_SAID,
+    Send,
+    ask_for_token,
+    checked_endpoint,
+)
+from tui.model.addresses import AddressError, check_address
 from tui.model.frozen import dataclass
+from tui.model.requests import Reply, SignInRequest
 from tui.model.settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
 
 _JWT_CLIENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 _TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:"  # noqa: S105
-
-
-class UnattendedGrant:
-    """Gets a token for a client of the settings, without a browser.
-
-    Args:
-        oauth: The settings.
-        send: Sends requests.
-        place: Where tokens come from.
-        client: The client, without a token.
-    """
-
-    def __init__(
-        self, oauth: OAuthSettings, send: Send, place: SignInPlace, client: SignInRecord
-    ) -> None:
-        self._oauth = oauth
-        self._send = send
-        self._place = place
-        self._client = client
-
-    async def token(self) -> SignInRecord:
-        """Return the client with a token.
-
-        Raises:
-            AuthError: If there is none.
-        """
-        if self._oauth.grant_type is GrantType.IDENTITY_ASSERTION:
-            assertion = await self._exchanged()
-            form = {"grant_type": JWT_BEARER_GRANT_TYPE, "assertion": assertion}
-        else:
-            form = {"grant_type": "client_credentials", **await self._signed()}
-        form["resource"] = self._place.resource
-        if self._place.scope:
-            form["scope"] = self._place.scope
-        if self._oauth.audiences:
-            form["audience"] = " ".join(self._oauth.audiences)
-        return await ask_for_token(self._send, self._client, form)
-
-    async def _exchanged(self) -> str:
-        """Have the identity provider vouch for the user at this authorization server (RFC 8693)."""
-        oauth = self._oauth
-        token, url = oauth.identity_token, oauth.identity_token_url
-        if token is None or not url:
-            raise AuthError(
-                "needs an identity token to be signed in to",
-                "Set oauth.identityToken and oauth.identityTokenUrl.",
-            )
-        checked_endpoint(url, self._client.server, "identity provider", is_own=True)
-        provider = self._client.model_copy(
-            update={
-                "client_id": oauth.identity_client_id or self._client.client_id,
-                "client_secret": "",
-                "auth_method": "none",
-                "token_endpoint": url,
-            }
-        )
-        form = {
-            "grant_type": _TOKEN_EXCHANGE,
-            "requested_token_type": f"{_TOKEN_TYPE}id-jag",
-            "audience": self._place.issuer,
-            "resource": self._place.resource,
-            "subject_token": token.get_secret_value(),
-            "subject_token_type": f"{_TOKEN_TYPE}id_token",
-        }
-        if self._place.scope:
-            form["scope"] = self._place.scope
-        return (await ask_for_token(self._send, provider, form, kind="n_a")).access_token
-
-    async def _signed(self) -> dict[str, str]:
-        """Return the client's signature in place of a secret (private_key_jwt), if it has a key."""
-        key = self._oauth.private_key
-        if key is None:
-            return {}
-        parameters = SignedJWTParameters(
-            issuer=self._client.client_id,
-            subject=self._client.client_id,
-            signing_key=key.get_secret_value(),
-            signing_algorithm=self._oauth.signing_algorithm,
-        )
-        try:
-            assertion = await parameters.create_assertion_provider()(self._place.issuer)
-        except Exception as error:  # noqa: BLE001 - its text may hold the key
-            raise AuthError(
-                f"got no token: the private key cannot sign ({type(error).__name__})",
-                "Check oauth.privateKey (PEM) and oauth.signingAlgorithm.",
-            ) from None
-        return {"client_assertion_type": _JWT_CLIENT, "client_assertion": assertion}
 
 
 CLIENT_NAME: Final = "gemdeck"
@@ -197,18 +121,14 @@ class SignInFlow:
         granted = self._known.scope if self._known is not None else ""
         place = await Discovery(self._definition, self._send).find(challenge, granted)
         if self._oauth.grant_type is not GrantType.AUTHORIZATION_CODE:
-            return await self._with_credentials(place)
+            if not (self._oauth.issuer or self._oauth.token_url):  # else the settings say who
+                await self._ask(Consent(place))
+            client = self._settings_client(place)
+            return await unattended_token(self._oauth, self._send, place, client)
         may_move = not self._oauth.client_id or self._registers(place)
         async with CallbackListener(self._oauth.redirect_uri, may_move=may_move) as listener:
             client = await self._client(place, listener.redirect_uri)
             return await self._with_person(place, client, listener)
-
-    async def _with_credentials(self, place: SignInPlace) -> SignInRecord:
-        """Get a token with the client's own credentials; who gets them was agreed to."""
-        if not (self._oauth.issuer or self._oauth.token_url):
-            await self._ask(Consent(place))
-        client = self._settings_client(place)
-        return await UnattendedGrant(self._oauth, self._send, place, client).token()
 
     async def _with_person(
         self, place: SignInPlace, client: SignInRecord, listener: CallbackListener
@@ -228,7 +148,7 @@ class SignInFlow:
                 "resource": place.resource,
                 **({"scope": place.scope} if place.scope else {}),
                 **({"prompt": "consent"} if "offline_access" in place.scope.split() else {}),
-                **self._audience(),
+                **_audience(self._oauth),
             },
         )
         redirect = await self._ask(Consent(place, url, listener))
@@ -239,7 +159,7 @@ class SignInFlow:
             "redirect_uri": listener.redirect_uri,
             "code_verifier": pkce.code_verifier,
             "resource": place.resource,
-            **self._audience(),
+            **_audience(self._oauth),
         }
         return await ask_for_token(self._send, client, form)
 
@@ -340,16 +260,88 @@ class SignInFlow:
             }
         )
 
-    def _audience(self) -> dict[str, str]:
-        words = " ".join(self._oauth.audiences)
-        return {"audience": words} if words else {}
-
 
 def _endpoints(place: SignInPlace) -> dict[str, str]:
     return {
         "token_endpoint": place.token_endpoint,
         "revocation_endpoint": place.revocation_endpoint,
     }
+
+
+async def unattended_token(
+    oauth: OAuthSettings, send: Send, place: SignInPlace, client: SignInRecord
+) -> SignInRecord:
+    """Get a token for a client of the settings, without a browser; return the client with it.
+
+    Raises:
+        AuthError: If there is none.
+    """
+    if oauth.grant_type is GrantType.IDENTITY_ASSERTION:
+        assertion = await _identity_assertion(oauth, send, place, client)
+        form = {"grant_type": JWT_BEARER_GRANT_TYPE, "assertion": assertion}
+    else:
+        form = {"grant_type": "client_credentials", **await _signed(oauth, place, client)}
+    form["resource"] = place.resource
+    if place.scope:
+        form["scope"] = place.scope
+    return await ask_for_token(send, client, form | _audience(oauth))
+
+
+async def _identity_assertion(
+    oauth: OAuthSettings, send: Send, place: SignInPlace, client: SignInRecord
+) -> str:
+    """Have the identity provider vouch for the user at an authorization server (RFC 8693)."""
+    token, url = oauth.identity_token, oauth.identity_token_url
+    if token is None or not url:
+        raise AuthError(
+            "needs an identity token to be signed in to",
+            "Set oauth.identityToken and oauth.identityTokenUrl.",
+        )
+    checked_endpoint(url, client.server, "identity provider", is_own=True)
+    provider = client.model_copy(
+        update={
+            "client_id": oauth.identity_client_id or client.client_id,
+            "client_secret": "",
+            "auth_method": "none",
+            "token_endpoint": url,
+        }
+    )
+    form = {
+        "grant_type": _TOKEN_EXCHANGE,
+        "requested_token_type": f"{_TOKEN_TYPE}id-jag",
+        "audience": place.issuer,
+        "resource": place.resource,
+        "subject_token": token.get_secret_value(),
+        "subject_token_type": f"{_TOKEN_TYPE}id_token",
+    }
+    if place.scope:
+        form["scope"] = place.scope
+    return (await ask_for_token(send, provider, form, kind="n_a")).access_token
+
+
+async def _signed(oauth: OAuthSettings, place: SignInPlace, client: SignInRecord) -> dict[str, str]:
+    """Return the client's signature in place of a secret (private_key_jwt), if it has a key."""
+    if oauth.private_key is None:
+        return {}
+    parameters = SignedJWTParameters(
+        issuer=client.client_id,
+        subject=client.client_id,
+        signing_key=oauth.private_key.get_secret_value(),
+        signing_algorithm=oauth.signing_algorithm,
+    )
+    try:
+        assertion = await parameters.create_assertion_provider()(place.issuer)
+    except Exception as error:  # noqa: BLE001 - its text may hold the key
+        raise AuthError(
+            f"got no token: the private key cannot sign ({type(error).__name__})",
+            "Check oauth.privateKey (PEM) and oauth.signingAlgorithm.",
+        ) from None
+    return {"client_assertion_type": _JWT_CLIENT, "client_assertion": assertion}
+
+
+def _audience(oauth: OAuthSettings) -> dict[str, str]:
+    words = " ".join(oauth.audiences)
+    return {"audience": words} if words else {}
 
 
 def _with_query(url: str, parameters: Mapping[str, str]) -> str:
@@ -376,3 +368,139 @@ def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
         raise kind(f"was not given access: {sanitize_line(said, MAX_SAID)}")
     if not redirect.code:
         raise AuthError("got an answer without a code")
+
+
+PATIENCE: Final = 300.0
+"""Seconds that the browser has to come back, from when it was opened."""
+
+MAX_SCOPES: Final = 100
+"""Most scopes that one sign-in may ask for."""
+
+MAX_SCOPE: Final = 200
+"""Characters of a scope that are shown; no real one is as long."""
+
+MAX_FACT: Final = 500
+"""Characters of an address or resource that are shown."""
+
+WAITING: Final = "Waiting for the browser. If it does not come back, paste its address here."
+NO_BROWSER: Final = (
+    "No browser could be opened here. Open the address above anywhere, and paste the address "
+    "where it ends."
+)
+
+OpenUrl = Callable[[str], Awaitable[bool]]
+
+
+class PersonAsker:
+    """Asks the person about one sign-in; see `AskPerson`.
+
+    Args:
+        definition: The server.
+        desk: Asks.
+        open_url: Opens an address in the browser.
+        kept: Where tokens are kept, as shown.
+        before: The issuer of the last sign-in, or empty.
+    """
+
+    def __init__(
+        self,
+        definition: ServerDefinition,
+        desk: Desk,
+        open_url: OpenUrl,
+        kept: str,
+        before: str = "",
+    ) -> None:
+        self._definition = definition
+        self._desk = desk
+        self._open_url = open_url
+        self._kept = kept
+        self._before = before
+        self._limit = asyncio.timeout(None)
+        self._pasted: Redirect | None = None
+
+    async def __call__(self, consent: Consent) -> Redirect:
+        """Ask; the browser's answer or the person's ends the question."""
+        request = self._request(consent)
+
+        async def check(reply: Reply) -> SignInRequest | None:
+            problem = await self._take(reply, request, consent)
+            return replace(request, problem=problem) if problem else None
+
+        asking = asyncio.create_task(self._desk.ask(request, check))
+        back = consent.listener.answer if consent.listener is not None else None
+        try:
+            async with self._limit:
+                waits: list[asyncio.Future[Any]] = [asking, *((back,) if back else ())]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            raise AuthError(
+                f"was not signed in to within {PATIENCE / 60:.0f} minutes", "Try again."
+            ) from None
+        finally:
+            if not asking.done():
+                asking.cancel()
+                await asyncio.wait({asking})
+        if back is not None and back.done():
+            return back.result()
+        try:
+            reply = asking.result()
+        except WithdrawnError as error:
+            raise DeclinedError(f"requires sign-in, and nobody could be asked: {error}") from None
+        if not reply.allows:
+            # A page that was opened may have said that it does not know the client.
+            kind = DeclinedError if self._limit.when() is None else AuthError
+            raise kind("was not signed in to: you cancelled it")
+        return self._pasted or Redirect()
+
+    async def _take(self, reply: Reply, request: SignInRequest, consent: Consent) -> str:
+        """Do what was answered; return why the question stays, or an empty string."""
+        listener = consent.listener
+        if listener is None:
+            return ""
+        if self._limit.when() is None:
+            self._limit.reschedule(asyncio.get_running_loop().time() + PATIENCE)
+        if reply.text is not None:
+            try:
+                self._pasted = listener.read_pasted(reply.text)
+            except AuthError as error:
+                return f"What was pasted {error.reason}."
+            return ""
+        return WAITING if await self._open_url(request.url) else NO_BROWSER
+
+    def _request(self, consent: Consent) -> SignInRequest:
+        """Say what is asked for, in words that are safe to show."""
+        place, definition = consent.place, self._definition
+        try:
+            address = check_address(consent.url or place.token_endpoint)
+        except AddressError as error:
+            raise AuthError(f"wants a sign-in at an address that is refused: {error}") from None
+        scopes = place.scope.split()
+        if len(scopes) > MAX_SCOPES:
+            raise AuthError(f"asks for {len(scopes)} scopes at once, which is refused")
+        notes = list(filter(None, (consent.note, address.warning)))
+        if self._before and self._before != place.issuer:
+            known = sanitize_line(urlsplit(self._before).hostname or self._before)
+            notes.append(f"Until now the sign-in was at {known}; the server names another one now.")
+        page, issuer, token = map(_host, (address.url, place.issuer, place.token_endpoint))
+        if consent.url and page != issuer:
+            words = f"The page is at {page}, its issuer at {issuer}"
+            notes.append(f"{words}: go on only if you know that they belong together.")
+        return SignInRequest(
+            id=self._desk.new_id(),
+            server=definition.id,
+            address=sanitize_line(masked_address(definition.url, definition.secrets), MAX_FACT),
+            host=address.host,
+            shown_host=address.shown_host,
+            issuer=sanitize_line(place.issuer, MAX_FACT),
+            token_host=token if token != page else "",
+            resource=sanitize_line(place.resource, MAX_FACT),
+            scopes=tuple(sanitize_line(scope, MAX_SCOPE) for scope in scopes),
+            url=address.url if consent.url else "",
+            notes=tuple(notes),
+            kept=self._kept,
+        )
+
+
+def _host(url: str) -> str:
+    """Return the host and port of an address, as shown."""
+    return sanitize_line(urlsplit(canonical_address(url)).netloc, MAX_FACT)

@@ -13,10 +13,15 @@ from urllib.parse import urlsplit
 from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.server_credentials import Challenge, Signature
-from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address
+from tui.engine.sign_in.sign_in_record import (
+    AuthError,
+    Challenge,
+    Signature,
+    SignInRecord,
+    canonical_address,
+    may_carry_tokens,
+)
 from tui.engine.sign_in.token_store import TokenStore, read_kept
-from tui.model.addresses import is_loopback
 from tui.model.settings import AuthProviderType
 from tui.text import sanitize_line
 
@@ -100,22 +105,26 @@ class GoogleSession:
         Raises:
             AuthError: If it cannot be written.
         """
-        record = self._word()
-        await _written(lambda: self._store.save(record))
+        await self._write(self._store.save)
         self._is_agreed = True
 
     async def disagree(self) -> bool:
         """Take that back; return whether there was anything to take back."""
         had, self._is_agreed = self._is_agreed, not self.needs_word
         self._until = 0.0
-        record = self._word()
-        await _written(lambda: self._store.forget(record))
+        await self._write(self._store.forget)
         return had and self.needs_word
+
+    async def _write(self, change: Callable[[SignInRecord], None]) -> None:
+        record = self._word()
+        try:
+            await in_daemon_thread(lambda: change(record))
+        except CredentialError as error:
+            raise AuthError(f"has a sign-in that cannot be kept: {error}", error.advice) from error
 
     async def _check(self) -> None:
         """Refuse to send a token where the user did not agree, or unencrypted."""
-        parts = urlsplit(self.definition.url)
-        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        if not may_carry_tokens(self.definition.url):
             raise AuthError(
                 "gets no Google credentials: its address is not encrypted", "Use https in `url`."
             )
@@ -166,27 +175,14 @@ class GoogleSession:
             scopes = list(sign_in.oauth.scopes) if is_own else [_CLOUD]
             credentials, _ = google.auth.default(scopes=scopes)
             if not is_own:
-                credentials = _impersonated(credentials, sign_in.account, sign_in.audience)
+                from google.auth import impersonated_credentials  # noqa: PLC0415
+
+                make: Any = impersonated_credentials  # which has no types
+                account = make.Credentials(credentials, sign_in.account, [_CLOUD])
+                credentials = make.IDTokenCredentials(account, sign_in.audience, include_email=True)
         credentials.refresh(Request())
         found: Credentials = credentials
         return found
-
-
-async def _written(work: Callable[[], None]) -> None:
-    try:
-        await in_daemon_thread(work)
-    except CredentialError as error:
-        raise AuthError(f"has a sign-in that cannot be kept: {error}", error.advice) from error
-
-
-def _impersonated(source: Any, account: str, audience: str) -> Any:  # noqa: ANN401
-    """Return credentials whose token is an ID token of a service account."""
-    from google.auth import impersonated_credentials as impersonated  # noqa: PLC0415
-
-    make: Any = impersonated  # which has no types
-    return make.IDTokenCredentials(
-        make.Credentials(source, account, [_CLOUD]), audience, include_email=True
-    )
 
 
 def _told(error: Exception) -> AuthError:

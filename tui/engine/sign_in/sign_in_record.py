@@ -1,14 +1,99 @@
-"""What is kept of a sign-in: the client, its tokens, and which server they are for."""
+"""What signs requests to a server, and what is kept of a sign-in: client, tokens, server."""
 
 import hashlib
 import json
+import re
 import time
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Final, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.model.addresses import is_loopback
+from tui.model.frozen import dataclass
+
+MAX_CHALLENGE: Final = 8_192
+"""Characters of the header that are read."""
+
+_PARAMETER: Final = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A refusal.
+
+    Attributes:
+        status: The HTTP status, 401 or 403.
+        resource_metadata: Where the server says how to sign in, or empty.
+        scope: The scopes it wants, or empty.
+        error: Its error code, or empty.
+    """
+
+    status: int = 401
+    resource_metadata: str = ""
+    scope: str = ""
+    error: str = ""
+
+    @property
+    def is_step_up(self) -> bool:
+        """Whether the token is good, but not for this."""
+        return self.status == 403 and self.error == "insufficient_scope"
+
+
+def read_challenge(status: int, headers: Iterable[str]) -> Challenge:
+    """Read the challenge in all ``WWW-Authenticate`` headers; the first of each name counts."""
+    found: dict[str, str] = {}
+    text = ", ".join(headers)[:MAX_CHALLENGE]
+    for name, quoted, bare in _PARAMETER.findall(text):
+        found.setdefault(name.lower(), quoted or bare)
+    return Challenge(
+        status,
+        found.get("resource_metadata", ""),
+        found.get("scope", ""),
+        found.get("error", ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What is added to a request.
+
+    Attributes:
+        token: The bearer token, or empty.
+        headers: Headers to add.
+        query: Query parameters to add.
+    """
+
+    token: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class ServerCredentials(Protocol):
+    """Signs requests to one server. Lives on one event loop."""
+
+    async def signature(self) -> Signature:
+        """Return what to add to the next request; nothing where there are no credentials.
+
+        Raises:
+            AuthError: If there should be some and cannot be now.
+        """
+
+    async def refused(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
+        """Take in that the server refused a request; return whether to send it again.
+
+        Args:
+            challenge: What the server said.
+            sent: What was added to the request.
+            attempt: How often this request was refused before.
+
+        Raises:
+            AuthError: If other credentials were needed and could not be had.
+        """
+
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -137,3 +222,9 @@ def same_issuer(one: str, other: str) -> bool:
     """Compare issuers as text, but for the slash at the end of a bare host (RFC 8414, 3.3)."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (longer == f"{shorter}/" and urlsplit(shorter).path == "")
+
+
+def may_carry_tokens(url: str) -> bool:
+    """Return whether a token may be sent to an address: only encrypted, or on this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")

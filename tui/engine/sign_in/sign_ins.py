@@ -1,11 +1,12 @@
-"""The credentials of all servers, and the sign-ins that a person takes part in, one at a time."""
+"""The credentials of all servers, kept fresh, and the sign-ins that a person takes part in."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from tui.engine.background import TaskSet, import_alone, in_daemon_thread
 from tui.engine.bus import Publish
@@ -13,25 +14,33 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.logs.redaction import Redactor
-from tui.engine.sign_in.gemini_tokens import gemini_sign_in
 from tui.engine.sign_in.google import ISSUER, GoogleSession
-from tui.engine.sign_in.server_credentials import Challenge, ServerCredentials
-from tui.engine.sign_in.sign_in_record import AuthError, DeclinedError, SignInRecord
-from tui.engine.sign_in.token_endpoint import Send
-from tui.engine.sign_in.token_source import TokenSession
-from tui.engine.sign_in.token_store import TokenStore, read_kept
+from tui.engine.sign_in.sign_in_record import (
+    AuthError,
+    Challenge,
+    DeclinedError,
+    Signature,
+    SignInRecord,
+    may_carry_tokens,
+)
+from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
+from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.settings import AuthProviderType
+from tui.model.servers import Transport
+from tui.model.settings import AuthProviderType, GrantType
 
-if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
-    from tui.engine.sign_in.flow import SignInFlow
-
-MakeSend: TypeAlias = "Callable[[ServerDefinition], Send]"
+MakeSend: TypeAlias = Callable[[ServerDefinition], Send]
 """Makes what sends requests to the authorization server of one server."""
 
 CLOSE_TIMEOUT: Final = 3.0
 """Seconds that a refresh under way gets when gemdeck ends, so that its token is not lost."""
+
+MAX_STEP_UPS: Final = 2
+"""Most sign-ins for more scopes, for the same scopes."""
+
+_FLOW: Final = "tui.engine.sign_in.flow"
+"""Imports the MCP SDK, which takes half a second: in a thread, before a sign-in."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,6 +55,10 @@ class SignIns:
         import_send: Imports what talks to authorization servers; slow, run in a thread.
         publish: Takes notices.
         redactor: Learns every token.
+
+    Attributes:
+        store: Where tokens are kept.
+        tasks: Runs refreshes to their end, whoever asked for them.
     """
 
     def __init__(
@@ -63,23 +76,20 @@ class SignIns:
         self._import_send = import_send
         self._publish = publish
         self._redactor = redactor
-        self._tasks = TaskSet("a token could not be refreshed")
-        self._sessions: dict[str, TokenSession] = {}
-        self._googles: dict[str, GoogleSession] = {}
+        self.tasks = TaskSet("a token could not be refreshed")
+        self._sessions: dict[str, TokenSession | GoogleSession] = {}
         self._asking = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Let refreshes under way end, within a time limit."""
-        await self._tasks.wait(CLOSE_TIMEOUT)
-        await self._tasks.aclose()
+        await self.tasks.wait(CLOSE_TIMEOUT)
+        await self.tasks.aclose()
 
-    def credentials(self, definition: ServerDefinition) -> ServerCredentials | None:
+    def credentials(self, definition: ServerDefinition) -> "TokenSession | GoogleSession | None":
         """Return what signs requests to a server; None if nothing does."""
-        if is_google(definition):
-            return self._google(definition)
-        if definition.sign_in.oauth.enabled is False:
-            return None
-        return self._session(definition)
+        session = self._session(definition)
+        is_off = definition.sign_in.oauth.enabled is False
+        return None if is_off and isinstance(session, TokenSession) else session
 
     async def sign_in(self, definition: ServerDefinition) -> str:
         """Sign in with the person; return in a sentence what came of it.
@@ -87,14 +97,14 @@ class SignIns:
         Raises:
             AuthError: If it did not work.
         """
-        if is_google(definition):
-            return await self._agree(definition)
+        session = self._session(definition)
+        if isinstance(session, GoogleSession):
+            return await self._agree(session)
         if definition.sign_in.oauth.enabled is False:
             raise AuthError(
                 "is not signed in to: its entry forbids it", "Remove oauth.enabled from its entry."
             )
-        session = self._session(definition)
-        await self._sign_in(session, session.challenge)
+        await self.renew(session, session.challenge)
         place = await read_kept(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
 
@@ -104,10 +114,11 @@ class SignIns:
         Raises:
             AuthError: If there is none that could be used.
         """
+        session = self._session(definition)
         record = await in_daemon_thread(lambda: gemini_sign_in(home, definition))
-        if is_google(definition) or not record.fits(definition):
+        if isinstance(session, GoogleSession) or not record.fits(definition):
             raise AuthError("is to be signed in to in another way, its entry says")
-        await self._session(definition).take(record)
+        await session.take(record)
         return f"{definition.id} is signed in to with gemini-cli's token."
 
     async def sign_out(self, definition: ServerDefinition) -> str:
@@ -116,11 +127,10 @@ class SignIns:
         Raises:
             AuthError: If they could not be removed.
         """
-        if is_google(definition):
-            had = await self._google(definition).disagree()
-            word = "no longer" if had else "still"
-            return f"{definition.id} {word} gets your Google credentials."
         session = self._session(definition)
+        if isinstance(session, GoogleSession):
+            word = "no longer" if await session.disagree() else "still"
+            return f"{definition.id} {word} gets your Google credentials."
         record = await session.record()
         is_revoked = await session.sign_out()
         if record is None or not record.access_token:
@@ -129,32 +139,24 @@ class SignIns:
             return f"Signed out of {definition.id}; the tokens are revoked and removed."
         return f"Signed out of {definition.id}; the tokens are removed here, but not revoked there."
 
-    def _session(self, definition: ServerDefinition) -> TokenSession:
+    def _session(self, definition: ServerDefinition) -> "TokenSession | GoogleSession":
         """Return the session of a server with these settings; another entry gets another."""
         known = self._sessions.get(definition.id)
         if known is None or not is_same_sign_in(known.definition, definition):
-            known = self._sessions[definition.id] = TokenSession(
-                definition, self.store, self._load_send, self._sign_in, self._tasks, self._told
-            )
+            if definition.sign_in.provider is AuthProviderType.DYNAMIC_DISCOVERY:
+                known = TokenSession(definition, self)
+            else:
+                known = GoogleSession(definition, self.store, self._redactor.register)
+            self._sessions[definition.id] = known
         return known
 
-    def _google(self, definition: ServerDefinition) -> GoogleSession:
-        """Return Google's credentials for a server with these settings."""
-        known = self._googles.get(definition.id)
-        if known is None or not is_same_sign_in(known.definition, definition):
-            known = self._googles[definition.id] = GoogleSession(
-                definition, self.store, self._redactor.register
-            )
-        return known
-
-    async def _agree(self, definition: ServerDefinition) -> str:
+    async def _agree(self, session: GoogleSession) -> str:
         """Ask whether a server may have the user's Google credentials, where that needs a word."""
-        session = self._google(definition)
+        definition = session.definition
         if session.needs_word:
-            await asyncio.to_thread(_import_flow)
-            from tui.engine.sign_in.browser_sign_in import PersonAsker  # noqa: PLC0415
+            await asyncio.to_thread(import_alone, _FLOW)
             from tui.engine.sign_in.discovery import SignInPlace  # noqa: PLC0415 - imports the SDK
-            from tui.engine.sign_in.flow import Consent  # noqa: PLC0415
+            from tui.engine.sign_in.flow import Consent, PersonAsker  # noqa: PLC0415 - ditto
 
             scope = " ".join(definition.sign_in.oauth.scopes)
             place = SignInPlace(ISSUER, definition.url, scope, "", token_endpoint=definition.url)
@@ -165,39 +167,47 @@ class SignIns:
             await session.agree()
         return f"{definition.id} gets your Google credentials."
 
-    async def _load_send(self, definition: ServerDefinition) -> Send:
+    async def load_send(self, definition: ServerDefinition) -> Send:
+        """Return what sends requests to the authorization server of a server."""
         make = await asyncio.to_thread(self._import_send)
         return make(definition)
 
-    async def _sign_in(self, session: TokenSession, challenge: Challenge) -> None:
-        """Run a sign-in; persons are asked about one after the other."""
+    async def renew(self, session: "TokenSession", challenge: Challenge) -> None:
+        """Sign in anew; persons are asked about one server after the other.
+
+        Raises:
+            AuthError: If it did not work.
+        """
         if not session.may_send:
             raise AuthError(
                 "is not signed in to: its address is not encrypted", "Use https in `url`."
             )
-        flow = await asyncio.to_thread(_import_flow)
+        await asyncio.to_thread(import_alone, _FLOW)
+        from tui.engine.sign_in.flow import PersonAsker, SignInFlow  # noqa: PLC0415 - imports the SDK
+
         definition = session.definition
-        send = await self._load_send(definition)
+        send = await self.load_send(definition)
         async with self._asking:
             known = await session.record(anew=True)
-            from tui.engine.sign_in.browser_sign_in import PersonAsker  # noqa: PLC0415 - imports the SDK
-
             place = await read_kept(lambda: self.store.place)
             before = known.issuer if known is not None else ""
             ask = PersonAsker(definition, self._desk, self._open_url, place, before)
             if known is not None:
                 self._redactor.register(*known.secrets())
             try:
-                signing_in = flow(definition, send, ask, known, session.keep_client)
-                record = await signing_in.run(challenge)
+                flow = SignInFlow(definition, send, ask, known, session.keep_client)
+                record = await flow.run(challenge)
             except AuthError as error:
                 if not (error.is_transient or isinstance(error, DeclinedError)):
                     await session.forget_client(known)
                 raise
             await session.take(record)
 
-    def _told(
-        self, definition: ServerDefinition, record: SignInRecord, problem: CredentialError | None
+    def hear(
+        self,
+        definition: ServerDefinition,
+        record: SignInRecord,
+        problem: CredentialError | None = None,
     ) -> None:
         """Mask the secrets of a record, and tell the user if it could not be kept."""
         self._redactor.register(*record.secrets())
@@ -206,19 +216,220 @@ class SignIns:
             self._publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
 
 
-def is_google(definition: ServerDefinition) -> bool:
-    """Return whether a server gets Google's credentials and none of its own."""
-    return definition.sign_in.provider is not AuthProviderType.DYNAMIC_DISCOVERY
-
-
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
     parts = attrgetter("url", "transport", "sign_in", "headers")
     return bool(parts(one) == parts(other))
 
 
-def _import_flow() -> "type[SignInFlow]":
-    import_alone("tui.engine.sign_in.flow")
-    from tui.engine.sign_in.flow import SignInFlow  # noqa: PLC0415
+class TokenSession:
+    """The OAuth credentials of one server; see `ServerCredentials`.
 
-    return SignInFlow
+    Args:
+        definition: The server.
+        owner: Keeps and refreshes tokens, and signs in.
+
+    Attributes:
+        definition: The server.
+        challenge: What the server said when it refused a request last.
+    """
+
+    def __init__(self, definition: ServerDefinition, owner: SignIns) -> None:
+        self.definition = definition
+        self.challenge = Challenge()
+        self._owner = owner
+        self._store = owner.store
+        self._unreadable: AuthError | None = None
+        self._held: SignInRecord | None = None
+        self._is_loaded = False
+        self._refreshing: asyncio.Task[None] | None = None
+        self._step_ups: dict[str, int] = {}
+        self._stepping = asyncio.Lock()
+
+    async def record(self, *, anew: bool = False) -> SignInRecord | None:
+        """Return what is held for the server; read once, and again after another gemdeck's change.
+
+        Args:
+            anew: Whether to read again if no token is held: another gemdeck may have got one.
+
+        Raises:
+            AuthError: If it cannot be read.
+        """
+        has_token = self._held is not None and self._held.access_token
+        if not self._is_loaded or (anew and not has_token):
+            found = await read_kept(lambda: self._store.find(self.definition))
+            self._is_loaded, self._unreadable = True, None
+            if found is not None:
+                self._hold(found)
+        return self._held
+
+    async def signature(self) -> Signature:
+        """Return the token for a request, refreshed if it is about to expire."""
+        if not self.may_send:
+            return Signature()
+        try:
+            record = await self.record()
+        except AuthError as error:
+            self._unreadable = error  # most servers need none
+            return Signature()
+        if record is not None and record.access_token and record.is_due:
+            record = await self._fresher(record)
+        if record is None or not record.access_token:
+            return Signature()
+        # over SSE the settings may name a query parameter that carries it
+        name = self.definition.sign_in.oauth.token_param_name
+        if name and self.definition.transport is Transport.SSE:
+            return Signature(record.access_token, query={name: record.access_token})
+        headers = {"authorization": f"Bearer {record.access_token}"}
+        return Signature(record.access_token, headers)
+
+    async def refused(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
+        """Get another token if there is a way without a sign-in, or sign in for more scopes."""
+        if challenge.is_step_up:
+            return bool(sent.token) and await self._step_up(challenge, sent)
+        if challenge.status != 401:
+            return False
+        self.challenge = challenge
+        if attempt:
+            return False
+        if self._unreadable is not None:
+            raise self._unreadable
+        record = await self.record()
+        if record is not None and record.access_token and sent.token == record.access_token:
+            record = await self._fresher(record)
+        if record is not None and record.access_token:
+            return record.access_token != sent.token
+        oauth = self.definition.sign_in.oauth
+        is_named = bool(oauth.issuer or oauth.token_url)
+        if is_named and oauth.grant_type is not GrantType.AUTHORIZATION_CODE:  # nobody is needed
+            await self._owner.renew(self, challenge)
+            return True
+        return False
+
+    async def take(self, record: SignInRecord) -> None:
+        """Hold and keep a record; one that cannot be written is used until the end of the run."""
+        self._hold(record)
+        problem: CredentialError | None = None
+        try:
+            await in_daemon_thread(lambda: self._store.save(record))
+        except CredentialError as error:
+            problem = error
+        self._owner.hear(self.definition, record, problem)
+
+    async def keep_client(self, client: SignInRecord) -> None:
+        """Keep a client that has just registered, where that costs no token that is held."""
+        if self._held is None or not self._held.access_token:
+            self._hold(client)
+            with suppress(CredentialError):
+                await in_daemon_thread(lambda: self._store.save(client))
+
+    async def forget_client(self, record: SignInRecord | None) -> None:
+        """Forget a client that was known and has no token: perhaps it is known there no longer.
+
+        Else each further sign-in would fail as the last one did.
+        """
+        if record is not None and record.is_registered and not record.access_token:
+            self._held, self._is_loaded = None, False
+            with suppress(CredentialError):
+                await in_daemon_thread(lambda: self._store.forget(record))
+
+    async def sign_out(self) -> bool:
+        """Revoke and forget the tokens; return whether the server revoked them.
+
+        Raises:
+            AuthError: If they could not be removed.
+        """
+        record, revoked = await self.record(), False
+        if record is None:
+            return False
+        try:
+            async with self._locked(record):
+                latest = await in_daemon_thread(lambda: self._store.get(record.key)) or record
+                await in_daemon_thread(lambda: self._store.forget(latest))
+                self._held, self._step_ups = None, {}
+        except CredentialError as error:
+            raise AuthError(f"has a sign-in that cannot be removed: {error}", error.advice) from (
+                error
+            )
+        try:
+            revoked = await revoke(await self._owner.load_send(self.definition), latest)
+        except AuthError as error:
+            _log.info("tokens could not be revoked: %s", error.reason)
+        return revoked
+
+    async def _fresher(self, stale: SignInRecord) -> SignInRecord | None:
+        """Return the record after a refresh, one for all that wait for it."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = self._owner.tasks.start(self._refresh(stale), "refresh a token")
+        await asyncio.shield(self._refreshing)
+        return self._held
+
+    async def _refresh(self, stale: SignInRecord) -> None:
+        """Adopt the token that another gemdeck got, or get the next one and keep it.
+
+        The store is locked meanwhile: a refresh token may count only once.
+        """
+        try:
+            async with self._locked(stale):
+                latest = await in_daemon_thread(lambda: self._store.get(stale.key))
+                if latest is None:  # signed out there
+                    self._held = None
+                    return
+                if latest.access_token != stale.access_token:  # refreshed there
+                    self._hold(latest)
+                    if not latest.is_due:
+                        return
+                    stale = latest
+                if not stale.refresh_token:
+                    await self.take(stale.without_tokens())  # the registered client stays
+                    return
+                send = await self._owner.load_send(self.definition)
+                audience = " ".join(self.definition.sign_in.oauth.audiences)
+                try:
+                    fresh = await refresh(send, stale, audience)
+                except RejectedError as error:
+                    _log.info("a sign-in has ended: %s", error.reason)
+                    await self.take(stale.without_tokens())  # the registered client stays
+                else:
+                    await self.take(fresh)
+        except CredentialError as error:
+            raise AuthError(
+                f"has a sign-in that cannot be refreshed: {error}", error.advice, is_transient=True
+            ) from error
+
+    async def _step_up(self, challenge: Challenge, sent: Signature) -> bool:
+        """Sign in for more scopes, if that was not tried too often."""
+        async with self._stepping:
+            record = await self.record()
+            if record is not None and record.access_token not in {"", sent.token}:
+                return True  # another request has just done it
+            tries = self._step_ups.get(challenge.scope, 0)
+            if tries >= MAX_STEP_UPS:
+                raise AuthError(
+                    "still refuses this for lack of scopes after signing in for them",
+                    "Ask whoever runs the server which scopes it needs.",
+                    is_permanent=True,
+                )
+            self._step_ups[challenge.scope] = tries + 1
+            await self._owner.renew(self, challenge)
+            return True
+
+    def _hold(self, record: SignInRecord) -> None:
+        self._owner.hear(self.definition, record)
+        self._held, self._is_loaded = record, True
+
+    @asynccontextmanager
+    async def _locked(self, record: SignInRecord) -> AsyncIterator[None]:
+        """Hold the lock of a record, which may take a while to get, off the loop."""
+        lock = self._store.locked(record.key)
+        await in_daemon_thread(lock.__enter__)
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
+
+    @property
+    def may_send(self) -> bool:
+        """Whether a token may be sent."""
+        is_on = self.definition.sign_in.oauth.enabled is not False
+        return is_on and may_carry_tokens(self.definition.url)

@@ -1,16 +1,18 @@
-"""Keeps sign-ins in the keyring, or in a private file if there is no keyring."""
+"""Keeps sign-ins in the keyring, or in a private file without one; reads those of gemini-cli."""
 
 import json
-from collections.abc import Callable, Iterator
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.files.atomic import locked
+from tui.engine.files.atomic import UnfitFileError, locked, read_regular
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import (
     AuthError,
@@ -18,6 +20,9 @@ from tui.engine.sign_in.sign_in_record import (
     canonical_address,
     digest,
 )
+from tui.engine.sign_in.token_endpoint import MAX_LIFE, checked_endpoint, checked_token
+from tui.model.bounded_json import JsonError, read_value
+from tui.text import sanitize_line
 
 Result = TypeVar("Result")
 
@@ -180,3 +185,80 @@ def _server_entry(server: str) -> str:
 def _index_lock(server: str) -> str:
     """Name the lock of the list of a server's sign-ins, which all its clients share."""
     return f"sign-ins-{digest(server)[:16]}"
+
+
+GEMINI_TOKENS: Final = Path(".gemini", "mcp-oauth-tokens.json")
+"""Where gemini-cli keeps its tokens, in the user's home."""
+
+MAX_TOKENS_FILE: Final = 1024 * 1024
+"""Largest such file, in bytes."""
+
+
+def gemini_sign_in(home: Path, definition: ServerDefinition) -> SignInRecord:
+    """Return gemini-cli's sign-in to a server, found by the server's address.
+
+    Raises:
+        AuthError: If there is none that could be used.
+    """
+    server = canonical_address(definition.url)
+    for kept in _entries(home / GEMINI_TOKENS):
+        if _address(kept.get("mcpServerUrl")) == server:
+            return _record(server, kept)
+    raise AuthError("has no sign-in of gemini-cli's", "Press a to sign in.")
+
+
+def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Give the entries of the file: a list of them, or an object with one for each name."""
+    try:
+        found = read_value(read_regular(path, MAX_TOKENS_FILE))
+    except FileNotFoundError:
+        return
+    except (OSError, UnfitFileError, JsonError, ValueError, RecursionError) as error:
+        words = sanitize_line(str(error.strerror if isinstance(error, OSError) else error))
+        reason = f"has no sign-in of gemini-cli's: its file cannot be read ({words})"
+        raise AuthError(reason) from error
+    entries = list(found.values()) if isinstance(found, dict) else found
+    if isinstance(entries, list):
+        yield from (entry for entry in entries if isinstance(entry, dict))
+
+
+def _address(url: object) -> str:
+    """Return an address as addresses are compared; an empty text for what is none."""
+    try:
+        return canonical_address(url) if isinstance(url, str) else ""
+    except ValueError:
+        return ""
+
+
+def _record(server: str, kept: Mapping[str, Any]) -> SignInRecord:
+    """Read one entry; the older shape has what is in `token` beside the rest."""
+    inner = kept.get("token")
+    token = inner if isinstance(inner, dict) else kept
+
+    def text(content: Mapping[str, Any], key: str) -> str:
+        value = content.get(key)
+        return value if isinstance(value, str) else ""
+
+    endpoint, refresh = text(kept, "tokenUrl"), text(token, "refreshToken")
+    if endpoint:
+        checked_endpoint(endpoint, server, "token endpoint")
+    return SignInRecord(
+        server=server,
+        issuer=endpoint or server,
+        resource=server,
+        client_id=text(kept, "clientId"),
+        token_endpoint=endpoint,
+        access_token=checked_token(token.get("accessToken")),
+        refresh_token=checked_token(refresh) if refresh and endpoint else "",
+        scope=text(token, "scope"),
+        expires_at=_seconds(token.get("expiresAt")),
+        is_registered=True,
+    )
+
+
+def _seconds(milliseconds: object) -> float | None:
+    """Return a time of JavaScript's in seconds, within reason; None if there is none."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    latest = time.time() + MAX_LIFE
+    return min(milliseconds / 1000, latest) if math.isfinite(milliseconds) else latest

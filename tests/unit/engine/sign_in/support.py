@@ -18,9 +18,11 @@ from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.sign_in.sign_ins import SignIns
+from tui.engine.sign_in.sign_in_record import SignInRecord
+from tui.engine.sign_in.sign_ins import SignIns, TokenSession
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
+from tui.model.servers import ServerStatus as S
 from tui.model.settings import OAuthSettings
 
 
@@ -97,6 +99,13 @@ class Deck:
         self.manager.restart(WEB)
         return words
 
+    async def connect(self) -> str:
+        """Sign in once the server wants it, until it is ready."""
+        await self.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        words = await self.sign_in()
+        await self.watcher.until(WEB, S.STARTING, S.READY)
+        return words
+
 
 def make_sign_ins(
     person: Person, folder: Path | None, context: ClientContext | None = None
@@ -106,6 +115,58 @@ def make_sign_ins(
     return SignIns(
         folder, person.desk, person.open_url, import_auth_requests, person.hear, redactor
     )
+
+
+@dataclass
+class SignedIn:
+    """Somebody has signed in to a server.
+
+    Attributes:
+        record: What came of it.
+        due: The same once its time is over.
+    """
+
+    server: GuardedServer
+    definition: ServerDefinition
+    sign_ins: SignIns
+    session: TokenSession
+    record: SignInRecord
+    due: SignInRecord = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.due = self.record.model_copy(update={"expires_at": 1.0})
+
+    @property
+    def authority(self) -> Authority:
+        return self.server.authority
+
+    @property
+    def kept(self) -> SignInRecord | None:
+        """What is kept now."""
+        return self.sign_ins.store.find(self.definition)
+
+
+@asynccontextmanager
+async def signed_in(folder: Path, context: ClientContext | None = None) -> AsyncIterator[SignedIn]:
+    """Sign in to a server, with what is kept in a folder."""
+    async with guarded() as server:
+        definition, sign_ins = (
+            define(server.url, sign_in=oauth()),
+            make_sign_ins(Person(), folder, context),
+        )
+        await sign_ins.sign_in(definition)
+        session = token_session(sign_ins, definition)
+        record = await session.record()
+        assert record is not None
+        yield SignedIn(server, definition, sign_ins, session, record)
+        await sign_ins.aclose()
+
+
+def token_session(sign_ins: SignIns, definition: ServerDefinition) -> TokenSession:
+    """Give the session of a server that has a token of its own."""
+    session = sign_ins.credentials(definition)
+    assert isinstance(session, TokenSession)
+    return session
 
 
 @asynccontextmanager

@@ -15,8 +15,7 @@ from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.sign_in.discovery import Discovery, SignInPlace
-from tui.engine.sign_in.server_credentials import Challenge
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge
 from tui.engine.sign_in.token_endpoint import AuthResponse
 from tui.model.requests import Reply, ReplyAction
 

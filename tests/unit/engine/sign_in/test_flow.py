@@ -20,14 +20,20 @@ from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, needs_ipv6, oauth
+from tests.unit.engine.sign_in.support import (
+    Person,
+    guarded,
+    make_sign_ins,
+    needs_ipv6,
+    oauth,
+    token_session,
+)
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.sign_in.callback import Redirect
 from tui.engine.sign_in.discovery import SignInPlace
-from tui.engine.sign_in.flow import Consent, SignInFlow, UnattendedGrant
-from tui.engine.sign_in.server_credentials import Challenge
-from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
+from tui.engine.sign_in.flow import Consent, SignInFlow, unattended_token
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge, SignInRecord
 from tui.engine.sign_in.token_endpoint import AuthResponse
 from tui.model.requests import Reply, ReplyAction
 from tui.model.settings import OAuthSettings
@@ -257,7 +263,7 @@ async def test_a_sign_in_that_fails_costs_no_token(tmp_path: Path) -> None:
         definition = define(server.url, sign_in=oauth())
         sign_ins = make_sign_ins(person, tmp_path)
         await sign_ins.sign_in(definition)
-        record = await sign_ins._session(definition).record()
+        record = await token_session(sign_ins, definition).record()
         assert record is not None
         server.authority.fails = [401]
         await tries(person, tmp_path, definition, "temporarily_unavailable")
@@ -285,7 +291,7 @@ class Sent:
         return AuthResponse(200, {}, json.dumps({"access_token": url, "token_type": kind}).encode())
 
 
-def unattended(sent: Sent, **settings: object) -> UnattendedGrant:
+async def unattended(sent: Sent, **settings: object) -> SignInRecord:
     place = SignInPlace(
         ISSUER, "https://mcp.example/", "read", "", token_endpoint=f"{ISSUER}/token"
     )
@@ -296,17 +302,17 @@ def unattended(sent: Sent, **settings: object) -> UnattendedGrant:
         client_id="robot",
         token_endpoint=place.token_endpoint,
     )
-    return UnattendedGrant(OAuthSettings.model_validate(settings), sent, place, client)
+    return await unattended_token(OAuthSettings.model_validate(settings), sent, place, client)
 
 
 async def test_an_identity_provider_vouches_for_the_user() -> None:
     sent = Sent()
     settings = {"grant_type": "identity_assertion", "audiences": ["a", "b"]}
     with pytest.raises(AuthError, match="needs an identity token"):
-        await unattended(sent, **settings).token()
+        await unattended(sent, **settings)
     settings |= {"identity_token": f"{FIXTURE_SECRET}id", "identity_token_url": PROVIDER}
     settings |= {"identity_client_id": "employee"}
-    assert (await unattended(sent, **settings).token()).access_token == f"{ISSUER}/token"
+    assert (await unattended(sent, **settings)).access_token == f"{ISSUER}/token"
     [(provider, asked), (_, form)] = sent.forms
     assert (provider, asked["client_id"]) == (PROVIDER, "employee")
     assert (asked["audience"], asked["resource"]) == (ISSUER, "https://mcp.example/")
@@ -323,11 +329,11 @@ async def test_a_key_signs_for_the_client_and_is_never_said() -> None:
     encoding = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     sent, settings = Sent(), {"grant_type": "client_credentials", "signing_algorithm": "ES256"}
     pem = key.private_bytes(*encoding).decode()
-    await unattended(sent, **settings, private_key=pem).token()
+    await unattended(sent, **settings, private_key=pem)
     [(_, form)] = sent.forms
     assert form["client_assertion_type"].endswith(":jwt-bearer")
     said = jwt.decode(form["client_assertion"], key.public_key(), ["ES256"], audience=ISSUER)
     assert (said["iss"], said["sub"]) == ("robot", "robot")
     with pytest.raises(AuthError, match="private key cannot sign") as caught:
-        await unattended(sent, **settings, private_key=f"{FIXTURE_SECRET}no key").token()
+        await unattended(sent, **settings, private_key=f"{FIXTURE_SECRET}no key")
     assert FIXTURE_SECRET not in str(caught.value)

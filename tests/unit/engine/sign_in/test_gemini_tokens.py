@@ -9,8 +9,8 @@ import pytest
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
-from tui.engine.sign_in.gemini_tokens import GEMINI_TOKENS, gemini_sign_in
 from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.token_store import GEMINI_TOKENS, gemini_sign_in
 
 URL = "https://mcp.example/one"
 TOKEN = {

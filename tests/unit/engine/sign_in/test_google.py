@@ -20,8 +20,7 @@ from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.sign_in.support import Person, deck, make_sign_ins
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.sign_in.google import GoogleSession
-from tui.engine.sign_in.server_credentials import ServerCredentials
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerStatus as S
 from tui.model.settings import AuthProviderType, OAuthSettings
@@ -192,9 +191,7 @@ async def test_a_token_that_is_refused_is_replaced_once(
         async with GuardedServer(authority=authority) as guarded:
             person = Person()
             async with deck(guarded.url, person, tmp_path, sign_in=OWN) as one:
-                await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-                await one.sign_in()
-                await one.watcher.until(WEB, S.STARTING, S.READY)
+                await one.connect()
         assert server.minted == 2
 
 

@@ -20,8 +20,8 @@ from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
-from tui.engine.sign_in.endpoints import checked_endpoint, may_reach
 from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.token_endpoint import checked_endpoint, may_reach
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerStatus as S
 
@@ -215,9 +215,7 @@ async def test_a_server_swapped_under_the_same_name_gets_no_token(tmp_path: Path
     person = Person()
     async with guarded() as server, RawServer() as other:
         async with deck(server.url, person, tmp_path) as one:
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
         async with deck(other.url, person, tmp_path) as two:
             await two.watcher.until(WEB, S.STARTING, S.READY)
         assert not any("authorization" in request.headers for request in other.requests)
@@ -227,16 +225,12 @@ async def test_another_issuer_gets_nothing_of_the_old_one_and_is_named(tmp_path:
     person = Person()
     async with guarded() as server, Authority() as second:
         async with deck(server.url, person, tmp_path) as one:
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
             first, server.authority = server.authority, second
             first.tokens.clear()
             first.refreshers.clear()
             one.manager.restart(WEB)
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
         assert len(second.clients) == 1
         assert any("Until now the sign-in was at" in note for note in person.asked[-1].notes)
         sent = b"".join(request.body for request in second.requests)

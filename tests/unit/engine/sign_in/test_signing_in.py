@@ -12,11 +12,17 @@ from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import call, eventually
-from tests.unit.engine.sign_in.support import Person, deck, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import (
+    Person,
+    deck,
+    guarded,
+    make_sign_ins,
+    oauth,
+    token_session,
+)
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.sign_in.server_credentials import Challenge
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge
 from tui.engine.sign_in.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerId, Transport
@@ -63,9 +69,7 @@ async def test_an_expired_token_is_refreshed_once_for_many_calls(tmp_path: Path)
     async with guarded() as server:
         authority = server.authority
         async with deck(server.url, person, tmp_path) as one:
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
             authority.tokens.clear()
             authority.slow = 0.05
             texts = [str(number) for number in range(20)]
@@ -87,7 +91,7 @@ async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Pat
         async with deck(server.url, person, tmp_path) as one:
             await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
             await one.sign_in()
-            record = await one.sign_ins._session(one.definition).record()
+            record = await token_session(one.sign_ins, one.definition).record()
             assert record is not None
             assert record.expires_at is not None
             await one.watcher.until(WEB, S.STARTING, S.READY)
@@ -104,15 +108,11 @@ async def test_a_refresh_token_that_is_worth_nothing_leads_to_a_sign_in(tmp_path
     async with guarded() as server:
         authority = server.authority
         async with deck(server.url, person, tmp_path) as one:
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
             authority.tokens.clear()
             authority.refreshers.clear()
             one.manager.restart(WEB)
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
         assert len(authority.clients) == 1, "the registered client is used again"
 
 
@@ -159,9 +159,7 @@ async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path
     async with guarded() as server:
         authority = server.authority
         async with deck(server.url, person, tmp_path) as one:
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
             authority.tokens.clear()
             authority.fails = [503]
             with pytest.raises(Exception, match="authorization server failed"):
@@ -173,16 +171,12 @@ async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path
 async def test_signing_out_revokes_and_removes_and_signing_in_works_again(tmp_path: Path) -> None:
     person = Person()
     async with guarded() as server, deck(server.url, person, tmp_path) as one:
-        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        await one.sign_in()
-        await one.watcher.until(WEB, S.STARTING, S.READY)
+        await one.connect()
         assert "revoked" in await one.sign_ins.sign_out(one.definition)
         assert len(server.authority.revoked) == 2
         assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text()
         one.manager.restart(WEB)
-        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        await one.sign_in()
-        await one.watcher.until(WEB, S.STARTING, S.READY)
+        await one.connect()
         assert "were not" not in await one.sign_ins.sign_out(one.definition)
         assert "were not" in await one.sign_ins.sign_out(one.definition)
 
@@ -228,9 +222,7 @@ async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
 async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
     person = Person()
     async with guarded(call_scope="write") as server, deck(server.url, person) as one:
-        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        await one.sign_in()
-        await one.watcher.until(WEB, S.STARTING, S.READY)
+        await one.connect()
         assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
         assert [request.scopes for request in person.asked if not request.problem] == [
             ("read",),
@@ -242,9 +234,7 @@ async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
 async def test_a_server_that_never_has_enough_scopes_is_given_up_after_two_sign_ins() -> None:
     person = Person()
     async with guarded(call_scope="write") as server, deck(server.url, person) as one:
-        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        await one.sign_in()
-        await one.watcher.until(WEB, S.STARTING, S.READY)
+        await one.connect()
         server.authority.most = "read"
         with pytest.raises(Exception, match="still refuses this for lack of scopes"):
             await call(one.manager, "echo", {"text": "hi"})
@@ -352,9 +342,7 @@ async def test_the_settings_override_what_the_server_says() -> None:
         )
         server.authority.clients["known"] = {"redirect_uris": [settings.oauth.redirect_uri]}
         async with deck(server.url, person, sign_in=settings) as one:
-            await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.connect()
         [asked] = server.authority.asked
         assert asked["tenant"] == "1"
         assert (asked["client_id"], asked["scope"]) == ("known", "a b")

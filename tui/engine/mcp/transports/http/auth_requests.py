@@ -18,9 +18,8 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, read_body
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
-from tui.engine.sign_in.endpoints import RefusedAddressError, may_reach
 from tui.engine.sign_in.sign_in_record import AuthError
-from tui.engine.sign_in.token_endpoint import AuthResponse, Send
+from tui.engine.sign_in.token_endpoint import AuthResponse, RefusedAddressError, Send, may_reach
 from tui.model.addresses import is_number
 from tui.model.servers import Origin
 from tui.text import sanitize_line

@@ -24,8 +24,12 @@ from tui.engine.mcp.transports.http.http_errors import (
     media_type,
     redirect_error,
 )
-from tui.engine.sign_in.server_credentials import ServerCredentials, Signature, read_challenge
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import (
+    AuthError,
+    ServerCredentials,
+    Signature,
+    read_challenge,
+)
 from tui.model.addresses import is_loopback
 
 MAX_BODY: Final = 16 * 1024 * 1024

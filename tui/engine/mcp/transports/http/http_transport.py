@@ -37,8 +37,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     open_streams,
     unsendable,
 )
-from tui.engine.sign_in.server_credentials import ServerCredentials
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.addresses import is_loopback
 from tui.model.chat import Severity
 from tui.model.servers import Transport

@@ -1,0 +1,345 @@
+"""``gemdeck doctor``: everything that can be in the way, looked at once, with what to do."""
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+
+from tui import __version__
+from tui.cli.command import CommandOutput, no_such, prints_json, shown
+from tui.cli.key import check_access, kept_access
+from tui.cli.output import GAP, ExitCode
+from tui.cli.servers.server_session import ServerSession, StartOptions, starts_servers
+from tui.cli.settings import places_text, server_names
+from tui.engine import late
+from tui.engine.background import in_daemon_thread
+from tui.engine.chats.backends.backend import ModelError
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
+from tui.engine.keys.credentials import ModelAccess
+from tui.engine.keys.key_store import KEYRING_LIMIT, CredentialError, KeyStore
+from tui.engine.logs.redaction import Redactor
+from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.origins import DEFAULT, Layers
+from tui.model.events import OWN_SOURCE
+from tui.model.servers import ServerStatus, ServerView
+from tui.model.trust import FolderTrust
+from tui.text import sanitize_line
+
+SERVICE: Final = "https://generativelanguage.googleapis.com"
+"""Where the Gemini API is unless the environment says otherwise."""
+
+REACH_TIMEOUT: Final = 5.0
+"""Seconds that the service gets to answer at all."""
+
+LOGGER: Final = "tui.engine.mcp"
+"""Tells each step of a handshake, with the server's name before it."""
+
+MAX_LINES: Final = 20
+"""Last lines that a server wrote that are shown."""
+
+
+class FindingLevel(StrEnum):
+    """How something stands. The value is the word before it."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+_ADVICE: Final[Mapping[FolderTrust, str]] = {
+    FolderTrust.UNTRUSTED: "To see what it brings: gemdeck trust show",
+    FolderTrust.CHANGED: "To see what has changed: gemdeck trust show",
+    FolderTrust.NEVER: "To be asked again: gemdeck trust forget",
+}
+_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = MappingProxyType(
+    {
+        ServerStatus.READY: FindingLevel.OK,
+        ServerStatus.DISABLED: FindingLevel.NOTE,
+        ServerStatus.STOPPED: FindingLevel.NOTE,
+        ServerStatus.UNTRUSTED: FindingLevel.WARNING,
+        ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
+    }
+)
+
+
+@dataclass(slots=True)
+class DoctorSection:
+    """What was found on one thing, as text and as JSON.
+
+    Attributes:
+        title: Its title.
+        findings: What was looked at, each as JSON.
+        value: More of it as JSON.
+    """
+
+    title: str
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    value: dict[str, Any] = field(default_factory=dict)
+
+    def add(
+        self, verdict: FindingLevel, text: str, advice: str = "", details: Sequence[str] = ()
+    ) -> None:
+        """Add what was looked at, how it stands, and what to do about it."""
+        found = {"verdict": verdict.value, "text": text, "advice": advice}
+        self.findings.append({**found, "details": list(details)})
+
+    @property
+    def has_failed(self) -> bool:
+        return any(one["verdict"] == FindingLevel.FAILED for one in self.findings)
+
+    def text(self) -> str:
+        """Write it as text."""
+        width = max(map(len, FindingLevel))
+        lines = [self.title]
+        for one in self.findings:
+            lines.append(f"{GAP}{one['verdict']:<{width}}{GAP}{one['text']}")
+            below = [*([f"→ {one['advice']}"] if one["advice"] else []), *one["details"]]
+            lines += [f"{GAP}{'':<{width}}{GAP}{line}" for line in below]
+        return "\n".join(lines)
+
+
+@click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
+@click.argument("server", required=False, shell_complete=server_names)
+@click.option("--offline", is_flag=True, help="Do not ask the model's service anything.")
+@prints_json
+@starts_servers
+async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> CommandOutput:
+    """Look at settings, trust, key, network and servers, and say what to do.
+
+    Starts the servers, or the one that is named, and tells each step. Secrets are masked and
+    your home is ~, so that it fits into a bug report. The exit code is 1 if anything failed.
+    """
+    session = ServerSession(start, None if server is None else [server])
+    with _recorded_steps() as steps:
+        async with session.engine as engine:
+            loaded = await engine.load()
+            known = {one.id: one for one in loaded.servers}
+            if server is not None and server not in known:
+                raise no_such("server", server, known)
+            await engine.start()
+            await in_daemon_thread(late.import_connection)  # which is not the servers' time
+            sections = [_program(), _settings(loaded), _folder(loaded)]
+            sections.append(await _model(loaded, session.redactor, offline=offline))
+            await engine.wait_ready(start.timeout)
+            for view in session.views:
+                taken = steps.get(view.id, [])
+                sections.append(_server(view, known[view.id], session, taken))
+    # without secrets, and without the name of the home
+    home = str(Path.home())
+    clean = partial(_cleaned, session.redactor, home)
+    failed = [section.title for section in sections if section.has_failed]
+    end = f"Failed: {', '.join(failed)}." if failed else "Nothing failed."
+    text = "\n".join(map(clean, "\n\n".join([*(one.text() for one in sections), end]).split("\n")))
+    listed = [{"title": one.title, "findings": one.findings, **one.value} for one in sections]
+    value = _mapped({"sections": listed, "failed": failed}, clean)
+    return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
+
+
+def _cleaned(redactor: Redactor, home: str, text: str) -> str:
+    return redactor.redact(text).replace(home, "~")
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON
+    """Change every text in a JSON value, keys included."""
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            return {change(str(key)): _mapped(item, change) for key, item in value.items()}
+        case list() | tuple():
+            return [_mapped(item, change) for item in value]
+    return value
+
+
+def _program() -> DoctorSection:
+    """Say what runs, and where it keeps its state."""
+    section = DoctorSection("gemdeck")
+    versions = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    section.value = {**versions, "state": str(state_dir()), "log": str(log_dir() / LOG_NAME)}
+    words = f"{__version__} with Python {versions['python']} on {versions['platform']}"
+    section.add(FindingLevel.OK, words)
+    section.add(
+        FindingLevel.NOTE, f"state in {shown(state_dir())}, log in {shown(log_dir() / LOG_NAME)}"
+    )
+    return section
+
+
+def _settings(loaded: LoadedSettings) -> DoctorSection:
+    """Say which files count, what is wrong in them, and which values win."""
+    section = DoctorSection("Settings")
+    layers = Layers(Path.cwd(), Path.home(), os.environ)
+    for file in layers.files:
+        verdict = {"read": FindingLevel.OK, "absent": FindingLevel.NOTE}.get(
+            file.state, FindingLevel.WARNING
+        )
+        section.add(verdict, f"{file.file}: {file.origin.value}, {file.state}")
+    for problem in loaded.problems:
+        section.add(FindingLevel.FAILED if problem.fatal else FindingLevel.WARNING, str(problem))
+    found = [one for one in layers.settings(loaded) if one.places != (DEFAULT,)]
+    for one in found:
+        where = places_text(one.places, adds_up=one.adds_up)
+        section.add(
+            FindingLevel.NOTE, sanitize_line(f"{one.key} = {one.value!r}", 120) + f"  {where}"
+        )
+    for server in loaded.servers:
+        places = layers.server_places(server.id)
+        if len(places) > 1:
+            section.add(FindingLevel.NOTE, f"mcpServers.{server.id}  {places_text(places)}")
+    section.value = {
+        "files": [{"file": one.file, "state": one.state} for one in layers.files],
+        "problems": [asdict(one) for one in loaded.problems],
+        "values": [
+            {"key": one.key, "value": one.value, "places": list(one.places)} for one in found
+        ],
+    }
+    return section
+
+
+def _folder(loaded: LoadedSettings) -> DoctorSection:
+    """Say whether the opened folder is trusted."""
+    section, trust = DoctorSection("This folder"), loaded.project.trust
+    is_open = trust in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}
+    verdict = FindingLevel.OK if is_open else FindingLevel.WARNING
+    section.add(verdict, f"{shown(Path.cwd())}: {trust.value}", _ADVICE.get(trust, ""))
+    section.value = {"trust": trust.value}
+    return section
+
+
+async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -> DoctorSection:
+    """Say where a key is kept, whether there is one, and whether the service takes it."""
+    section, keys = DoctorSection("Model"), KeyStore()
+    access: ModelAccess | None = None
+    try:
+        async with asyncio.timeout(KEYRING_LIMIT):
+            place = await in_daemon_thread(lambda: keys.place)
+            section.add(FindingLevel.OK, f"keys are kept in {place}")
+            access = await in_daemon_thread(lambda: kept_access(loaded, keys))
+    except CredentialError as error:
+        section.add(FindingLevel.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
+    except TimeoutError:
+        section.add(FindingLevel.FAILED, "the keyring does not answer", "Unlock it, and try again.")
+    if access is None:
+        if not section.has_failed:
+            advice = "Set GEMINI_API_KEY, or enter a key on the screen (F9)."
+            section.add(FindingLevel.WARNING, "there is no key, so only the demo answers", advice)
+    else:
+        if access.api_key is not None:
+            redactor.register(access.api_key.get_secret_value())
+        section.add(FindingLevel.OK, f"{access.kind.value}, with credentials from {access.source}")
+    section.add(FindingLevel.NOTE, f"the model is {loaded.gemdeck.model}")
+    if not offline:
+        await _reach(section, access)
+        if access is not None:
+            try:
+                await check_access(access, loaded.gemdeck)
+            except (ModelError, OSError, ValueError) as error:
+                words = sanitize_line(redactor.redact(str(error)))
+                section.add(FindingLevel.FAILED, words, getattr(error, "advice", ""))
+            else:
+                section.add(FindingLevel.OK, "the service takes the credentials")
+    return section
+
+
+async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
+    """See whether the service answers at all; any answer counts."""
+    import httpx2  # noqa: PLC0415 - slow
+
+    address = os.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip() or SERVICE
+    address = access.base_url or address if access is not None else address
+    began = time.monotonic()
+    try:
+        async with (
+            httpx2.AsyncClient(timeout=REACH_TIMEOUT) as client,
+            client.stream("GET", address) as answer,  # its body is not read
+        ):
+            status = answer.status_code
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        words = f"{address} cannot be reached: {type(error).__name__} {error}"
+        advice = "Check the network, and the variables HTTPS_PROXY and SSL_CERT_FILE."
+        section.add(FindingLevel.FAILED, sanitize_line(words, 300), advice)
+        return
+    took = round((time.monotonic() - began) * 1000)
+    section.add(FindingLevel.OK, f"{address} answers ({status}) within {took} ms")
+
+
+@contextmanager
+def _recorded_steps() -> Iterator[dict[str, list[tuple[float, str]]]]:
+    """Record the steps of all handshakes by server, each with its time in seconds."""
+    found: dict[str, list[tuple[float, str]]] = {}
+
+    class StepRecorder(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            """Keep a record that begins with the name of a server."""
+            if isinstance(record.args, tuple) and str(record.msg).startswith("%s: "):
+                server = str(record.args[0])
+                words = record.getMessage().removeprefix(f"{server}: ")
+                found.setdefault(server, []).append((record.created, sanitize_line(words)))
+
+    logger, recorder = logging.getLogger(LOGGER), StepRecorder(logging.DEBUG)
+    level = logger.level
+    logger.addHandler(recorder)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(recorder)
+        logger.setLevel(level)
+
+
+def _server(
+    view: ServerView,
+    definition: ServerDefinition,
+    session: ServerSession,
+    taken: Sequence[tuple[float, str]],
+) -> DoctorSection:
+    """Say how one server stands, and what to do about it."""
+    section = DoctorSection(f"Server {view.id}")
+    reason, advice = session.why_not_ready(view)
+    verdict = _VERDICTS.get(view.status, FindingLevel.FAILED)
+    words = f"{view.status.value}: {reason}" if reason else view.status.value
+    section.add(verdict, words, advice)
+    section.add(
+        FindingLevel.NOTE, f"{view.transport.value} from {definition.source}: {view.target}"
+    )
+    if definition.program:
+        section.add(FindingLevel.OK, f"its program is {definition.program}")
+    steps = [(round(moment - taken[0][0], 3), what) for moment, what in taken]
+    if steps:
+        lines = [f"{seconds:8.3f} s  {what}" for seconds, what in steps]
+        section.add(verdict, "its steps", details=lines)
+    refused = [(tool.name, tool.problem) for tool in view.catalog.tools if tool.problem]
+    for name, why in refused:
+        section.add(FindingLevel.WARNING, f"the model is not offered {name}: {why}")
+    own = [line.text for line in session.log(view.id) if line.source == OWN_SOURCE]
+    said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE]
+    if own:
+        section.add(FindingLevel.NOTE, "gemdeck remarked", details=own[-MAX_LINES:])
+    if said:
+        section.add(FindingLevel.NOTE, "it wrote", details=said[-MAX_LINES:])
+    section.value = {
+        "name": view.id,
+        "status": view.status.value,
+        "reason": reason,
+        "steps": [{"seconds": seconds, "what": what} for seconds, what in steps],
+        "tools": len(view.catalog.tools),
+        "refused": [{"tool": name, "why": why} for name, why in refused],
+        "output": said[-MAX_LINES:],
+    }
+    return section
