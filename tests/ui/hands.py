@@ -19,10 +19,10 @@ from tui.model import events as e
 from tui.model.consent import Decision, RequestId
 from tui.model.requests import PendingRequest, Reply
 from tui.ui.questions.arming import ARMING_SECONDS, PAUSE_SECONDS
-from tui.ui.questions.calls.deny_reason import QuestionStep
-from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
+from tui.ui.questions.calls.steps import EditArgumentsScreen, QuestionStep
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
+from tui.ui.widgets.forms.argument_form import FORM, ArgumentEditor
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.text.labelled_text import LabelledText
 
@@ -143,8 +143,12 @@ class Confirming(Hands[ConfirmationQuestion]):
     KIND = ConfirmationQuestion
 
     @property
-    def editor(self) -> EditArgumentsScreen:
+    def step(self) -> EditArgumentsScreen:
         return self._top(EditArgumentsScreen)
+
+    @property
+    def editor(self) -> ArgumentEditor:
+        return self.step.editor
 
     @property
     def hint(self) -> str:
@@ -160,10 +164,10 @@ class Confirming(Hands[ConfirmationQuestion]):
     async def edit_as_json(self, text: str | None = None) -> JsonArea:
         """Open the editor as JSON, and put a text in."""
         await self.edit()
-        if self.editor._shows_form:
+        if self.editor.current == FORM:
             await self.pilot.press("ctrl+t")
             await self.until(lambda: isinstance(self.app.focused, JsonArea))
-        area = self.editor.area
+        area = self.editor.json
         if text is not None:
             area.select_all()
             self.app.post_message(events.Paste(text))

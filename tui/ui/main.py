@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -292,10 +293,19 @@ class MainScreen(Screen[None]):
             event.prompt.name,
             title=f"/{event.prompt.name}",
             about=describe_prompt(event.server, event.prompt, arguments=False),
-            arguments=event.prompt.arguments,
+            fields=[
+                FormField(
+                    one.name,
+                    FieldKind.TEXT,
+                    one.name,
+                    one.description,
+                    one.required,
+                    event.values.get(one.name),
+                )
+                for one in event.prompt.arguments
+            ],
             verb="send",
         )
-        screen.fill(event.values)
         self.app.push_screen(screen, partial(self._send_filled, event))
 
     def _send_filled(self, event: FillPrompt, arguments: dict[str, str] | None) -> None:

@@ -15,8 +15,9 @@ from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import canonical_json
 from tui.ui.dialogs.help import HelpScreen
-from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
+from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
+from tui.ui.widgets.forms.argument_form import FORM, INCOMPLETE
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 
 DEV = '{"branch": "dev"}'
@@ -112,11 +113,11 @@ async def test_text_is_kept_when_switching_between_form_and_json() -> None:
         await hands.edit()
         hands.editor.form.query(Input).first().value = "feature"
         await hands.press("ctrl+t")
-        area = hands.editor.area
+        area = hands.editor.json
         assert json.loads(area.text) == {**VALUES, "branch": "feature"}
         area.load_text('{ "branch": "other",\n\n "colour": "b", "extra": 1 }')
         await hands.press("ctrl+t")
-        await hands.until(lambda: hands.editor._shows_form)
+        await hands.until(lambda: hands.editor.current == FORM)
         assert hands.editor.form.query(Input).first().value == "other"
         assert hands.editor.form.query_one(Select).value == 2
         await hands.press("ctrl+t")
@@ -161,7 +162,7 @@ async def test_json_that_could_not_be_sent_as_it_reads_is_refused(text: str, rea
 async def test_values_that_the_form_cannot_show_are_edited_as_json() -> None:
     async with confirming(asked({"branch": "two\nlines", "colour": "two\nlines"})) as hands:
         await hands.edit()
-        assert hands.app.focused is hands.editor.area
+        assert hands.app.focused is hands.editor.json
         await hands.press("ctrl+t")
         assert "The form cannot show these values" in hands.text
         assert isinstance(hands.app.focused, JsonArea)
@@ -175,8 +176,8 @@ async def test_the_one_long_text_is_edited_as_it_is() -> None:
         assert hands.editor.text.text == "two\nlines"
         await hands.press("x", '"')
         await hands.press("ctrl+t")
-        assert json.loads(hands.editor.area.text) == {"branch": 'x"two\nlines', "amount": 3}
-        hands.editor.area.load_text('{"branch": "a\\nb", "amount": 4}')
+        assert json.loads(hands.editor.json.text) == {"branch": 'x"two\nlines', "amount": 3}
+        hands.editor.json.load_text('{"branch": "a\\nb", "amount": 4}')
         await hands.press("ctrl+t")
         assert hands.editor.text.text == "a\nb"
         await hands.press("c")
@@ -198,7 +199,7 @@ async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
 async def test_a_long_text_that_hides_something_is_edited_as_json() -> None:
     async with confirming(asked({"branch": "two\nli\u200bnes"}, fields=())) as hands:
         await hands.edit()
-        assert hands.app.focused is hands.editor.area
+        assert hands.app.focused is hands.editor.json
 
 
 async def test_arguments_without_a_form_are_edited_as_json() -> None:
@@ -216,7 +217,11 @@ async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
         assert isinstance(hands.app.screen, EditArgumentsScreen)
         assert "At most 50." in hands.text
         await hands.press("ctrl+t")
-        assert hands.editor._shows_form
+        assert hands.editor.current == FORM
+        assert INCOMPLETE in hands.text
+        await hands.press("backspace", "backspace")
+        assert "At most 50." not in hands.text, "it is mended"
+        assert INCOMPLETE not in hands.text
 
 
 async def test_characters_that_do_not_show_are_escapes_in_the_editor() -> None:
@@ -277,7 +282,7 @@ async def test_enter_held_in_the_form_or_the_json_sends_nothing() -> None:
     async with confirming() as hands:
         await hands.edit()
         await hands.pilot.press(*["enter"] * 3)
-        hands.editor.area.focus()
+        hands.editor.json.focus()
         await hands.pilot.press("ctrl+t", *["enter"] * 5)
         assert hands.decisions == []
 
@@ -294,7 +299,7 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
         assert "branch: 'dev' is protected" in hands.text
         hands.clock.advance(1)
         await hands.until(lambda: hands.app.focused is not None)
-        assert json.loads(hands.editor.area.text) == {"branch": "dev"}
+        assert json.loads(hands.editor.json.text) == {"branch": "dev"}
         hands.editor.form.query(Input).first().value = "topic"
         await hands.finish()
         assert "! Not sent yet: branch: 'dev' is protected" in hands.text
@@ -311,7 +316,7 @@ async def test_an_edit_refused_with_the_same_words_again_is_offered_again_too() 
         refused = asked(problem="branch: 'dev' is protected")
         hands.app.store.dispatch(e.RequestRaised(refused))
         await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
-        await hands.until(lambda: hands.editor._arming.is_begun)
+        await hands.until(lambda: hands.step._arming.is_begun)
         hands.clock.advance(1)
         await hands.until(lambda: hands.app.focused is not None)
         await hands.finish()
@@ -366,10 +371,10 @@ async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -
             await hands.pilot.resize_terminal(*size)
             await hands.pilot.pause(0.1)
             for name in ("done", "switch", "leave"):
-                button = hands.editor.query_one(f"#{name}")
+                button = hands.step.query_one(f"#{name}")
                 assert hands.app.screen.region.contains_region(button.region), (name, size)
                 assert button.size.width >= len(str(button.render())), (name, size)
-            assert hands.editor.switcher.size.height >= 3, size
+            assert hands.editor.size.height >= 3, size
         await hands.finish()
         await hands.press("end", "o")
         assert hands.sent() == ({"branch": "dev"} if as_json else {**VALUES, "branch": "dev"})

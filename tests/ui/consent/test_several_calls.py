@@ -12,6 +12,7 @@ from tests.ui.harness import WIDE
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import ConfirmationRequest
+from tui.ui.questions.calls.steps import EditArgumentsScreen
 
 SHORT = {"path": "a.txt"}
 LONG = {"text": "line\n" * 200}
@@ -172,5 +173,5 @@ async def test_a_refused_edit_among_several_is_offered_again() -> None:
         await hands.press("a", "a")
         refused = replace(call(0), problem="path: not that one")
         hands.app.store.dispatch(e.RequestRaised(refused))
-        await hands.until(lambda: hands.app.screen is hands.editor)
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
         assert "not that one" in hands.text

@@ -29,7 +29,7 @@ NAME = FIELDS[0]
 def row(hands: Asking, key: str) -> FieldRow:
     screen = hands.modal
     assert isinstance(screen, FormQuestion)
-    return next(row for row in screen._rows if row.field.key == key)
+    return next(row for row in screen.form.rows if row.field.key == key)
 
 
 def complaint(hands: Asking, key: str) -> str:

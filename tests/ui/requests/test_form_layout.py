@@ -9,7 +9,7 @@ from tests.ui.harness import until
 from tests.ui.requests.samples import COLOURS, FIELDS, form
 from tests.ui.requests.test_form import NAME, row
 from tui.model.requests import FieldKind, FieldOption, FormField
-from tui.ui.questions.form import WholeText
+from tui.ui.widgets.forms.argument_form import WholeText
 from tui.ui.widgets.forms.form_fields import PRIVATE_WARNING
 
 

@@ -7,8 +7,8 @@ from tests.ui.hands import asking
 from tests.ui.harness import until
 from tests.ui.requests.samples import result, review, sampling
 from tui.model.requests import Reply, ReplyAction, SamplingMessage
-from tui.ui.questions.form import WholeText
 from tui.ui.questions.sampling import MAX_EDITABLE
+from tui.ui.widgets.forms.argument_form import WholeText
 
 TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
 

@@ -1,7 +1,7 @@
 """The dialog that lists things: what it shows of them, and what keys do with one."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
@@ -25,7 +25,9 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 MAX_TITLE: Final = 100
 """Characters of the viewer's title."""
 
-DIALOG_STYLES: Final = Path(__file__).parent.parent / "styles" / "dialogs.tcss"
+STYLES: Final = Path(__file__).parent.parent / "styles"
+
+DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
 

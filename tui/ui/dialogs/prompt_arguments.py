@@ -1,6 +1,6 @@
 """The form for the arguments of a prompt or the variables of a resource template."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import on
@@ -13,9 +13,8 @@ from textual.timer import Timer
 from textual.widgets import Button, Input, OptionList
 from textual.widgets.option_list import Option
 
-from tui.model.catalog import PromptArgument
 from tui.model.events import ArgumentCompleted
-from tui.model.requests import FieldKind, FormField
+from tui.model.requests import FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -24,7 +23,8 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import DIALOG_STYLES
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
-from tui.ui.widgets.forms.form_fields import TypedField, check_rows
+from tui.ui.widgets.forms.argument_form import ArgumentForm
+from tui.ui.widgets.forms.form_fields import TypedField
 from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import PlainText, one_line
 
@@ -46,9 +46,8 @@ class ArgumentRow(TypedField):
         ("down", "move(1)", "Next completion"),
     ]
 
-    def __init__(self, argument: PromptArgument) -> None:
-        name, about, required = argument.name, argument.description, argument.required
-        super().__init__(FormField(name, FieldKind.TEXT, name, about, required))
+    def __init__(self, field: FormField) -> None:
+        super().__init__(field)
         self.offered = OptionList(markup=False, compact=True, classes="offered")
         self.offered.can_focus = False
         self._values: tuple[str, ...] = ()
@@ -120,7 +119,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         target: What takes the arguments: a prompt's name or a URI template.
         title: The title of the frame, after the server.
         about: The description of the prompt or template.
-        arguments: What can be filled in.
+        fields: What can be filled in, texts all of them.
         verb: The label of the button, and of Ctrl+S.
     """
 
@@ -139,7 +138,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         *,
         title: str,
         about: Content,
-        arguments: Sequence[PromptArgument],
+        fields: Sequence[FormField],
         verb: str,
     ) -> None:
         super().__init__()
@@ -149,7 +148,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._target = target
         self._title = f"{server} · {title}"
         self._about = about
-        self._rows = [ArgumentRow(argument) for argument in arguments[:MAX_ARGUMENTS]]
+        self.form = ArgumentForm(fields[:MAX_ARGUMENTS], ArgumentRow)
         self._verb = verb
         view = find_server(bridge.state, server)
         self._completes = view is not None and view.info is not None and view.info.completions
@@ -162,7 +161,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
             frame.border_title = Content(one_line(self._title))
             with VerticalScroll(classes="request-body", can_focus=False):
                 yield PlainText(self._about)
-                yield from self._rows
+                yield self.form
             with Container(classes="request-buttons"):
                 yield Button(
                     Content(self._verb.title()), id="send", compact=True, action="screen.send"
@@ -182,15 +181,10 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         if self.focused is not None:
             self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
-    def fill(self, values: Mapping[str, str]) -> None:
-        """Fill in what is known already."""
-        for row in self._rows:
-            row.control.value = values.get(row.field.key, "")
-
     def action_send(self) -> None:
         """Return the arguments, unless a required one is missing."""
-        if check_rows(self._rows):
-            self.dismiss(dict(self._filled_in(self._rows)))
+        if self.form.check():
+            self.dismiss(self._filled_in())
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -199,7 +193,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
     def _on_typed(self, event: Input.Changed) -> None:
         """Request completions after a pause in typing."""
         event.stop()
-        row = next(row for row in self._rows if row.control is event.input)
+        row = next(row for row in self.form.rows if row.control is event.input)
         if self._timer is not None:
             self._timer.stop()
         if self._completes and row.control.has_focus:
@@ -211,9 +205,10 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._serial += 1
         token = f"{id(self)}-{self._serial}"
         self._requested = token, row
-        others = self._filled_in(other for other in self._rows if other is not row)
+        name, others = row.field.key, self._filled_in()
+        others.pop(name, None)
         self._commands.engine.features.complete(
-            token, self._server, self._target, row.field.key, row.control.value, dict(others)
+            token, self._server, self._target, name, row.control.value, others
         )
 
     def _on_completed(self, completed: ArgumentCompleted | None) -> None:
@@ -223,8 +218,8 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         if row.control.has_focus:
             row.offer(completed.values)
 
-    def _filled_in(self, rows: Iterable[ArgumentRow]) -> Iterable[tuple[str, str]]:
-        return ((row.field.key, row.control.value) for row in rows if row.control.value)
+    def _filled_in(self) -> dict[str, str]:
+        return {key: str(value) for key, value in self.form.values().items() if value}
 
     def _fit(self) -> None:
         self.query_one(".request-body").styles.max_height = max(3, self.app.size.height - 9)

@@ -7,8 +7,9 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.content import Content
 
-from tui.model.catalog import Catalog, PromptArgument, ResourceTemplateView, ResourceView
+from tui.model.catalog import Catalog, ResourceTemplateView, ResourceView
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -151,8 +152,8 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             return
         from tui.ui.dialogs.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
 
-        arguments = [
-            PromptArgument(v.name, v.required, _LIST_NOTE if v.is_list else "")
+        fields = [
+            FormField(v.name, FieldKind.TEXT, v.name, _LIST_NOTE if v.is_list else "", v.required)
             for v in template.variables
         ]
         screen = ArgumentsScreen(
@@ -162,7 +163,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             resource.uri_template,
             title=resource.title or resource.name,
             about=describe_resource(*item),
-            arguments=arguments,
+            fields=fields,
             verb="read",
         )
         self.app.push_screen(screen, partial(self._read_filled_in, item, template))

@@ -75,6 +75,11 @@ Rows = tuple[tuple[Answer, ...], ...]
 """Rows of answers in the order of their buttons."""
 
 
+def key_label(key: str, words: str) -> Content:
+    """Write what stands on a button, its key before it."""
+    return Content.assemble((key, "bold underline"), f" {words}")
+
+
 class AnswerRows(Vertical):
     """The buttons of all answers; none moves when another one changes.
 
@@ -108,7 +113,7 @@ class AnswerRows(Vertical):
         for answer in self._answers:
             button = self.button(answer)
             key = answer.key_display or answer.keys[0]
-            label = Content.assemble((key, "bold underline"), f" {caption(answer)}")
+            label = key_label(key, caption(answer))
             button.display = offers(answer)
             if button.label != label:
                 button.label = label

@@ -45,9 +45,13 @@ from tui.ui.questions.calls.call_view import (
     notes_content,
     server_words,
 )
-from tui.ui.questions.calls.deny_reason import WITHDRAWN, DenyReasonScreen, QuestionStep
-from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
+from tui.ui.questions.calls.steps import (
+    WITHDRAWN,
+    DenyReasonScreen,
+    EditArgumentsScreen,
+    QuestionStep,
+)
 from tui.ui.questions.question import Question
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame, Heading

@@ -1,7 +1,7 @@
 """What a server asks the user to fill in, and what forms have in common with other requests."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from textual import on
@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
-from textual.widgets import Input, Select, SelectionList
+from textual.widgets import Select
 
 from tui.model.requests import (
     FormRequest,
@@ -23,9 +23,9 @@ from tui.model.requests import (
 from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
-from tui.ui.widgets.forms.form_fields import FieldRow, check_rows, make_row
+from tui.ui.widgets.forms.argument_form import ArgumentForm, WholeText
+from tui.ui.widgets.forms.form_fields import FieldRow, make_row
 from tui.ui.widgets.frame import Heading
-from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 R = TypeVar(
@@ -64,10 +64,6 @@ class _Body(VerticalScroll, can_focus=False):
     def on_resize(self) -> None:
         for row in self.query(".field.-wrong:focus-within"):
             row.scroll_visible(animate=False)
-
-
-class WholeText(FoldedText, can_focus=False):
-    """A text in full: what it stands in scrolls, not the text."""
 
 
 def fact(label: str, words: str, style: str = "") -> Content:
@@ -137,18 +133,12 @@ class FormQuestion(ServerQuestion[FormRequest]):
     SAFE = DECLINE
     ARMED = ("Tab moves · ↵ next field, opens a choice · Space ticks",) * 2
 
-    _rows: Sequence[FieldRow] = ()
-
     def compose_body(self) -> Iterable[Widget]:
         """Compose the message and the fields."""
         message = self._request.message or "The server does not say what it is for."
         yield WholeText(message, wrap=True, classes="server-words")
-        self._rows = [make_row(field) for field in self._request.fields]
-        for row in self._rows:
-            if row.hides_default:
-                words = f"Already filled in below:\n{row.field.default}"
-                yield WholeText(words, wrap=True, classes="server-words default")
-            yield row
+        self.form = ArgumentForm(self._request.fields, make_row, shows_defaults=True)
+        yield self.form
 
     def on_mount(self) -> None:
         self._point_out()
@@ -171,13 +161,13 @@ class FormQuestion(ServerQuestion[FormRequest]):
     def _point_out(self) -> FieldRow | None:
         """Say why the answer was not taken, and return the field that this is about."""
         wrong, problem = self._request.wrong, self._request.problem
-        row = next((one for one in self._rows if one.field.key == wrong), None)
+        row = next((one for one in self.form.rows if one.field.key == wrong), None)
         self.complain(f"{row.field.title}: {problem}" if row else problem)
         return row
 
     def first_focus(self) -> Widget | None:
         """Begin in the first field where it is in sight, else on the safe answer."""
-        control = self._rows[0].control if self._rows else None
+        control = self.form.rows[0].control if self.form.rows else None
         in_sight = control is not None and self.body.region.contains_region(control.region)
         return control if in_sight else super().first_focus()
 
@@ -189,25 +179,19 @@ class FormQuestion(ServerQuestion[FormRequest]):
         """
         if not action.allows:
             return Reply(action)
-        if not check_rows(self._rows):
+        if not self.form.check():
             self.complain(INCOMPLETE)
             return None
         self.call_later(self.ask_again)
-        return Reply(action, content={row.field.key: row.value() for row in self._rows})
+        return Reply(action, content=self.form.values())
 
-    @on(Input.Changed)
+    @on(FieldRow.Mended)
+    def _on_mended(self) -> None:
+        self.complain("")
+
     @on(Select.Changed)
-    @on(SelectionList.SelectedChanged)
-    def _look_again(
-        self, event: Input.Changed | Select.Changed | SelectionList.SelectedChanged[int]
-    ) -> None:
-        """Take a complaint back once what it was about is mended."""
-        event.stop()
-        if isinstance(event, Select.Changed):
-            self.call_after_refresh(self._read_choice, event.control)
-        rows = [row for row in self._rows if row.has_class("-wrong")]
-        if any(row.control is event.control and not row.check() for row in rows) and len(rows) == 1:
-            self.complain("")
+    def _on_choice(self, event: Select.Changed) -> None:
+        self.call_after_refresh(self._read_choice, event.control)
 
     def _read_choice(self, select: Select[int]) -> None:
         """Let a choice of several rows be read: the list that it was made in may have cut it."""

@@ -5,7 +5,7 @@ Only keys and buttons pressed here give answers. Frame, title and labels are gem
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
@@ -32,7 +32,9 @@ from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
 R = TypeVar("R", bound=PendingRequest)
 
-QUESTION_STYLES: Final = Path(__file__).parent.parent / "styles" / "questions.tcss"
+STYLES: Final = Path(__file__).parent.parent / "styles"
+
+QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLES / "forms.tcss"]
 """Read when the first question is asked, so that the first frame does not wait for it."""
 
 WHEEL_ROWS: Final = 2

@@ -10,7 +10,8 @@ from textual.widgets import Input
 
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import CANCEL, ServerQuestion, WholeText, fact
+from tui.ui.questions.form import CANCEL, ServerQuestion, fact
+from tui.ui.widgets.forms.argument_form import WholeText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_PASTED: Final = 8_192

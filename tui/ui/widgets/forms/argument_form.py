@@ -1,71 +1,228 @@
-"""A form for the arguments of a call; values not shown or not edited are kept."""
+"""What is filled in: the form that every screen with fields shows, and JSON beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
+from textual import on
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import ContentSwitcher
 
+from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.text import sanitize
-from tui.ui.widgets.forms.form_fields import MAX_TYPED, FieldRow, check_rows, make_row
+from tui.ui.widgets.forms.form_fields import MAX_TYPED, FieldRow, make_row
+from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
+from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import one_line
 
+INCOMPLETE: Final = "Not done yet: look at the marked fields."
+NO_FORM: Final = "These arguments have no form; they are edited as JSON."
+NO_FIT: Final = "The form cannot show these values; they stay JSON."
+NEXT_FIELD: Final = "Enter goes on to the next field."
+TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
 
-class ArgumentForm(VerticalScroll, can_focus=False):
-    """A row for each argument.
+FORM, TEXT, JSON = "edit-form", "edit-text", "edit-json"
+"""The views of `ArgumentEditor`, which are also the ids of their widgets."""
+
+Row = TypeVar("Row", bound=FieldRow)
+
+
+class WholeText(FoldedText, can_focus=False):
+    """A text in full: what it stands in scrolls, not the text."""
+
+
+class ArgumentForm(Vertical, Generic[Row]):
+    """A row for each field; what it stands in scrolls.
 
     Args:
         fields: What can be filled in.
-        values: The current arguments.
-        id: The widget's id.
+        make: Makes the row of a field.
+        shows_defaults: Whether a default that its control shows in part stands above it, whole.
     """
 
     def __init__(
         self,
         fields: Sequence[FormField],
-        values: Mapping[str, Any],
+        make: Callable[[FormField], Row],
         *,
-        id: str | None = None,  # noqa: A002 - Textual's name
+        shows_defaults: bool = False,
     ) -> None:
-        super().__init__(id=id)
-        self._fields = tuple(fields)
-        self._base: dict[str, Any] = dict(values)
-        self._rows = self._make_rows()
+        super().__init__()
+        self._make = make
+        self._shows_defaults = shows_defaults
+        self.rows = [*map(make, fields)]
 
     def compose(self) -> ComposeResult:
-        yield from self._rows
+        for row in self.rows:
+            if self._shows_defaults and row.hides_default:
+                words = f"Already filled in below:\n{row.field.default}"
+                yield WholeText(words, wrap=True, classes="server-words default")
+            yield row
 
-    @property
-    def first(self) -> FieldRow | None:
-        return self._rows[0] if self._rows else None
+    @on(FieldRow.Mended)
+    def _look_for_others(self, event: FieldRow.Mended) -> None:
+        """Tell only when nothing is wrong any more."""
+        if any(row.has_class("-wrong") for row in self.rows):
+            event.stop()
 
-    @property
-    def left_out(self) -> int:
-        return len(self._base.keys() - {field.key for field in self._fields})
-
-    async def refill(self, values: Mapping[str, Any]) -> None:
-        """Show other values, for which `fill` must succeed."""
-        self._base = dict(values)
-        self._rows = self._make_rows()
+    async def refill(self, fields: Sequence[FormField]) -> None:
+        """Begin anew with these fields."""
+        self.rows = [*map(self._make, fields)]
         await self.recompose()
 
     def check(self) -> bool:
-        return check_rows(self._rows)
+        """Show what is wrong at each field, and go to the first of these.
 
-    def values(self) -> dict[str, Any]:
-        """Return the arguments as edited.
+        Returns:
+            Whether nothing is.
+        """
+        wrong = [row for row in self.rows if row.check()]
+        if wrong:
+            wrong[0].control.focus()
+            wrong[0].scroll_visible(animate=False)
+        return not wrong
+
+    def values(self) -> dict[str, FormValue]:
+        """Give what was filled in; None for an empty field.
 
         Raises:
-            ValueError: If a value has the wrong type; call `check` first.
+            ValueError: If a value has the wrong type.
         """
-        entered = {row.field.key: row.value() for row in self._rows}
-        return merge(self._base, [row.field for row in self._rows], entered)
+        return {row.field.key: row.value() for row in self.rows}
 
-    def _make_rows(self) -> list[FieldRow]:
-        filled = fill(self._fields, self._base)
-        return [make_row(field) for field in filled or ()]
+
+class ArgumentEditor(ContentSwitcher):
+    """Arguments as a form, as their one long text, or as JSON; values that no field shows stay.
+
+    Args:
+        fields: What the form has.
+        arguments: The arguments to begin with, as JSON.
+
+    Raises:
+        ArgumentsError: If they cannot be read.
+    """
+
+    def __init__(self, fields: Sequence[FormField], arguments: str) -> None:
+        self._fields = fields
+        self._begun_with = arguments
+        self._values = read_arguments(arguments)
+        self.text_name = long_text(self._values)
+        """The argument that is edited as a text, where there is one."""
+        filled = fill(fields, self._values)
+        super().__init__(initial=FORM if filled else TEXT if self.text_name else JSON)
+        self.form = ArgumentForm(filled or (), make_row)
+        self.text = JsonArea(self._values.get(self.text_name, ""), id=TEXT, highlighted=False)
+        self.json = JsonArea(arguments, id=JSON)
+
+    def compose(self) -> ComposeResult:
+        """Compose all views, of which one is shown."""
+        yield VerticalScroll(self.form, id=FORM, can_focus=False)
+        yield self.text
+        yield self.json
+
+    @property
+    def is_changed(self) -> bool:
+        try:
+            return self._written() != self._begun_with
+        except ValueError:
+            return True
+
+    @property
+    def status(self) -> tuple[str, bool]:
+        """How the arguments stand, and whether something is wrong with them."""
+        if self.current == FORM:
+            left = len(self._values.keys() - {field.key for field in self._fields})
+            return (
+                f"{left} more are not in this form; ^T shows all." if left else NEXT_FIELD
+            ), False
+        if self.current == TEXT:
+            if len(self.text.text) > MAX_EDITABLE:
+                return TOO_LONG, True
+            name = one_line(reveal(self.text_name))
+            return f"This is {name}; ^T shows all arguments as JSON.", False
+        try:
+            _read(self.json.text)
+        except ValueError as error:
+            return str(error), True
+        return "Complete JSON.", False
+
+    def finished(self) -> str:
+        """Give the arguments as canonical JSON.
+
+        Raises:
+            ValueError: If they cannot be sent; the message says why.
+        """
+        self._check()
+        return canonical_json(_read(self._written()))
+
+    async def switch(self) -> str:
+        """Show the same arguments the other way; what is unfinished stays where it is.
+
+        Returns:
+            Why there is no other way, or nothing.
+
+        Raises:
+            ValueError: If something is wrong with them; the message says what.
+        """
+        if self.current != JSON:
+            self._check()
+            text, self._values = self._written(), self._shown()
+            if text != self.json.text:
+                self.json.load_text(text)
+            self.current = JSON
+            return ""
+        values = _read(self.json.text)
+        if (filled := fill(self._fields, values)) is not None:
+            await self.form.refill(filled)
+            self.current = FORM
+        elif name := long_text(values):
+            self.text_name = name
+            self.text.load_text(values[name])
+            self.current = TEXT
+        else:
+            return NO_FIT if self._fields else NO_FORM
+        self._values = values
+        return ""
+
+    def focus_first(self) -> None:
+        """Give the keys to what is shown."""
+        if self.current == FORM:
+            self.form.rows[0].control.focus()
+        else:
+            (self.text if self.current == TEXT else self.json).focus()
+
+    def _check(self) -> None:
+        if self.current == FORM and not self.form.check():
+            raise ValueError(INCOMPLETE)
+
+    def _written(self) -> str:
+        """Write what is shown as JSON, which stays as it was written where nothing changed."""
+        values = self._shown()
+        return self.json.text if values == self._values else canonical_json(values)
+
+    def _shown(self) -> dict[str, Any]:
+        if self.current == FORM:
+            fields = [row.field for row in self.form.rows]
+            return merge(self._values, fields, self.form.values())
+        changed = {self.text_name: self.text.text} if self.current == TEXT else {}
+        return {**self._values, **changed}
+
+
+def _read(text: str) -> dict[str, Any]:
+    if len(text) > MAX_EDITABLE:
+        raise ValueError(TOO_LONG)
+    try:
+        return read_arguments(text)
+    except ArgumentsError as error:
+        raise ValueError(f"Not JSON yet: {error}") from None
+
+
+def long_text(values: Mapping[str, Any]) -> str:
+    """Return the name of the one argument that is a text of several lines, and hides nothing."""
+    names = [name for name, value in values.items() if isinstance(value, str) and "\n" in value]
+    return names[0] if len(names) == 1 and reveal(values[names[0]]) == values[names[0]] else ""
 
 
 def fill(fields: Sequence[FormField], values: Mapping[str, Any]) -> tuple[FormField, ...] | None:
@@ -106,10 +263,14 @@ def merge(
 
 def _shows(field: FormField, value: object) -> bool:
     """Whether a field can show a value unchanged."""
-    choices = {option.value for option in field.options}
+    choices = [option.value for option in field.options]
     match field.kind:
         case FieldKind.TEXT:
-            return isinstance(value, str) and _fits_line(value)
+            return (
+                isinstance(value, str)
+                and len(value) <= MAX_TYPED
+                and one_line(value) == value == sanitize(value)
+            )
         case FieldKind.INTEGER:
             return isinstance(value, int) and not isinstance(value, bool)
         case FieldKind.NUMBER:
@@ -120,10 +281,4 @@ def _shows(field: FormField, value: object) -> bool:
             return isinstance(value, str) and value in choices
         case FieldKind.CHOICES:
             # The control returns the selected options in their order, each once.
-            order = [option.value for option in field.options]
-            return isinstance(value, list) and value == [one for one in order if one in value]
-
-
-def _fits_line(text: str) -> bool:
-    """Whether an input shows a text in full."""
-    return len(text) <= MAX_TYPED and one_line(text) == text and sanitize(text) == text
+            return isinstance(value, list) and value == [one for one in choices if one in value]

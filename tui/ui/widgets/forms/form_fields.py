@@ -2,7 +2,8 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import ClassVar, Final, Literal
 
 from rich.cells import cell_len
@@ -16,6 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Select, SelectionList
@@ -50,6 +52,12 @@ _HINTS: Final[Mapping[str, str]] = {
     FieldKind.INTEGER: "a whole number",
     FieldKind.NUMBER: "a number",
 }
+
+_TYPES: Final[Mapping[FieldKind, Literal["integer", "number"]]] = {
+    FieldKind.INTEGER: "integer",
+    FieldKind.NUMBER: "number",
+}
+"""What only digits go into."""
 
 
 class TypedLine(Input):
@@ -125,6 +133,9 @@ class TickList(SelectionList[int], inherit_bindings=False):
 class FieldRow(Vertical):
     """A label, the server's description, a control, and the problem with its value."""
 
+    class Mended(Message):
+        """What was wrong with the value no longer is."""
+
     def __init__(self, field: FormField) -> None:
         super().__init__(classes="field")
         self.field = field
@@ -189,6 +200,14 @@ class FieldRow(Vertical):
         """Go to what follows."""
         self.screen.focus_next()
 
+    @on(Input.Changed)
+    @on(Select.Changed)
+    @on(SelectionList.SelectedChanged)
+    def _look_again(self) -> None:
+        """Take a complaint back once what it was about is mended."""
+        if self.has_class("-wrong") and not self.check():
+            self.post_message(self.Mended())
+
     @on(Input.Submitted)
     def _on_submitted(self, event: Input.Submitted) -> None:
         """Enter goes on; it never sends a form."""
@@ -206,7 +225,7 @@ class TypedField(FieldRow):
         control = TypedLine(
             self._initial_text(),
             placeholder=_HINTS.get(field.format or field.kind, ""),
-            type=_input_type(field.kind),
+            type=_TYPES.get(field.kind, "text"),
             max_length=MAX_TYPED,
             validate_on=(),
             select_on_focus=False,
@@ -220,13 +239,9 @@ class TypedField(FieldRow):
         text = self.control.value
         if text == self._initial_text():
             return self.field.default
-        match self.field.kind:
-            case FieldKind.INTEGER:
-                return _whole(text)
-            case FieldKind.NUMBER:
-                return _number(text)
-            case _:
-                return text or None
+        if self.field.kind in _TYPES:
+            return _number_in(text, self.field.kind)
+        return text or None
 
     @property
     def hides_default(self) -> bool:
@@ -245,11 +260,12 @@ class ChoiceField(FieldRow):
         """Return a drop-down list whose values are the indexes of the options."""
         options = self.field.options
         labels = [_label(option.label) for option in options] if options else ["Yes", "No"]
-        initial = self._index_of(self.field.default)
+        values: list[FormValue] = [option.value for option in options] or [True, False]
+        default = self.field.default
         return Select(
-            _numbered(labels),
+            [(Text(label), index) for index, label in enumerate(labels)],  # a string is markup
             prompt="choose…",
-            value=Select.NULL if initial is None else initial,
+            value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
             compact=True,
         )
@@ -260,12 +276,6 @@ class ChoiceField(FieldRow):
         if not isinstance(index, int):
             return None
         return self.field.options[index].value if self.field.options else index == 0
-
-    def _index_of(self, value: FormValue) -> int | None:
-        if isinstance(value, bool):
-            return 0 if value else 1
-        indexes = (i for i, option in enumerate(self.field.options) if option.value == value)
-        return next(indexes, None)
 
 
 class ChoicesField(FieldRow):
@@ -308,15 +318,6 @@ def make_row(field: FormField) -> FieldRow:
             return TypedField(field)
 
 
-def check_rows(rows: Sequence[FieldRow]) -> bool:
-    """Show what is wrong at each field, and go to the first of these; return whether all fit."""
-    wrong = [row for row in rows if row.check()]
-    if wrong:
-        wrong[0].control.focus()
-        wrong[0].scroll_visible(animate=False)
-    return not wrong
-
-
 def problem_of(field: FormField, value: FormValue) -> str:
     """Check a value against everything but the server's pattern.
 
@@ -347,35 +348,15 @@ def _label(text: str) -> str:
     return clip(one_line(text), MAX_LABEL)
 
 
-def _input_type(kind: FieldKind) -> Literal["integer", "number", "text"]:
-    match kind:
-        case FieldKind.INTEGER:
-            return "integer"
-        case FieldKind.NUMBER:
-            return "number"
-        case _:
-            return "text"
-
-
-def _whole(text: str) -> int | None:
+def _number_in(text: str, kind: FieldKind) -> float | None:
     if not text.strip():
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("Enter a whole number.") from None
-
-
-def _number(text: str) -> float | None:
-    if not text.strip():
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError("Enter a number.")
-    return number
+    with suppress(ValueError):
+        if kind is FieldKind.INTEGER:
+            return int(text)
+        if math.isfinite(number := float(text)):
+            return number
+    raise ValueError("Enter a whole number." if kind is FieldKind.INTEGER else "Enter a number.")
 
 
 def _bound(number: float, unit: str) -> str:
@@ -383,8 +364,3 @@ def _bound(number: float, unit: str) -> str:
     if not float(number).is_integer():
         return f"{number:g}"
     return counted(int(number), unit) if unit else f"{int(number):,}"
-
-
-def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
-    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
-    return [(Text(label), index) for index, label in enumerate(labels)]
