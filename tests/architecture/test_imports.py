@@ -26,12 +26,12 @@ LATER: Final = frozenset(
         *("tui.model.consent", "tui.model.sessions"),
         *("tui.model.input.own_commands", "tui.model.input.typed"),
         *("tui.ui.widgets.chat.completion", "tui.ui.widgets.chat.transcript"),
-        *("tui.ui.widgets.lists.server_tree", "tui.ui.pending", "tui.ui.panes.tools"),
+        *("tui.ui.panes.servers_tree", "tui.ui.pending", "tui.ui.panes.browser"),
     }
 )
 """Modules of what the first frame does not show."""
 
-MAX_FIRST_MODULES: Final = 70
+MAX_FIRST_MODULES: Final = 60
 """Modules of gemdeck before the first frame: each costs half a millisecond."""
 
 PLANTED: Final = {
