@@ -39,10 +39,11 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize_line
-from tui.ui.app import GemdeckApp, SettingsFiles
+from tui.ui.app import GemdeckApp
 from tui.ui.layout import read_layout
+from tui.ui.main import SettingsFiles
 from tui.ui.themes import UiPreferences, fitting
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.composer import HistoryStorage
 
 if TYPE_CHECKING:
     from tui.engine.chats.backends.backend import Provider

@@ -12,7 +12,7 @@ from tests.support.measures import Measure
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
-    "ui": 12_380,
+    "ui": 12_190,
     "engine/mcp": 7_070,
     "engine/chats": 4_040,
     "cli": 2_540,

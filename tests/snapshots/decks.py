@@ -40,7 +40,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.panes.tools import ToolsPane
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.themes import UiPreferences
 
 SIZES: Final = ((120, 36), (80, 24))

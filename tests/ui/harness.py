@@ -29,13 +29,13 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.bridge import StoreBridge
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.tools import ToolsPane
 from tui.ui.pending import PendingController
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.themes import DARK, LIGHT, UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.composer import HistoryStorage, MessageHistory
 
 W = TypeVar("W", bound=Widget)
 

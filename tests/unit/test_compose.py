@@ -19,7 +19,7 @@ from tui.engine.options import EngineOptions
 from tui.store.store import Store
 from tui.ui.layout import Layout
 from tui.ui.themes import UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.composer import HistoryStorage
 
 TOKEN = f"{FIXTURE_SECRET}of-a-server"
 

@@ -1,7 +1,5 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
-import asyncio
-import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
@@ -20,25 +18,22 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui.model.frozen import dataclass
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
-from tui.ui.keys.type_ahead import TypeAhead
-from tui.ui.main import MainScreen
+from tui.ui.main import MainScreen, SettingsFiles, TypeAhead
 from tui.ui.notices import toast_words
+from tui.ui.panes import DialogName, Opens
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.themes import UiPreferences
-from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.composer import Composer, HistoryStorage
 from tui.ui.widgets.header import NAME
 
 if TYPE_CHECKING:
-    from tui.model.trust import ImportOffer
     from tui.ui.pending import PendingController
 
 SETTLE_SECONDS: Final = 0.1
@@ -56,23 +51,6 @@ _KEY_NAME: Final = re.compile(r"(?<=\^)[a-z]$|(?<![A-Za-z])[a-z][a-z0-9]+")
 _PAGE_KEYS: Final = {"pgup": "PgUp", "pgdn": "PgDn"}
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsFiles:
-    """Access to the user's settings file and the sample.
-
-    Attributes:
-        begin: Writes the file if there is none; returns it and the line of its first entry.
-        sample: Returns the sample's text.
-        find_imports: Finds the servers of other clients; blocks.
-        take_over: Writes one of them to the file; blocks.
-    """
-
-    begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
-    sample: Callable[[], str] = str
-    find_imports: "Callable[[], Sequence[ImportOffer]]" = tuple
-    take_over: "Callable[[ImportOffer], ImportOffer]" = lambda offer: offer
 
 
 class ControlCharacterFilter(LineFilter):
@@ -184,7 +162,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         deck = Deck(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(self.bridge, self.commands, deck, self._type_ahead)
+        return MainScreen(
+            self.bridge, self.commands, deck, self._type_ahead, self._settings, self._own_keys
+        )
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.
@@ -224,19 +204,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
 
-    def choose_theme(self, theme: str) -> None:
-        """Change the theme, and keep it for later runs."""
-        self.theme = theme
-        self._preferences.save(theme)
-
-    def action_change_theme(self) -> None:
-        from tui.ui.dialogs.choices import ThemeScreen  # noqa: PLC0415 - on first use
-
-        self.push_screen(ThemeScreen())
-
     def set_keymap(self, keymap: Keymap) -> None:
         """Set the user's keys by binding id; all others keep their defaults."""
-        self._own_keys = dict(keymap)
+        self._own_keys.clear()
+        self._own_keys.update(keymap)
         super().set_keymap(keymap)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -282,35 +253,18 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if self._pending is not None:
             self._pending.open_now()
 
-    async def action_edit_settings(self) -> None:
-        """Open the user's settings in an editor, begun if there are none."""
-        from tui.ui.editor import edit  # noqa: PLC0415 - on first use
+    async def action_open(self, name: str) -> None:
+        """Open what has a name."""
+        from tui.ui.opening import open_named  # noqa: PLC0415 - with all dialogs, on first use
 
-        try:
-            await edit(self, *self._settings.begin())
-        except (OSError, ValueError) as error:
-            words = getattr(error, "strerror", None) or str(error)
-            self.notify(words, title="Settings", severity="error", markup=False)
+        await open_named(self.deck, DialogName(name))
 
-    def action_sample_settings(self) -> None:
-        from tui.ui.dialogs.list_dialog import ViewerScreen  # noqa: PLC0415 - on first use
+    @on(Opens)
+    async def _open(self, asked: Opens) -> None:
+        from tui.ui.opening import open_asked  # noqa: PLC0415 - with all dialogs, on first use
 
-        self.push_screen(ViewerScreen("settings.sample.json", self._settings.sample()))
-
-    async def action_import_servers(self) -> None:
-        """Offer the servers of other clients."""
-        from tui.engine.settings.edits import EditError  # noqa: PLC0415 - with the engine
-        from tui.ui.dialogs.server_imports import ImportScreen  # noqa: PLC0415 - on first use
-
-        try:
-            offers = await asyncio.to_thread(self._settings.find_imports)
-        except EditError as error:
-            self.notify(str(error), title="Settings", severity="error", markup=False)
-            return
-        if offers:
-            self.push_screen(ImportScreen(offers, self._settings.take_over))
-        else:
-            self.notify("No servers of other clients were found.", markup=False)
+        asked.stop()
+        await open_asked(self.deck, asked)
 
     def exit(
         self,
@@ -346,18 +300,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
             running = f" {counted(turns, 'turn')} would be stopped." if turns else ""
             words = f"Press {key} again to quit.{running}"
             self.notify(words, timeout=REPEAT_SECONDS, markup=False)
-
-    def action_command_palette(self) -> None:
-        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
-
-        if not isinstance(self.screen, DeckPalette):
-            self.push_screen(DeckPalette(self))
-
-    def action_help(self) -> None:
-        from tui.ui.dialogs.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
-
-        here = lines_here(self, self.screen.active_bindings, self.focused)
-        self.push_screen(HelpScreen(here, self._own_keys))
 
     def _fatal_error(self) -> None:
         """End with a report in a file and one line on the terminal.

@@ -1,14 +1,298 @@
 """The deck's key bindings: of a place, in order, and as they are shown."""
 
 from collections.abc import Mapping
-from typing import Any
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final
 
 from textual.app import App
-from textual.binding import ActiveBinding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 
-from tui.ui.keys.table import GENERAL, KEYS, LOCAL, Key, Place
+from tui.model.frozen import dataclass
 
-__all__ = ["GENERAL", "KEYS", "LOCAL", "Key", "Place"]
+
+class Place(StrEnum):
+    """Where a key works; the value is the heading in the help."""
+
+    EVERYWHERE = "Everywhere"
+    DECK = "Panes"
+    TABS = "Tabs"
+    SERVERS = "Servers"
+    LIST = "Lists"
+    TOOLS = "Tools"
+    GRANTS = "Grants"
+    SESSIONS = "Sessions"
+    INSERT = "Prompts and resources"
+    PROMPTS = "Prompts"
+    RESOURCES = "Resources"
+    ACTIVITY = "Activity"
+    LOG = "Log"
+    CHAT = "Chat"
+    MESSAGE = "Message"
+    QUEUE = "Queued messages"
+    CONVERSATION = "Conversation"
+    SEARCH = "Search in the conversation"
+    SIDE = "Side panes"
+    DIALOG = "Dialogs"
+    VIEWER = "Viewer"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One action and its keys.
+
+    Attributes:
+        place: Where it works.
+        id: The binding id.
+        keys: Textual key names, separated by commas.
+        action: The action of the node that binds it.
+        label: A word or two for the key bars; if empty, they do not show it.
+        description: One line for the help.
+        priority: Whether it works whatever has focus, dialogs included. The keys of `Place.DECK`
+            and `Place.TABS` always have priority over the focused widget.
+        display: How to write the key if Textual's name would be unclear.
+    """
+
+    place: Place
+    id: str
+    keys: str
+    action: str
+    label: str
+    description: str
+    priority: bool = False
+    display: str | None = None
+
+    def binding(self) -> Binding:
+        return Binding(
+            self.keys,
+            self.action,
+            self.label,
+            id=self.id,
+            tooltip=self.description,
+            show=bool(self.label),
+            priority=self.priority or self.place in (Place.DECK, Place.TABS),
+            key_display=self.display,
+        )
+
+
+GENERAL: Final = (Place.EVERYWHERE, Place.DECK, Place.TABS)
+"""Places whose keys work in every pane."""
+
+LOCAL: Final = tuple(place for place in Place if place not in (*GENERAL, Place.DIALOG))
+"""Places whose keys work in one kind of pane."""
+
+_deck = partial(Key, Place.DECK)
+_everywhere = partial(Key, Place.EVERYWHERE)
+_tabs = partial(Key, Place.TABS)
+_servers = partial(Key, Place.SERVERS)
+_list = partial(Key, Place.LIST)
+_tools = partial(Key, Place.TOOLS)
+_grants = partial(Key, Place.GRANTS)
+_sessions = partial(Key, Place.SESSIONS)
+_prompts = partial(Key, Place.PROMPTS)
+_resources = partial(Key, Place.RESOURCES)
+_insert = partial(Key, Place.INSERT)
+_activity = partial(Key, Place.ACTIVITY)
+_log = partial(Key, Place.LOG)
+_chat = partial(Key, Place.CHAT)
+_message = partial(Key, Place.MESSAGE)
+_queue = partial(Key, Place.QUEUE)
+_conversation = partial(Key, Place.CONVERSATION)
+_search = partial(Key, Place.SEARCH)
+_side = partial(Key, Place.SIDE)
+_dialog = partial(Key, Place.DIALOG)
+_viewer = partial(Key, Place.VIEWER)
+
+KEYS: Final = (
+    _deck(
+        "app.help", "f1", "app.open('help')", "help", "Show all keys, those that work here first"
+    ),
+    _everywhere(
+        "app.palette",
+        "ctrl+p",
+        "app.open('palette')",
+        "palette",
+        "Find any action by name",
+        priority=True,
+    ),
+    _deck("deck.servers", "f2", "go('servers')", "servers", "Show or hide the servers"),
+    _deck("deck.tools", "f3", "go('tools')", "tools", "Show or hide the tools"),
+    _deck("deck.prompts", "f4", "go('prompts')", "prompts", "Show or hide the prompts"),
+    _deck("deck.resources", "f5", "go('resources')", "resources", "Show or hide the resources"),
+    _deck("deck.chat", "f6", "go('chat')", "chat", "Go to the chat; again: the chat alone"),
+    _deck("deck.activity", "f7", "go('activity')", "activity", "Show or hide the activity"),
+    _deck("deck.border-left", "alt+left", "move_border(-1)", "", "Move the pane's border left"),
+    _deck("deck.border-right", "alt+right", "move_border(1)", "", "Move the pane's border right"),
+    _everywhere(
+        "app.question", "f8", "app.open_question", "", "Open the waiting question", priority=True
+    ),
+    _deck("deck.last-result", "ctrl+o", "last_result", "", "Open the last result"),
+    _deck(
+        "deck.model", "f9", "app.open('model')", "model", "Choose the model, enter or forget a key"
+    ),
+    _deck("deck.context", "f10", "context", "", "Show what fills the model's context"),
+    _tabs("tabs.new", "ctrl+t", "new_tab", "", "Open a conversation in a new tab"),
+    _tabs("tabs.next", "ctrl+pagedown", "turn_tab(1)", "", "The next tab"),
+    _tabs("tabs.previous", "ctrl+pageup", "turn_tab(-1)", "", "The previous tab"),
+    _tabs("tabs.close", "ctrl+f4", "close_tab", "", "Close the tab"),
+    _tabs("tabs.1", "alt+1", "tab(1)", "", "The first tab; the others by their numbers"),
+    *(_tabs(f"tabs.{n}", f"alt+{n}", f"tab({n})", "", "") for n in range(2, 10)),
+    _everywhere("app.quit", "ctrl+q", "quit", "quit", "Quit at once", priority=True),
+    _everywhere(
+        "app.copy-hint",
+        "ctrl+c",
+        "interrupt",
+        "",
+        "Copy, stop the turn, clear the message, or quit",
+    ),
+    _servers("servers.restart", "r", "restart", "restart", "Restart the server"),
+    _servers("servers.start-stop", "s", "start_stop", "start/stop", "Start or stop the server"),
+    _servers("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server"),
+    _servers("servers.sign-out", "A", "sign_out", "", "Sign out of the server"),
+    _servers("servers.log", "l", "log", "log", "Show its log in the activity pane"),
+    _servers(
+        "servers.enable", "x", "toggle_enabled", "enable/disable", "Enable or disable the server"
+    ),
+    _servers(
+        "servers.details",
+        "enter",
+        "select_cursor",
+        "details",
+        "Show details, or open the tools, prompts or resources",
+        display="↵",
+    ),
+    _servers("servers.restart-all", "R", "restart_all", "restart all", "Restart all servers"),
+    _servers("servers.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
+    _servers("servers.review", "t", "review_folder", "", "Review what this folder would run"),
+    _servers("servers.demo", "d", "demo_servers", "demo", "Start the demo's server"),
+    _servers("servers.edit", "e", "app.edit_settings", "edit", "Edit your settings"),
+    _servers("servers.up", "up", "cursor_up", "", "One row up"),
+    _servers("servers.down", "down", "cursor_down", "", "One row down"),
+    _servers("servers.page-up", "pageup", "page_up", "", "One page up"),
+    _servers("servers.page-down", "pagedown", "page_down", "", "One page down"),
+    _servers("servers.first", "home", "scroll_home", "", "First row"),
+    _servers("servers.last", "end", "scroll_end", "", "Last row"),
+    _servers("servers.toggle", "space", "toggle_fold", "", "Fold or unfold the server"),
+    _servers("servers.fold", "left", "fold", "", "Fold the server"),
+    _servers("servers.unfold", "right", "unfold", "", "Unfold the server"),
+    _list("list.filter", "slash", "filter", "filter", "Filter the list"),
+    _list("list.clear", "escape", "clear_filter", "clear", "Clear the filter"),
+    _list("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group"),
+    _list("list.fold", "left", "fold", "", "Fold the group"),
+    _list("list.unfold", "right", "unfold", "", "Unfold the group"),
+    _list("list.up", "up", "move(-1)", "", "One row up"),
+    _list("list.down", "down", "move(1)", "", "One row down"),
+    _list("list.page-up", "pageup", "page(-1)", "", "One page up"),
+    _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
+    _list("list.first", "home", "first", "", "First row"),
+    _list("list.last", "end", "last", "", "Last row"),
+    _tools("tools.details", "enter", "choose", "details", "Show details", display="↵"),
+    _tools("tools.review", "v", "review", "review", "Review what the server changed"),
+    _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
+    _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
+    _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
+    _grants("grants.details", "enter", "choose", "details", "Show details", display="↵"),
+    _grants("grants.folder", "f", "review_folder", "folder", "Review this folder"),
+    _grants("grants.forget", "F", "forget_folder", "forget", "Forget this folder"),
+    _sessions("sessions.choose", "enter", "choose", "open", "Open it", display="↵"),
+    _sessions("sessions.tab", "t", "choose_beside", "in a tab", "Open it in a new tab"),
+    _sessions("sessions.rename", "n", "rename", "rename", "Give it another title"),
+    _sessions("sessions.export", "e", "export", "export", "Write it to a Markdown file"),
+    _sessions("sessions.delete", "d,delete", "delete", "delete", "Delete it"),
+    _prompts(
+        "prompts.open",
+        "enter",
+        "choose",
+        "open",
+        "Fill in the arguments and send the prompt",
+        display="↵",
+    ),
+    _resources(
+        "resources.read",
+        "enter",
+        "choose",
+        "read",
+        "Read the resource; fill in a template first",
+        display="↵",
+    ),
+    _insert("insert.insert", "i", "insert", "insert", "Insert it into the message"),
+    _resources("resources.send", "g", "send", "send", "Send it to the model now"),
+    _resources("resources.watch", "w", "watch", "watch", "Watch for changes, or stop"),
+    _resources("resources.view", "v", "choose", "", "Read the resource"),
+    _activity("activity.search", "slash", "search", "search", "Search the lines"),
+    _activity("activity.clear", "escape", "clear_search", "clear", "Clear the search"),
+    _activity(
+        "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
+    ),
+    _activity("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them"),
+    _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
+    _activity("activity.next", "right", "turn(1)", "next server", "Show the next server"),
+    _activity("activity.back", "left", "turn(-1)", "previous", "Show the previous server"),
+    _log("log.up", "up", "scroll_up", "", "Scroll up"),
+    _log("log.down", "down", "scroll_down", "", "Scroll down"),
+    _log("log.page-up", "pageup", "page_up", "", "One page up"),
+    _log("log.page-down", "pagedown", "page_down", "", "One page down"),
+    _log("log.first", "home", "scroll_home", "", "Go to the start"),
+    _log("log.last", "end", "scroll_end", "", "Go to the end and follow it"),
+    _chat("chat.stop", "escape", "stop", "stop", "Stop the running turn", display="Esc"),
+    _chat("chat.send-now", "ctrl+s", "send_now", "", "Send at once, without waiting for servers"),
+    _chat("chat.give-up", "ctrl+n", "give_up", "", "Do not send it again after a refusal"),
+    _chat("chat.page-up", "pageup", "scroll(-1)", "", "Earlier"),
+    _chat("chat.page-down", "pagedown", "scroll(1)", "", "Later"),
+    _chat("chat.end", "ctrl+end", "to_end", "", "Go to the end"),
+    _message("composer.send", "enter", "send", "send", "Send the message", display="↵"),
+    _message("composer.new-line", "ctrl+j,shift+enter", "new_line", "new line", "Start a new line"),
+    _message("composer.complete", "tab", "complete", "", "Complete a command, resource or file"),
+    _chat(
+        "composer.conversation",
+        "shift+tab",
+        "conversation",
+        "",
+        "Go to the newest entry: ↑ ↓ select, v shows all of it",
+    ),
+    _chat("composer.take-back", "alt+up", "take_back", "", "Take the last queued message back"),
+    _message("composer.search", "ctrl+r", "search", "", "Search your earlier messages"),
+    _message("composer.editor", "ctrl+g", "editor", "", "Write the message in your editor"),
+    _message("composer.end", "ctrl+d", "end", "", "Delete to the right; quit if empty"),
+    _message("composer.up", "up", "up", "", "Previous line or message"),
+    _message("composer.down", "down", "down", "", "Next line or message"),
+    _queue("queue.take-back", "enter", "take_back", "edit", "Take the message back", display="↵"),
+    _queue("queue.drop", "delete,d", "drop", "drop", "Drop the message"),
+    _queue("queue.close", "escape", "close", "message", "Back to your message", display="Esc"),
+    _conversation("transcript.up", "up", "move(-1)", "", "Previous entry"),
+    _conversation("transcript.down", "down", "move(1)", "", "Next entry"),
+    _conversation("transcript.page-up", "pageup", "page_up", "", "One page up"),
+    _conversation("transcript.page-down", "pagedown", "page_down", "", "One page down"),
+    _conversation("transcript.home", "home", "home", "", "Go to the start"),
+    _conversation("transcript.end", "end", "end", "", "Go to the end"),
+    _conversation(
+        "transcript.open",
+        "enter,space",
+        "activate",
+        "open",
+        "Open or close the entry, or follow its link",
+        display="↵",
+    ),
+    _conversation("transcript.view", "v", "view", "whole", "Show the whole text"),
+    _conversation("transcript.copy", "c", "copy", "copy", "Copy the text of the entry"),
+    _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),
+    _conversation("transcript.search", "slash", "search", "search", "Search"),
+    _conversation("transcript.turn-back", "p", "turn(-1)", "previous turn", "Previous turn"),
+    _conversation("transcript.turn-on", "n", "turn(1)", "next turn", "Next turn"),
+    _search("search.earlier", "up", "step(-1)", "earlier", "The entry before that"),
+    _search("search.later", "down", "step(1)", "later", "The entry after that"),
+    _search("search.close", "escape", "close", "close", "Close", display="Esc"),
+    _side("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
+    _dialog("dialog.close", "escape,q", "close", "close", "Close", display="Esc"),
+    _dialog("dialog.choose", "enter", "choose", "", "Choose it", display="↵"),
+    _dialog("help.close", "f1", "close", "", "Close the help", priority=True),
+    _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
+    _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),
+    _dialog("welcome.back", "escape", "back", "back", "Go back, or close"),
+    _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
+    _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
+)
+"""All keys of the deck, in the order of the help."""
 
 
 def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:

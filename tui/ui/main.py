@@ -1,36 +1,31 @@
-"""The main screen: servers, chat and side pane between the header and the key bar."""
+"""The main screen: servers, chat and side pane between the header and the key bar.
 
-from collections.abc import Callable
+What is typed while something opens on it is typed into it once it stands.
+"""
+
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.getters import query_one
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId
-from tui.model.requests import FieldKind, FormField
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.keys.type_ahead import TypeAhead
 from tui.ui.notices import Toasts
-from tui.ui.panes import (
-    FillPrompt,
-    InsertText,
-    PaneName,
-    RunCommand,
-    SendResource,
-    ShowConversation,
-    ShowPane,
-    ShowResource,
-    ShowServer,
-    ShowTool,
-)
+from tui.ui.panes import InsertText, PaneName, RunCommand, SendResource, ShowConversation, ShowPane
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
@@ -39,31 +34,125 @@ from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
-if TYPE_CHECKING:
-    from tui.ui.panes.resources import Resource
+if TYPE_CHECKING:  # loaded after the first frame
+    from tui.model.trust import ImportOffer
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFiles:
+    """Access to the user's settings file and the sample.
+
+    Attributes:
+        begin: Writes the file if there is none; returns it and the line of its first entry.
+        sample: Returns the sample's text.
+        find_imports: Finds the servers of other clients; blocks.
+        take_over: Writes one of them to the file; blocks.
+    """
+
+    begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
+    sample: Callable[[], str] = str
+    find_imports: "Callable[[], Sequence[ImportOffer]]" = tuple
+    take_over: "Callable[[ImportOffer], ImportOffer]" = lambda offer: offer
+
+
+class TypeAhead:
+    """Keeps keys and pastes for what is not on the screen yet.
+
+    Args:
+        app: The running app, which gets all that is typed.
+    """
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._kept: deque[events.Key | events.Paste] = deque()
+        self._holds = True  # until the first frame, which has nothing to type into
+
+    def keeps(self, event: events.Event) -> bool:
+        """Keep an event if it was typed and cannot be typed yet; return whether it is so."""
+        if not self._holds or not isinstance(event, events.Key | events.Paste):
+            return False
+        if event.is_forwarded:
+            return False  # it was typed before, and comes back from a widget
+        self._kept.append(event)
+        return True
+
+    def begin(self) -> None:
+        """Type what came before the first frame.
+
+        Until the terminal was ours it turned Enter into a line feed; the last one sends.
+        """
+        if self._kept and isinstance(last := self._kept[-1], events.Key) and last.key == "ctrl+j":
+            self._kept[-1] = events.Key("enter", "\r")
+        self._app.call_later(self._type)
+
+    def hold_for(self, change: Callable[[], Awaitable[None]]) -> None:
+        """Change what is on the screen between what was typed before this and what is typed next.
+
+        What was typed may still be on its way through the queues of the widget with the focus and
+        those around it, in each of which it can come to stand twice.
+        """
+        self._holds = True
+        focused = self._app.focused
+        around = [self._app] if focused is None else focused.ancestors_with_self
+        queues = iter([queue for queue in around for _ in range(2)])
+        self._app.call_later(self._pass_on, queues, change)
+
+    async def _pass_on(
+        self, queues: Iterator[MessagePump], change: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Go through the queues, each behind what is in it; then make the change."""
+        for queue in queues:
+            if queue.call_later(self._pass_on, queues, change):
+                return
+        try:
+            await change()
+        finally:
+            await self._type()
+
+    async def _type(self) -> None:
+        self._holds = False
+        while self._kept and not self._holds:
+            await self._app.on_event(self._kept.popleft())
+
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
 
 
 class MainScreen(Screen[None]):
-    """Lay the panes out and move between them."""
+    """Lay the panes out and move between them.
+
+    Args:
+        bridge: Provides the state.
+        commands: Calls the engine.
+        deck: The panes.
+        type_ahead: Keeps what is typed while another conversation comes on the screen.
+        settings: Begins the user's settings file, and gives the sample.
+        own_keys: The user's own keys by binding id, as they are now.
+    """
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK, keymap.Place.TABS)
 
-    deck = query_one(Deck)
     servers = query_one(ServersPane)
     side = query_one(SidePane)
     keys = query_one(KeyBar)
 
     def __init__(
-        self, bridge: StoreBridge, commands: Commands, deck: Deck, type_ahead: TypeAhead
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        deck: Deck,
+        type_ahead: TypeAhead,
+        settings: SettingsFiles,
+        own_keys: Mapping[str, str],
     ) -> None:
         super().__init__()
-        self._bridge = bridge
-        self._commands = commands
-        self._deck = deck
+        self.bridge = bridge
+        self.commands = commands
+        self.deck = deck
+        self.settings = settings
+        self.own_keys = own_keys
         self._toasts: Toasts | None = None
         self._type_ahead = type_ahead
         self._closing_tab: SecondPress[ConversationId] = SecondPress()
@@ -71,17 +160,17 @@ class MainScreen(Screen[None]):
     @property
     def chat(self) -> ChatPane:
         """The pane of the conversation on the screen."""
-        return self._deck.chat
+        return self.deck.chat
 
     def compose(self) -> ComposeResult:
-        yield DeckHeader(self._bridge)
-        yield self._deck
+        yield DeckHeader(self.bridge)
+        yield self.deck
         yield KeyBar()
 
     def on_mount(self) -> None:
         self.deck.resize(self.app.size.width)
         self.chat.composer.focus()
-        self._toasts = Toasts(self, self._bridge)
+        self._toasts = Toasts(self, self.bridge)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
@@ -104,12 +193,9 @@ class MainScreen(Screen[None]):
             return self.side.active
         return PaneName.SERVERS if pane is self.servers else PaneName.CHAT
 
-    async def open_resource(self, server: ServerId, resource: "Resource") -> None:
-        """Go to a resource in its pane, and read it; fill in a template first."""
-        await self.show_pane(PaneName.RESOURCES)
-        from tui.ui.panes.resources import ResourcesPane  # noqa: PLC0415 - on first use
-
-        self.query_one(ResourcesPane).open((server, resource))
+    def bring_composer(self) -> None:
+        """Bring the conversation on the screen to the front, and focus its composer."""
+        self._bring(self.chat, self.chat.composer)
 
     def _bring(self, pane: Widget, focus: Widget | None = None) -> None:
         """Bring a pane to the front, and focus a widget in it."""
@@ -149,25 +235,10 @@ class MainScreen(Screen[None]):
             case PaneName.SERVERS:
                 self._bring(self.servers, self.servers.rows)
             case PaneName.CHAT:
-                self._bring(self.chat, self.chat.composer)
+                self.bring_composer()
             case _:
                 self._bring(self.side)
                 await self.side.show(name, server)
-
-    def show_server(self, server: ServerId) -> None:
-        from tui.ui.dialogs.details import ServerDetailsScreen  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(ServerDetailsScreen(self._bridge, server))
-
-    def action_grants(self) -> None:
-        from tui.ui.dialogs.grants import GrantsScreen  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(GrantsScreen(self._bridge, self._commands))
-
-    def choose_log_level(self, server: ServerId) -> None:
-        from tui.ui.dialogs.choices import log_levels  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(log_levels(self._bridge, self._commands, server))
 
     def action_last_result(self) -> None:
         self.chat.view_last_result()
@@ -182,10 +253,10 @@ class MainScreen(Screen[None]):
         if (command := find_own_command(text)) is not None:
             self.post_message(RunCommand(command, text))
 
-    def action_model(self) -> None:
-        from tui.ui.dialogs.model_setup import ModelScreen  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(ModelScreen(self._bridge, self._commands))
+    def choose_theme(self, theme: str) -> None:
+        """Change the theme, and keep it for later runs."""
+        self.app.theme = theme
+        self.deck.preferences.save(theme)
 
     def switch(self, command: Callable[[], None]) -> None:
         """Let a command put another conversation on the screen.
@@ -203,8 +274,8 @@ class MainScreen(Screen[None]):
             return
         self.chat.keep_draft()
         command()
-        await self._deck.follow()
-        self._bridge.update()
+        await self.deck.follow()
+        self.bridge.update()
 
     @on(ShowConversation)
     def _on_show_conversation(self, event: ShowConversation) -> None:
@@ -212,20 +283,20 @@ class MainScreen(Screen[None]):
         self.show_conversation(event.conversation)
 
     def show_conversation(self, conversation: ConversationId) -> None:
-        self.switch(partial(self._commands.engine.conversations.select, conversation))
+        self.switch(partial(self.commands.engine.conversations.select, conversation))
 
     def action_new_tab(self) -> None:
-        self.switch(self._commands.engine.conversations.open)
+        self.switch(self.commands.engine.conversations.open)
 
     def action_turn_tab(self, step: int) -> None:
         """Go to the next or the previous tab, round and round."""
-        state = self._bridge.state
+        state = self.bridge.state
         keys = [*state.conversations]
         self.show_conversation(keys[(keys.index(state.current) + step) % len(keys)])
 
     def action_tab(self, number: int) -> None:
         """Go to a tab by its number, if there is one."""
-        for key in [*self._bridge.state.conversations][number - 1 : number]:
+        for key in [*self.bridge.state.conversations][number - 1 : number]:
             self.show_conversation(key)
 
     def action_close_tab(self) -> None:
@@ -233,7 +304,7 @@ class MainScreen(Screen[None]):
         self._type_ahead.hold_for(self._close_tab)
 
     async def _close_tab(self) -> None:
-        state = self._bridge.state
+        state = self.bridge.state
         if len(state.conversations) == 1:
             self.notify("This is the only conversation. /clear begins a new one.", markup=False)
             return
@@ -247,8 +318,8 @@ class MainScreen(Screen[None]):
 
     def _close_conversation(self) -> None:
         self.chat.composer.clear_draft()  # Up brings it back in the other ones
-        self._commands.keep_draft("")
-        self._commands.engine.conversations.close()
+        self.commands.keep_draft("")
+        self.commands.engine.conversations.close()
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""
@@ -276,90 +347,19 @@ class MainScreen(Screen[None]):
     @on(InsertText)
     def _on_insert_text(self, event: InsertText) -> None:
         event.stop()
-        self._bring(self.chat, self.chat.composer)
+        self.bring_composer()
         self.chat.composer.insert_words(event.text)
-
-    @on(FillPrompt)
-    def _on_fill_prompt(self, event: FillPrompt) -> None:
-        """Open the form for the arguments, even without any."""
-        from tui.ui.dialogs.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
-        from tui.ui.widgets.text.describe import describe_prompt  # noqa: PLC0415 - ditto
-
-        event.stop()
-        screen = ArgumentsScreen(
-            self._bridge,
-            self._commands,
-            event.server,
-            event.prompt.name,
-            title=f"/{event.prompt.name}",
-            about=describe_prompt(event.server, event.prompt, arguments=False),
-            fields=[
-                FormField(
-                    one.name,
-                    FieldKind.TEXT,
-                    one.name,
-                    one.description,
-                    one.required,
-                    event.values.get(one.name),
-                )
-                for one in event.prompt.arguments
-            ],
-            verb="send",
-        )
-        self.app.push_screen(screen, partial(self._send_filled, event))
-
-    def _send_filled(self, event: FillPrompt, arguments: dict[str, str] | None) -> None:
-        if arguments is not None:
-            self._bring(self.chat, self.chat.composer)
-            self.chat.send_prompt(event.server, event.prompt.name, arguments)
-        elif event.typed:
-            self.chat.composer.replace_all(event.typed)
-
-    @on(RunCommand)
-    async def _on_run_command(self, event: RunCommand) -> None:
-        from tui.ui.commands.runner import CommandRunner  # noqa: PLC0415 - on first use
-        from tui.ui.commands.usage import UsageError  # noqa: PLC0415 - ditto
-
-        event.stop()
-        try:
-            await CommandRunner(self, self._bridge, self._commands).run(event.command)
-        except UsageError as error:
-            if not self.chat.composer.text:
-                self.chat.composer.put_back(event.text)
-            words = f"{error} {error.advice}".rstrip()
-            self.notify(words, severity="warning", markup=False)
 
     @on(SendResource)
     def _on_send_resource(self, event: SendResource) -> None:
         event.stop()
-        self._bring(self.chat, self.chat.composer)
+        self.bring_composer()
         self.chat.send_resource(event.server, event.uri)
-
-    @on(ShowResource)
-    def _on_show_resource(self, event: ShowResource) -> None:
-        event.stop()
-        from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - on first use
-
-        what = event.server, event.uri, event.name
-        self.app.push_screen(ResourceScreen(self._bridge, self._commands, *what, opener=self))
 
     @on(ShowPane)
     async def _on_show_pane(self, event: ShowPane) -> None:
         event.stop()
         await self.show_pane(event.name, event.server)
-
-    @on(ShowServer)
-    def _on_show_server(self, event: ShowServer) -> None:
-        event.stop()
-        self.show_server(event.server)
-
-    @on(ShowTool)
-    def _on_show_tool(self, event: ShowTool) -> None:
-        event.stop()
-        from tui.ui.dialogs.details import ToolDetailsScreen  # noqa: PLC0415 - on first use
-
-        screen = ToolDetailsScreen(self._bridge, self._commands, event.server, event.tool)
-        self.app.push_screen(screen)
 
 
 def _border_width(pane: Widget) -> int:

@@ -1,4 +1,4 @@
-"""The engine's notices as lines of the activity pane; warnings and errors also as toasts.
+"""The engine's warnings and errors as toasts; the activity pane has all notices.
 
 Toasts wait while a question or dialog is open: they would cover it, or be gone before it closes.
 """
@@ -14,10 +14,9 @@ from tui.store.selectors import pending_here
 from tui.store.state import MAX_NOTICES, AppState
 from tui.text import clip
 from tui.ui.bridge import StoreBridge
-from tui.ui.widgets.text.plain import one_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
-    from tui.model.events import LogLine, Notice
+    from tui.model.events import Notice
 
 MAX_TOASTS: Final = 3
 """Toasts shown for notices that arrive together; more notices become one toast."""
@@ -27,9 +26,6 @@ MAX_TOAST: Final = 240
 
 _FRAMES: Final = re.compile("[\u2500-\u259f]+")
 """Box drawing and block elements, of which questions are made."""
-
-OWNER: Final = "gemdeck"
-"""The heading of notices in the activity pane."""
 
 _TOAST: Final[dict[Severity, Literal["warning", "error"]]] = {
     Severity.WARNING: "warning",
@@ -94,11 +90,3 @@ class Toasts:
 def toast_words(text: str) -> str:
     """Write a text as one short paragraph: it may be a server's, and look like no question."""
     return clip(" ".join(_FRAMES.sub(" ", text).split()), MAX_TOAST)
-
-
-def as_line(notice: "Notice") -> "LogLine":
-    """Return a notice as a line of a log."""
-    from tui.model.events import LogLine  # noqa: PLC0415 - there is none in the first frame
-
-    text = " ".join(filter(None, (notice.text, notice.advice)))
-    return LogLine(notice.time, OWNER, notice.severity, one_line(text))

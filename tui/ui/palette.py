@@ -1,29 +1,27 @@
 """The command palette: every action, server, tool, prompt, resource, theme, session and model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
-from tui.model.servers import ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui import keymap, themes
+from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.panes import FillPrompt, PaneName, ShowTool
+from tui.ui.panes import DialogName, FillPrompt, PaneName, ShowServer, ShowTool
+from tui.ui.panes.browser import ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.describe import moment
 from tui.ui.widgets.text.plain import one_line
-
-if TYPE_CHECKING:
-    from tui.ui.app import GemdeckApp
-
 
 OFFERED: Final = frozenset(
     {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "quit"}
@@ -61,27 +59,27 @@ class DeckPalette(ListDialog[PaletteAction]):
     Saved conversations are listed once it is open, and join what can be found.
 
     Args:
-        app: The app, whose actions these are.
+        deck: The main screen, whose actions these are.
     """
 
     KIND = "palette"
     HINTS = (("↵", "run"), ("↑↓", "select"), ("Esc", "close"))
 
-    def __init__(self, app: "GemdeckApp") -> None:
+    def __init__(self, deck: MainScreen) -> None:
         prompt = "Type what you are looking for"
         listed = DialogFilterList[PaletteAction]("entry", "", prompt, clicks=1)
         super().__init__("Palette", listed, lambda action: action.run())
-        self._deck_app = app
-        self._entries = [*map(_entry, palette_actions(app))]
-        self._panes = [*map(_entry, _pane_actions(app))]
+        self._deck = deck
+        self._entries = [*map(_entry, palette_actions(deck))]
+        self._panes = [*map(_entry, _pane_actions(deck))]
 
     def on_mount(self) -> None:
-        bridge, commands = self._deck_app.bridge, self._deck_app.commands
+        bridge, commands = self._deck.bridge, self._deck.commands
         bridge.watch(self, lambda state: (state.sessions, state.models), lambda _: self._show())
         commands.engine.sessions.list_sessions()
 
     def _show(self) -> None:
-        late = map(_entry, chain(_sessions(self._deck_app), _models(self._deck_app)))
+        late = map(_entry, chain(_sessions(self._deck), _models(self._deck)))
         self.listed.set_entries([*self._entries, *late, *self._panes])
 
 
@@ -95,205 +93,230 @@ def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
     )
 
 
-def palette_actions(app: "GemdeckApp") -> Actions:
+def palette_actions(deck: MainScreen) -> Actions:
     """List what is possible now: what fits the place first, and those of other panes after them."""
-    deck = app.deck
-    if app.state.pending:
+    if deck.bridge.state.pending:
         yield PaletteAction(
             "Question: open the waiting one",
             "It opens by itself when you pause typing",
-            app.action_open_question,
-            _key(app, "app.question"),
+            partial(deck.run_action, "app.open_question"),
+            _key(deck, "app.question"),
         )
     groups = {
-        PaneName.CHAT: _chat_actions(app),
-        PaneName.SERVERS: _servers_actions(app),
-        PaneName.PROMPTS: _prompts(app),
-        PaneName.RESOURCES: _resources(app),
-        PaneName.TOOLS: _tools(app),
+        PaneName.CHAT: _chat_actions(deck),
+        PaneName.SERVERS: _servers_actions(deck),
+        PaneName.PROMPTS: _prompts(deck),
+        PaneName.RESOURCES: _resources(deck),
+        PaneName.TOOLS: _tools(deck),
     }
     place = deck.place
-    yield from _actions_here(app)
+    yield from _actions_here(deck)
     yield from groups.pop(place, iter(()))
     if place is not PaneName.CHAT:
         yield from groups.pop(PaneName.CHAT)
-    yield from _app_actions(app)
-    yield from _tab_actions(app)
+    yield from _app_actions(deck)
+    yield from _tab_actions(deck)
     yield from chain.from_iterable(groups.values())
-    yield from _themes(app)
+    yield from _themes(deck)
 
 
-def _key(app: "GemdeckApp", binding_id: str) -> str:
-    return keymap.key_of(app, app.deck.active_bindings, binding_id)
+def _key(deck: MainScreen, binding_id: str) -> str:
+    return keymap.key_of(deck.app, deck.active_bindings, binding_id)
 
 
-def _actions_here(app: "GemdeckApp") -> Actions:
+def _actions_here(deck: MainScreen) -> Actions:
     """Yield what the keys of the focused side do, in the order of the keymap."""
-    deck = app.deck
-    if app.screen is not deck or deck.place is PaneName.CHAT:
+    if deck.app.screen is not deck or deck.place is PaneName.CHAT:
         return
     own = [
         active
         for active in deck.active_bindings.values()
-        if active.enabled and active.binding.show and active.node not in (deck, app)
+        if active.enabled and active.binding.show and active.node not in (deck, deck.app)
     ]
     for active in sorted(own, key=lambda active: keymap.order(active.binding.id)):
         binding = active.binding
-        run = partial(app.run_action, binding.action, active.node)
-        yield PaletteAction(binding.tooltip, "", run, app.get_key_display(binding))
+        run = partial(deck.app.run_action, binding.action, active.node)
+        yield PaletteAction(binding.tooltip, "", run, deck.app.get_key_display(binding))
 
 
-def _chat_actions(app: "GemdeckApp") -> Actions:
-    commands = app.commands
+def _chat_actions(deck: MainScreen) -> Actions:
+    commands = deck.commands
     yield PaletteAction(
         "Chat: new conversation", "Start with an empty history", commands.clear_conversation, "/new"
     )
     for command in OWN_COMMANDS.values():
         if command.name not in OFFERED and command.takes in OPTIONAL:
-            run = partial(app.deck.run_command, f"/{command.name}")
+            run = partial(deck.run_command, f"/{command.name}")
             words = f"{command.does[0].upper()}{command.does[1:]}"
             yield PaletteAction(f"Chat: {command.name}", words, run, f"/{command.name}")
-    if app.state.conversation.turn is not None:
+    if deck.bridge.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
-    if (transcript := app.deck.chat.transcript).views:
-        key = _key(app, "deck.last-result")
+    if (transcript := deck.chat.transcript).views:
+        key = _key(deck, "deck.last-result")
         yield PaletteAction("Chat: search", "Find words in it", transcript.action_search)
-        yield PaletteAction("Chat: last result", "Of a tool", app.deck.action_last_result, key)
+        yield PaletteAction("Chat: last result", "Of a tool", deck.action_last_result, key)
 
 
-def _tab_actions(app: "GemdeckApp") -> Actions:
-    deck, tabs = app.deck, shown_tabs(app.state)
-    new = _key(app, "tabs.new")
+def _tab_actions(deck: MainScreen) -> Actions:
+    tabs = shown_tabs(deck.bridge.state)
+    new = _key(deck, "tabs.new")
     yield PaletteAction(
         "Tabs: new", "Another conversation beside this one", deck.action_new_tab, new
     )
     if tabs:
-        close = _key(app, "tabs.close")
+        close = _key(deck, "tabs.close")
         yield PaletteAction("Tabs: close", "This conversation", deck.action_close_tab, close)
     for tab in tabs:
         if not tab.is_current:
             go = partial(deck.show_conversation, tab.key)
-            key = _key(app, f"tabs.{tab.number}")
+            key = _key(deck, f"tabs.{tab.number}")
             yield PaletteAction(f"Tab {tab.name}", tab.doing or "Go there", go, key)
 
 
-def _app_actions(app: "GemdeckApp") -> Actions:
-    deck, engine = app.deck, app.commands.engine
-    model = _key(app, "deck.model")
-    for name, words, run, key in (
-        ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model, model),
-        ("Settings: edit", "Open your settings in your editor", app.action_edit_settings, ""),
-        ("Servers: import", "Take over servers of other clients", app.action_import_servers, ""),
-        ("Settings: sample", "Show a sample of every key", app.action_sample_settings, ""),
-        ("Help: keys", "All keys, those that work here first", app.action_help, "F1"),
-        ("Grants: rules for tools", "What may run without asking", deck.action_grants, ""),
-        ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
-        ("Forget this folder", "Forget its trust and stop its servers", engine.forget_folder, ""),
-        ("Theme: choose", "Dark, light and more", app.action_change_theme, ""),
-        ("Quit", "Leave gemdeck at once", app.action_quit, _key(app, "app.quit")),
-    ):
+def _app_actions(deck: MainScreen) -> Actions:
+    commands, model = deck.commands, _key(deck, "deck.model")
+    actions: Iterable[tuple[str, str, DialogName | Callable[[], object], str]] = (
+        ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", DialogName.MODEL, model),
+        ("Settings: edit", "Open your settings in your editor", DialogName.SETTINGS, ""),
+        ("Servers: import", "Take over servers of other clients", DialogName.IMPORTS, ""),
+        ("Settings: sample", "Show a sample of every key", DialogName.SAMPLE, ""),
+        ("Help: keys", "All keys, those that work here first", DialogName.HELP, "F1"),
+        ("Grants: rules for tools", "What may run without asking", DialogName.GRANTS, ""),
+        (
+            "Review this folder",
+            "Show what its settings would run",
+            commands.engine.review_folder,
+            "",
+        ),
+        (
+            "Forget this folder",
+            "Forget its trust and stop its servers",
+            commands.engine.forget_folder,
+            "",
+        ),
+        ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
+    )
+    for name, words, does, key in actions:
+        run = does if callable(does) else partial(deck.run_action, f"app.open('{does}')")
         yield PaletteAction(name, words, run, key)
+    leave = partial(deck.run_action, "app.quit")
+    yield PaletteAction("Quit", "Leave gemdeck at once", leave, _key(deck, "app.quit"))
 
 
-def _servers_actions(app: "GemdeckApp") -> Actions:
-    engine, servers = app.commands.engine, app.state.servers
+def _servers_actions(deck: MainScreen) -> Actions:
+    commands, servers = deck.commands, deck.bridge.state.servers
     if servers:
         yield PaletteAction(
-            "Servers: restart all", "Restart every server", engine.servers.restart_all
+            "Servers: restart all", "Restart every server", commands.engine.servers.restart_all
         )
     for view in servers:
-        yield from _server_actions(app.deck, app.commands, view)
+        yield from _server_actions(deck, commands, view)
         if any(tool.changed for tool in view.catalog.tools):
             yield PaletteAction(
                 f"Review changed tools: {view.id}",
                 "Show what the server changed",
-                partial(engine.access.review.review, view.id),
+                partial(commands.engine.access.review.review, view.id),
             )
 
 
 def _server_actions(deck: MainScreen, commands: Commands, view: ServerView) -> Actions:
-    server, status, servers = view.id, view.status, commands.engine.servers
+    server, status = view.id, view.status
 
     def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> PaletteAction:
         return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
-        yield entry("restart", "Stop the server and start it again", servers.restart)
-        yield entry("stop", "Stop the server", servers.stop)
+        yield entry(
+            "restart", "Stop the server and start it again", commands.engine.servers.restart
+        )
+        yield entry("stop", "Stop the server", commands.engine.servers.stop)
     elif status in STARTABLE:
-        yield entry("start", "Start the server", servers.start)
-    enable = servers.set_enabled
+        yield entry("start", "Start the server", commands.engine.servers.start)
+    enable = commands.engine.servers.set_enabled
     if status is ServerStatus.DISABLED:
         yield entry("enable", "Enable the server and start it", enable, enabled=True)
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and keep it from starting"
         yield entry("disable", words, enable, enabled=False)
-    yield entry("details", "Show the server's details", deck.show_server)
+    details = partial(deck.post_message, ShowServer(server))
+    yield PaletteAction(f"{server}: details", "Show the server's details", details)
     if view.info is not None and view.info.log_levels:
-        yield entry("log level", "Set the server's log level", deck.choose_log_level)
+        choose = partial(_choose_log_level, deck, server)
+        yield PaletteAction(f"{server}: log level", "Set the server's log level", choose)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
     yield PaletteAction(f"{server}: log", "Show the server's log in the activity pane", log)
 
 
-def _tools(app: "GemdeckApp") -> Actions:
-    for view in app.state.servers:
+def _tools(deck: MainScreen) -> Actions:
+    for view in deck.bridge.state.servers:
         for tool in view.catalog.tools:
-            show = partial(app.deck.post_message, ShowTool(view.id, tool.name))
+            show = partial(deck.post_message, ShowTool(view.id, tool.name))
             yield PaletteAction(tool.name, f"tool of {view.id}", show)
 
 
-def _prompts(app: "GemdeckApp") -> Actions:
-    for view in app.state.servers:
+def _prompts(deck: MainScreen) -> Actions:
+    for view in deck.bridge.state.servers:
         for prompt in view.catalog.prompts:
             if not prompt.problem:
-                fill = partial(app.deck.post_message, FillPrompt(view.id, prompt))
+                fill = partial(deck.post_message, FillPrompt(view.id, prompt))
                 yield PaletteAction(f"/{prompt.name}", f"prompt of {view.id}", fill)
 
 
-def _resources(app: "GemdeckApp") -> Actions:
-    for view in app.state.servers:
+def _resources(deck: MainScreen) -> Actions:
+    for view in deck.bridge.state.servers:
         offered: tuple[ResourceView | ResourceTemplateView, ...] = (
             *view.catalog.resources,
             *view.catalog.templates,
         )
         for resource in offered:
             if not resource.problem:
-                show = partial(app.deck.open_resource, view.id, resource)
+                show = partial(_open_resource, deck, view.id, resource)
                 name = resource.title or resource.name
                 yield PaletteAction(name, f"resource of {view.id}", show)
 
 
-def _sessions(app: "GemdeckApp") -> Actions:
-    for view in app.state.sessions[:MAX_SESSIONS]:
-        go_on = partial(app.commands.engine.sessions.resume, view.id)
+def _choose_log_level(deck: MainScreen, server: ServerId) -> None:
+    deck.app.push_screen(log_levels(deck.bridge, deck.commands, server))
+
+
+async def _open_resource(
+    deck: MainScreen, server: ServerId, resource: ResourceView | ResourceTemplateView
+) -> None:
+    """Go to a resource in its pane, and read it; fill in a template first."""
+    await deck.show_pane(PaneName.RESOURCES)
+    deck.query_one(ResourcesPane).open((server, resource))
+
+
+def _sessions(deck: MainScreen) -> Actions:
+    for view in deck.bridge.state.sessions[:MAX_SESSIONS]:
+        go_on = partial(deck.commands.engine.sessions.resume, view.id)
         changed = moment(view.changed, "%Y-%m-%d %H:%M", "")
         yield PaletteAction(f"Session: {view.name}", changed, go_on)
 
 
-def _models(app: "GemdeckApp") -> Actions:
+def _models(deck: MainScreen) -> Actions:
     """Yield the models of the service, if they have been listed."""
-    listed = app.state.models
+    listed = deck.bridge.state.models
     for model in listed.models[:MAX_MODELS] if listed is not None else ():
-        title = "current" if model.name == app.state.model.name else one_line(model.title)
+        title = "current" if model.name == deck.bridge.state.model.name else one_line(model.title)
         yield PaletteAction(
-            f"Model: {model.name}", title, partial(app.commands.engine.model.use_model, model.name)
+            f"Model: {model.name}", title, partial(deck.commands.engine.model.use_model, model.name)
         )
 
 
-def _themes(app: "GemdeckApp") -> Actions:
-    for name in themes.in_order(app.available_themes):
-        current = "current" if name == app.theme else ""
-        yield PaletteAction(f"Theme: {name}", current, partial(app.choose_theme, name))
+def _themes(deck: MainScreen) -> Actions:
+    for name in themes.in_order(deck.app.available_themes):
+        current = "current" if name == deck.app.theme else ""
+        yield PaletteAction(f"Theme: {name}", current, partial(deck.choose_theme, name))
 
 
-def _pane_actions(app: "GemdeckApp") -> Actions:
-    deck = app.deck
+def _pane_actions(deck: MainScreen) -> Actions:
     for what, key, run in (
         ("chat alone, or not", "deck.chat", deck.chat_alone),
         ("border left", "deck.border-left", partial(deck.action_move_border, -1)),
         ("border right", "deck.border-right", partial(deck.action_move_border, 1)),
     ):
-        yield PaletteAction(f"Panes: {what}", "", run, _key(app, key))
+        yield PaletteAction(f"Panes: {what}", "", run, _key(deck, key))
     for name in PaneName:
         go = partial(deck.show_pane, name)
-        yield PaletteAction(f"Go to: {name}", "", go, _key(app, f"deck.{name}"))
+        yield PaletteAction(f"Go to: {name}", "", go, _key(deck, f"deck.{name}"))

@@ -26,8 +26,7 @@ from tui.model.servers import (
     Transport,
 )
 from tui.ui.widgets.chat.completion import Completion, CompletionList, complete, value_query
-from tui.ui.widgets.chat.composer import MAX_MESSAGE
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.composer import MAX_MESSAGE, HistoryStorage
 
 
 def servers() -> e.ServersConfigured:

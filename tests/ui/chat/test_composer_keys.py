@@ -15,8 +15,7 @@ from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.consent import Choice
 from tui.model.requests import ReplyAction
 from tui.store.store import Store
-from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.composer import Composer, HistoryStorage
 
 USED_OTHERWISE: Final = {
     "up": "up",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.style import Style
 
-from tui.ui.widgets.chat.streaming import GrowingMarkdown
+from tui.ui.widgets.chat.entries import GrowingMarkdown
 from tui.ui.widgets.chat.window import (
     MAX_BLOCKS,
     MAX_MARKDOWN,

@@ -12,7 +12,7 @@ from tui.model.chat import EntryId, ModelText, Thought, UserMessage
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.ui.paste import clean_paste
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
-from tui.ui.widgets.chat.history import MAX_HISTORY, HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
 from tui.ui.widgets.chat.window import (
     MAX_ENTRIES,
     MAX_MOUNTED,

@@ -16,8 +16,7 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.widgets.chat.entries import EntryView
-from tui.ui.widgets.chat.search import SearchLine, SearchWords
-from tui.ui.widgets.chat.transcript import Transcript
+from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
 from tui.ui.widgets.chat.window import MAX_MOUNTED
 from tui.ui.widgets.text.blocks import COPY
 from tui.ui.widgets.text.folded_text import FoldedText

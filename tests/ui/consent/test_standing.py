@@ -18,7 +18,7 @@ from tui.model.trust import FolderTrust
 from tui.store.store import Store
 from tui.ui.dialogs.details import ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.panes.tools import ToolsPane
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.widgets.header import HeaderView, header_content
 
 ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")

@@ -12,10 +12,8 @@ from tui.model.events import CatalogChanged, InstructionsSent
 from tui.model.servers import ServerId
 from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane, mention
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.prompts import PromptsPane
-from tui.ui.panes.resources import ResourcesPane, mention
-from tui.ui.panes.tools import ToolsPane
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
 from tui.ui.widgets.lists.row_list import Row, RowList
 

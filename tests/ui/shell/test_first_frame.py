@@ -6,10 +6,10 @@ from tests.fakes.commands import RecordingCommands
 from tests.ui.harness import WIDE, screen_lines, until
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.panes.tools import ToolsPane
+from tui.ui.panes.browser import ToolsPane
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.transcript import Transcript
-from tui.ui.widgets.lists.server_tree import ServerTree
 
 MAX_WIDGETS: Final = 16
 MAX_RULES: Final = 90
@@ -28,7 +28,7 @@ async def test_the_first_frame_shows_the_deck_with_few_widgets_and_styles() -> N
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.deck.query(ToolsPane))
         assert app.deck.query(Transcript)
-        assert app.deck.query(ServerTree)
+        assert app.deck.query(ServersTree)
     widgets, rules = counts
     assert widgets <= MAX_WIDGETS
     assert rules <= MAX_RULES

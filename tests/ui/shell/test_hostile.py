@@ -19,8 +19,9 @@ from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, Serve
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize, sanitize_line
+from tui.ui.panes import ShowServer
 from tui.ui.panes.activity import ActivityPane
-from tui.ui.panes.tools import ToolsPane
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.widgets.lists.filter_list import FilterList
 
 HOSTILE = [
@@ -87,7 +88,7 @@ async def visit_everything(deck: Running) -> None:
     for view in deck.store.state.servers:
         deck.one(ActivityPane).narrow_to(view.id)
         await deck.pilot.pause()
-        deck.app.deck.show_server(view.id)
+        deck.app.deck.post_message(ShowServer(view.id))
         await deck.pilot.pause()
         await deck.press("escape")
     await deck.press("f2", "right", "down", "enter", "f1", "escape", "ctrl+p", "d", "escape")

@@ -53,5 +53,5 @@ async def test_what_cannot_be_written_is_said() -> None:
 
 async def test_without_other_clients_the_action_says_so() -> None:
     async with running(decks.new_store()) as deck:
-        await deck.app.run_action("import_servers")
+        await deck.app.run_action("open('imports')")
         await deck.until(lambda: "No servers of other clients were found." in deck.text)

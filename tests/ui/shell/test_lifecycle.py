@@ -69,7 +69,7 @@ async def test_a_chosen_theme_is_remembered_and_the_one_at_the_start_is_not() ->
         decks.full_store(), preferences=UiPreferences("gemdeck-light", saved.append)
     ) as deck:
         assert saved == []
-        deck.app.choose_theme("gemdeck-dark")
+        deck.app.deck.choose_theme("gemdeck-dark")
         assert saved == ["gemdeck-dark"]
 
 

@@ -19,9 +19,9 @@ from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName
+from tui.ui.panes import PaneName, ShowServer
+from tui.ui.panes.browser import ResourcesPane
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
-from tui.ui.panes.resources import ResourcesPane
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.text.describe import era
 
@@ -294,5 +294,5 @@ async def test_the_details_tell_the_era_of_a_connection() -> None:
     async with running(store, (140, 36)) as deck:
         info = ServerInfo("git", "2", "2026-07-28")
         store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
-        deck.app.deck.show_server(decks.GIT)
+        deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: "2026-07-28 · stateless" in deck.text)

@@ -25,12 +25,14 @@ from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.settings import PriceSettings
 from tui.model.trust import FoldersOpened
 from tui.store.store import Store
-from tui.ui.commands.runner import CommandRunner
+from tui.ui import keymap
+from tui.ui.commands.runner import COMMANDS
 from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.help import HelpScreen
-from tui.ui.panes.tools import ToolsPane
-from tui.ui.widgets.chat.command_completion import complete_command
-from tui.ui.widgets.chat.completion import complete
+from tui.ui.opening import DIALOGS
+from tui.ui.panes import DialogName
+from tui.ui.panes.browser import ToolsPane
+from tui.ui.widgets.chat.completion import complete, complete_command
 from tui.ui.widgets.chat.composer import Composer
 
 
@@ -60,9 +62,17 @@ async def report(deck: Running, text: str) -> str:
 
 
 def test_every_command_has_its_action() -> None:
+    words = set[tuple[str, ...]]()
     for command in OWN_COMMANDS.values():
-        for part in [f"{command.name}_{one.name}" for one in command.parts] or [command.name]:
-            assert callable(getattr(CommandRunner, f"run_{part}", None)), part
+        words |= {(command.name, part.name) for part in command.parts} or {(command.name,)}
+    assert words == COMMANDS.keys()
+
+
+def test_every_name_that_a_key_opens_has_its_dialog() -> None:
+    assert set(DialogName) == DIALOGS.keys()
+    opened = {key.action for key in keymap.KEYS if key.action.startswith("app.open(")}
+    assert opened <= {f"app.open('{name}')" for name in DialogName}
+    assert len(opened) == 4
 
 
 async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:

@@ -19,12 +19,11 @@ from tui.ui.dialogs.help import HelpScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
+from tui.ui.panes.browser import PromptsPane, ToolsPane
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
-from tui.ui.panes.tools import ToolsPane
 from tui.ui.questions.form import FormQuestion
 from tui.ui.widgets.header import DeckHeader, HeaderView, header_content
 from tui.ui.widgets.lists.filter_list import FilterLine

@@ -16,12 +16,12 @@ from tui.model.events import (
 from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.store.store import Store
 from tui.ui.dialogs.details import ServerDetailsScreen
-from tui.ui.panes import PaneName
+from tui.ui.panes import PaneName, ShowServer
 from tui.ui.panes.activity import ActivityPane
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
-from tui.ui.panes.tools import ToolsPane
 from tui.ui.widgets.lists.filter_list import FilterLine
 
 SINGLE = (79, 24)
@@ -277,7 +277,7 @@ async def test_the_details_name_the_variables_that_a_server_gets_and_does_not_ge
     async with running(store, (140, 50)) as deck:
         view = next(one for one in store.state.servers if one.id == decks.GIT)
         decks.configure(store, replace(view, environment=("HOME", "PATH"), withheld=("MY_TOKEN",)))
-        deck.app.deck.show_server(decks.GIT)
+        deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: "gets HOME, PATH" in deck.text)
         assert "withheld MY_TOKEN" in deck.text
 

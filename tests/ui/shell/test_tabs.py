@@ -37,7 +37,7 @@ from tui.ui.palette import palette_actions
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.tabs import Tab, tab_line, tabs_of
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.widgets.chat.search import SearchLine
+from tui.ui.widgets.chat.transcript import SearchLine
 
 B = ConversationId("b")
 C = ConversationId("c")
@@ -386,7 +386,7 @@ async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
         second.composer.replace_all("/tab 1")
         await deck.press("enter")
         await shows(deck, MAIN)
-        found = {action.name: action for action in palette_actions(deck.app)}
+        found = {action.name: action for action in palette_actions(deck.app.deck)}
         assert found["Tabs: new"].key
         assert found["Tabs: close"].key
         found["Tab 2 new"].run()

@@ -1,82 +1,383 @@
-"""Carries out the commands of the screen."""
+"""Carries out the commands of the screen: `COMMANDS` has one function for each."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import isawaitable
+from math import isfinite, nan
+from time import monotonic
+from typing import Final, TypeVar
 
-from tui.model.chat import ModelText
-from tui.model.input.own_commands import Takes, TypedCommand
+from textual.content import Content
+
+from tui.model.chat import ModelText, UserMessage
+from tui.model.input.own_commands import OWN_COMMANDS, Takes, TypedCommand
 from tui.model.input.typed import nearest
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.sessions import SessionId
+from tui.store.commands import Commands
 from tui.store.selectors import entries
-from tui.ui.app import GemdeckApp
-from tui.ui.commands.model_commands import ModelRunner
-from tui.ui.commands.reports import describe_folders, describe_stats
-from tui.ui.commands.usage import UsageError
+from tui.store.state import AppState
+from tui.ui.commands.reports import (
+    describe_folders,
+    describe_model_context,
+    describe_options,
+    describe_servers,
+    describe_stats,
+)
+from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen, pick
+from tui.ui.dialogs.details import ReportScreen
+from tui.ui.dialogs.sessions import SessionsScreen
+from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
+from tui.ui.panes.tabs import tabs_of
+from tui.ui.widgets.status import STARTABLE, STOPPABLE
+
+T = TypeVar("T")
+
+Run = Callable[[MainScreen, str], object]
+"""Carries out a command with what stands after it; what it returns may have to be awaited."""
 
 
-class CommandRunner(ModelRunner):
-    """Carries out commands: each is the method ``run_name``, which takes what stands after it."""
+class UsageError(Exception):
+    """A command cannot be carried out as it was typed; `advice` says what to type."""
 
-    async def run(self, typed: TypedCommand) -> None:
-        """Carry out a command.
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
 
-        Raises:
-            UsageError: If it cannot be, as it was typed.
-        """
-        if typed.rest and typed.takes is Takes.NOTHING:
-            raise UsageError(f"{typed.usage} takes nothing after it.")
-        if not typed.rest and typed.takes and not typed.takes.startswith("["):
-            raise UsageError(f"Type {typed.usage}")
-        method: Callable[[str], Awaitable[None]] = getattr(self, "_".join(("run", *typed.words)))
-        await method(typed.rest)
 
-    async def run_help(self, _: str) -> None:
-        await self._deck.run_action("app.help")
+async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
+    """Carry out a command.
 
-    async def run_new(self, _: str) -> None:
-        self._commands.clear_conversation()
+    Raises:
+        UsageError: If it cannot be, as it was typed.
+    """
+    if typed.rest and typed.takes is Takes.NOTHING:
+        raise UsageError(f"{typed.usage} takes nothing after it.")
+    if not typed.rest and typed.takes and not typed.takes.startswith("["):
+        raise UsageError(f"Type {typed.usage}")
+    running = COMMANDS[typed.words](deck, typed.rest)
+    if isawaitable(running):
+        await running
 
-    run_clear = run_new
 
-    async def run_tools(self, server: str) -> None:
-        """Show the tools, narrowed to a server."""
-        view = self.one_server(server) if server else None
-        await self._deck.show_pane(PaneName.TOOLS, view.id if view is not None else None)
+def _show(
+    deck: MainScreen,
+    title: str,
+    select: Callable[[AppState], T],
+    describe: Callable[[T], Content],
+) -> None:
+    """Show a part of the state in a dialog."""
+    deck.app.push_screen(ReportScreen(title, deck.bridge, select, describe))
 
-    async def run_copy(self, _: str) -> None:
-        """Copy the last answer."""
-        answers = [one.text for one in entries(self._bridge.state) if isinstance(one, ModelText)]
-        if not answers:
-            raise UsageError("There is no answer to copy yet.")
-        self._deck.app.copy_to_clipboard(answers[-1])
-        self.say("The last answer was copied.")
 
-    async def run_stats(self, _: str) -> None:
-        self.show(
-            "Stats",
-            lambda state: (state.conversation, state.cost),
-            lambda view: describe_stats(*view),
-        )
+async def _show_tools(deck: MainScreen, server: str) -> None:
+    """Show the tools, narrowed to a server."""
+    await deck.show_pane(PaneName.TOOLS, _one_server(deck, server) if server else None)
 
-    async def run_theme(self, name: str) -> None:
-        """Choose a theme, or show all."""
-        app = self._deck.app
-        if not name:
-            app.action_change_theme()
-        elif name in app.available_themes and isinstance(app, GemdeckApp):
-            app.choose_theme(name)
-        else:
-            like = nearest(name, app.available_themes)
-            raise UsageError(
-                f"There is no theme {name}.",
-                f"Did you mean {like}?" if like else "/theme shows all.",
-            )
 
-    async def run_directory_show(self, _: str) -> None:
-        """List the folders that servers are told of."""
-        self.show("Folders", lambda state: state.folders, describe_folders)
+def _copy(deck: MainScreen, _: str) -> None:
+    """Copy the last answer."""
+    answers = [one.text for one in entries(deck.bridge.state) if isinstance(one, ModelText)]
+    if not answers:
+        raise UsageError("There is no answer to copy yet.")
+    deck.app.copy_to_clipboard(answers[-1])
+    deck.notify("The last answer was copied.", markup=False)
 
-    async def run_directory_add(self, folder: str) -> None:
-        self._commands.engine.features.add_folder(folder)
 
-    async def run_quit(self, _: str) -> None:
-        await self._deck.run_action("app.quit")
+def _show_stats(deck: MainScreen, _: str) -> None:
+    _show(
+        deck,
+        "Stats",
+        lambda state: (state.conversation, state.cost),
+        lambda view: describe_stats(*view),
+    )
+
+
+def _choose_theme(deck: MainScreen, name: str) -> None:
+    """Choose a theme, or show all."""
+    if not name:
+        deck.app.push_screen(ThemeScreen(deck.choose_theme))
+    elif name in deck.app.available_themes:
+        deck.choose_theme(name)
+    else:
+        like = nearest(name, deck.app.available_themes)
+        advice = f"Did you mean {like}?" if like else "/theme shows all."
+        raise UsageError(f"There is no theme {name}.", advice)
+
+
+# Conversations
+
+
+def _go_to_tab(deck: MainScreen, number: str) -> None:
+    """Go to a tab by its number, or choose one, or a new one."""
+    state = deck.bridge.state
+    keys = [*state.conversations]
+    if not number:
+        offered = [(tab.whole, partial(deck.show_conversation, tab.key)) for tab in tabs_of(state)]
+        offered += [("a new tab", partial(deck.action_new_tab))]
+        deck.app.push_screen(pick("Tabs", "tab", offered, lambda go: go()))
+    elif number.isdecimal() and 1 <= int(number) <= len(keys):
+        deck.show_conversation(keys[int(number) - 1])
+    else:
+        raise UsageError(f"There is no tab {number}.", "/tab shows all.")
+
+
+def _list_sessions(deck: MainScreen, query: str) -> None:
+    """List the sessions, narrowed to what is typed."""
+
+    def open_beside(session: SessionId) -> None:
+        deck.switch(partial(deck.commands.engine.sessions.resume_beside, session))
+
+    deck.app.push_screen(SessionsScreen(deck.bridge, deck.commands, query, open_beside=open_beside))
+
+
+def _resume(deck: MainScreen, session: str) -> None:
+    """Go on with a session, or choose one."""
+    if session:
+        deck.commands.engine.sessions.resume(session)
+    else:
+        _list_sessions(deck, "")
+
+
+def _edit(deck: MainScreen, _: str) -> None:
+    """Choose an earlier message, and put it into the composer to send another in its place."""
+    offered = [(message.typed, message) for message in _messages(deck)[::-1]]
+    deck.app.push_screen(pick("Edit a message", "message", offered, deck.chat.begin_edit))
+
+
+def _retry(deck: MainScreen, model: str) -> None:
+    """Send the last message again in its own place, perhaps to another model."""
+    last = _messages(deck)[-1]
+    if deck.bridge.state.conversation.turn is not None:
+        raise UsageError("A turn is running.", "Stop it first (Esc).")
+    if model:
+        deck.commands.engine.model.retry(last.id, last.typed, model)
+    else:
+        deck.commands.engine.sessions.edit_message(last.id, last.typed)
+
+
+def _messages(deck: MainScreen) -> list[UserMessage]:
+    """Return the user's messages; a `UsageError` says that there are none."""
+    found = [one for one in entries(deck.bridge.state) if isinstance(one, UserMessage)]
+    if not found:
+        raise UsageError("There is no message yet.")
+    return found
+
+
+# The model
+
+
+def _use_model(deck: MainScreen, name: str) -> None:
+    """Use a model, or choose one of the service's list."""
+    if name:
+        deck.commands.engine.model.use_model(name)
+    else:
+        deck.app.push_screen(ModelsScreen(deck.bridge, deck.commands))
+
+
+def _show_context(deck: MainScreen, _: str) -> None:
+    """Show what fills the context, and its files, read anew."""
+    deck.commands.engine.model.measure()
+    deck.commands.engine.context_files.refresh()
+    _show(
+        deck,
+        "Context",
+        lambda state: (state.context_parts, state.conversation.usage, state.context, state.cost),
+        lambda view: describe_model_context(*view),
+    )
+
+
+def _set_thinking(deck: MainScreen, level: str) -> None:
+    """Set a level, or for Gemini 2.5 a budget in tokens; nothing leaves it to the service."""
+    options = replace(deck.bridge.state.options, thinking=level.lower() or None)
+    deck.commands.engine.model.set_options(options)
+
+
+def _set_temperature(deck: MainScreen, number: str) -> None:
+    options = replace(deck.bridge.state.options, temperature=_number(number))
+    deck.commands.engine.model.set_options(options)
+
+
+def _set_output(deck: MainScreen, tokens: str) -> None:
+    value = _number(tokens)
+    limit = int(value) if value is not None else None
+    deck.commands.engine.model.set_options(replace(deck.bridge.state.options, max_output=limit))
+
+
+def _number(text: str) -> float | None:
+    """Read a number; None if there is none.
+
+    Raises:
+        UsageError: If it is something else.
+    """
+    try:
+        number = float(text) if text else None
+    except ValueError:
+        number = nan
+    if number is not None and not isfinite(number):
+        raise UsageError(f"{text} is not a number.")
+    return number
+
+
+# Servers; the name of an extension stands for all its servers
+
+
+def _report(
+    deck: MainScreen, wanted: str, *, descriptions: bool = False, schemas: bool = False
+) -> None:
+    """Show the servers with a word in their names, or all."""
+
+    def those(state: AppState) -> tuple[ServerView, ...]:
+        word = wanted.casefold()
+        return tuple(view for view in state.servers if word in view.id.casefold())
+
+    if wanted and not those(deck.bridge.state):
+        parts = [part.name for part in OWN_COMMANDS["mcp"].parts]
+        word, *after = wanted.split(maxsplit=1)
+        if like := nearest(word, parts):
+            command = " ".join(("/mcp", like, *after))
+            raise UsageError(f"/mcp has no {word}.", f"Did you mean {command}?")
+        _named(deck, wanted)
+    _show(
+        deck,
+        "Servers",
+        those,
+        lambda views: describe_servers(
+            views, monotonic(), descriptions=descriptions, schemas=schemas
+        ),
+    )
+
+
+def _sign_in(deck: MainScreen, name: str) -> None:
+    """Sign in to a server; without a name, to the one that needs it."""
+    servers = deck.bridge.state.servers
+    needy = [view.id for view in servers if view.status is ServerStatus.NEEDS_SIGN_IN]
+    if name:
+        needy = [_one_server(deck, name)]
+    if len(needy) != 1:
+        names = ", ".join(needy) or "No server"
+        raise UsageError(f"{names} needs a sign-in.", "Type /mcp auth SERVER")
+    deck.commands.engine.sign_ins.begin(needy[0])
+
+
+def _restart_all(deck: MainScreen, _: str) -> None:
+    deck.commands.engine.servers.restart_all()
+    deck.notify("Restarting all servers.", markup=False)
+
+
+def _change(
+    done: str,
+    allowed: frozenset[ServerStatus],
+    change: Callable[[Commands, ServerId], None],
+    deck: MainScreen,
+    name: str,
+) -> None:
+    """Change the servers of a name that have an allowed status, and say what was done."""
+    named = _named(deck, name)
+    servers = [view.id for view in named if view.status in allowed]
+    if not servers:
+        view = named[0]
+        raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
+    for server in servers:
+        change(deck.commands, server)
+    deck.notify(f"{done} {', '.join(servers)}.", markup=False)
+
+
+def _one_server(deck: MainScreen, name: str) -> ServerId:
+    """Return the server with a name; a `UsageError` says that there is none."""
+    return _named(deck, name)[0].id
+
+
+def _named(deck: MainScreen, name: str) -> Sequence[ServerView]:
+    """Return the server with a name, or those of an extension; a `UsageError` if there is none."""
+    servers = deck.bridge.state.servers
+    for found in (
+        [view for view in servers if view.id == name],
+        [view for view in servers if view.id.casefold() == name.casefold()],
+        [view for view in servers if view.extension == name],
+    ):
+        if found:
+            return found
+    like = nearest(name, (view.id for view in servers))
+    advice = f"Did you mean {like}?" if like else "/mcp lists your servers."
+    raise UsageError(f"There is no server {name}.", advice)
+
+
+def _way_out(server: ServerId, status: ServerStatus) -> str:
+    match status:
+        case ServerStatus.DISABLED:
+            return f"/mcp enable {server} lets it run."
+        case ServerStatus.UNTRUSTED | ServerStatus.INVALID:
+            return f"/mcp list {server} says why."
+        case _:
+            return ""
+
+
+_OFF: Final = frozenset({ServerStatus.DISABLED})
+_CAN_BE_ON: Final = frozenset(ServerStatus) - {ServerStatus.DISABLED, ServerStatus.INVALID}
+
+COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
+    ("help",): lambda deck, _: deck.run_action("app.open('help')"),
+    ("new",): lambda deck, _: deck.commands.clear_conversation(),
+    ("clear",): lambda deck, _: deck.commands.clear_conversation(),
+    ("tools",): _show_tools,
+    ("copy",): _copy,
+    ("stats",): _show_stats,
+    ("theme",): _choose_theme,
+    ("quit",): lambda deck, _: deck.run_action("app.quit"),
+    ("directory", "show"): lambda deck, _: _show(
+        deck, "Folders", lambda state: state.folders, describe_folders
+    ),
+    ("directory", "add"): lambda deck, folder: deck.commands.engine.features.add_folder(folder),
+    ("tab",): _go_to_tab,
+    ("close",): lambda deck, _: deck.action_close_tab(),
+    ("sessions",): _list_sessions,
+    ("resume",): _resume,
+    ("export",): lambda deck, path: deck.commands.engine.sessions.export("", path),
+    ("edit",): _edit,
+    ("retry",): _retry,
+    ("model",): _use_model,
+    ("context",): _show_context,
+    ("compress",): lambda deck, _: deck.commands.engine.model.compress(),
+    ("options", "show"): lambda deck, _: _show(
+        deck, "Options", lambda state: state.options, describe_options
+    ),
+    ("options", "thinking"): _set_thinking,
+    ("options", "temperature"): _set_temperature,
+    ("options", "output"): _set_output,
+    ("mcp", "list"): _report,
+    ("mcp", "desc"): partial(_report, descriptions=True),
+    ("mcp", "schema"): partial(_report, descriptions=True, schemas=True),
+    ("mcp", "auth"): _sign_in,
+    ("mcp", "logout"): lambda deck, name: deck.commands.engine.sign_ins.end(
+        _one_server(deck, name)
+    ),
+    ("mcp", "refresh"): _restart_all,
+    ("mcp", "restart"): partial(
+        _change,
+        "Restarting",
+        STOPPABLE | STARTABLE,
+        lambda to, server: to.engine.servers.restart(server),
+    ),
+    ("mcp", "start"): partial(
+        _change, "Starting", STARTABLE, lambda to, server: to.engine.servers.start(server)
+    ),
+    ("mcp", "stop"): partial(
+        _change, "Stopping", STOPPABLE, lambda to, server: to.engine.servers.stop(server)
+    ),
+    ("mcp", "enable"): partial(
+        _change,
+        "Enabled",
+        _OFF,
+        lambda to, server: to.engine.servers.set_enabled(server, enabled=True),
+    ),
+    ("mcp", "disable"): partial(
+        _change,
+        "Disabled",
+        _CAN_BE_ON,
+        lambda to, server: to.engine.servers.set_enabled(server, enabled=False),
+    ),
+}
+"""The commands by their words, as in `OWN_COMMANDS`."""

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from textual.getters import app
-
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import themes
-from tui.ui.app import GemdeckApp
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import ChoiceDialog, ListDialog
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
@@ -69,15 +66,18 @@ class ModelsScreen(ListDialog[ModelOffer]):
 
 
 class ThemeScreen(ChoiceDialog[str]):
-    """Offer gemdeck's themes, then Textual's; the one under the cursor is shown at once."""
+    """Offer gemdeck's themes, then Textual's; the one under the cursor is shown at once.
+
+    Args:
+        choose: Changes the theme for good.
+    """
 
     HINTS = (("↵", "choose"), ("Esc", "back"))
-    app = app(GemdeckApp)
 
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[str], None]) -> None:
         self._before = self.app.theme
         names = themes.in_order(self.app.available_themes)
-        super().__init__("Theme", [*map(self._entry, names)], self.app.choose_theme, self._before)
+        super().__init__("Theme", [*map(self._entry, names)], choose, self._before)
 
     def moved(self, item: str | None) -> None:
         self.app.theme = item or self._before

@@ -1,14 +1,18 @@
-"""The panes of the main screen, and the messages with which they ask it for something."""
+"""The panes of the main screen, and the messages with which they ask for something."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from textual.containers import Vertical
 from textual.message import Message
 
 from tui.model.chat import ConversationId
 from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.ui.bridge import StoreBridge
 
 if TYPE_CHECKING:
     from tui.model.catalog import PromptView
@@ -26,6 +30,48 @@ class PaneName(StrEnum):
     ACTIVITY = "activity"
 
 
+class DialogName(StrEnum):
+    """What opens above the deck by its name, which the action `app.open` takes."""
+
+    GRANTS = "grants"
+    HELP = "help"
+    IMPORTS = "imports"
+    MODEL = "model"
+    PALETTE = "palette"
+    SAMPLE = "sample"
+    SETTINGS = "settings"
+    THEMES = "themes"
+
+
+class Opens(Message):
+    """Asks for something that opens above the deck."""
+
+
+class SidePart(Vertical):
+    """A pane behind one of the tabs of the side pane. It does nothing while it is hidden."""
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._commands = commands
+
+    @property
+    def awake(self) -> bool:
+        return all(node.display for node in self.ancestors_with_self)
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Catch up with what changed while the part was hidden."""
+
+    @abstractmethod
+    def focus_main(self) -> None:
+        """Focus the main widget."""
+
+    @abstractmethod
+    def narrow_to(self, server: ServerId) -> None:
+        """Show only what belongs to one server."""
+
+
 @dataclass(eq=False, repr=False)
 class InsertText(Message):
     """Insert a text into the user's message."""
@@ -34,7 +80,7 @@ class InsertText(Message):
 
 
 @dataclass(eq=False, repr=False)
-class RunCommand(Message):
+class RunCommand(Opens):
     """Carry out a command of the screen, typed as `text`."""
 
     command: "TypedCommand"
@@ -50,14 +96,14 @@ class ShowPane(Message):
 
 
 @dataclass(eq=False, repr=False)
-class ShowServer(Message):
+class ShowServer(Opens):
     """Show the details of a server."""
 
     server: ServerId
 
 
 @dataclass(eq=False, repr=False)
-class ShowTool(Message):
+class ShowTool(Opens):
     """Show the details of a tool."""
 
     server: ServerId
@@ -65,7 +111,7 @@ class ShowTool(Message):
 
 
 @dataclass(eq=False, repr=False)
-class ShowResource(Message):
+class ShowResource(Opens):
     """Read a resource, and show its content."""
 
     server: ServerId
@@ -74,7 +120,7 @@ class ShowResource(Message):
 
 
 @dataclass(eq=False, repr=False)
-class FillPrompt(Message):
+class FillPrompt(Opens):
     """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
 
     server: ServerId

@@ -17,14 +17,17 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.notices import OWNER, as_line
-from tui.ui.panes.side import SidePart
+from tui.ui.dialogs.choices import log_levels
+from tui.ui.panes import SidePart
 from tui.ui.widgets.key_bar import with_keys
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 Line = LogLine | Notice
+
+OWNER: Final = "gemdeck"
+"""The heading of gemdeck's own notices."""
 
 SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """The least severity that is shown, in the order of the key that changes it."""
@@ -58,9 +61,7 @@ class ActivityPane(SidePart):
     line = query_one(FilterLine)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__()
-        self._bridge = bridge
-        self._commands = commands
+        super().__init__(bridge, commands)
         self._last: dict[str, Line] = {}
         self._owner: str | None = None
         self._least = Severity.INFO
@@ -162,8 +163,6 @@ class ActivityPane(SidePart):
     def action_level(self) -> None:
         server = self._leveled()
         if server is not None:
-            from tui.ui.dialogs.choices import log_levels  # noqa: PLC0415 - on first use
-
             self.app.push_screen(log_levels(self._bridge, self._commands, server))
 
     def _leveled(self) -> ServerId | None:
@@ -224,4 +223,7 @@ class ActivityPane(SidePart):
 
 
 def _entry(owner: str, line: Line) -> LogEntry:
-    return LogEntry(owner, as_line(line) if isinstance(line, Notice) else line)
+    if isinstance(line, Notice):
+        text = " ".join(filter(None, (line.text, line.advice)))
+        line = LogLine(line.time, OWNER, line.severity, one_line(text))
+    return LogEntry(owner, line)

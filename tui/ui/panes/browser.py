@@ -1,24 +1,40 @@
-"""The base of the tools, prompts and resources panes: a filtered list above the details."""
+"""The tools, prompts and resources panes: a filtered list above the details."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 
-from tui.model.catalog import Catalog
+from tui.model.catalog import (
+    Catalog,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+    ToolView,
+)
+from tui.model.consent import GrantView, ToolStanding
+from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
+from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.text import counted
+from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes.side import SidePart
-from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.panes import FillPrompt, InsertText, SendResource, ShowResource, ShowTool, SidePart
+from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 T = TypeVar("T")
@@ -45,9 +61,7 @@ class BrowserPane(SidePart, Generic[T]):
     details = query_one(".details > PlainText", PlainText)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__()
-        self._bridge = bridge
-        self._commands = commands
+        super().__init__(bridge, commands)
         self._catalogs: Catalogs = ()
         self._built: dict[ServerId, tuple[Catalog, list[ListEntry[T]]]] = {}
         self._stale = True
@@ -132,3 +146,333 @@ class BrowserPane(SidePart, Generic[T]):
     def _on_chosen(self, event: FilterList.Chosen) -> None:
         event.stop()
         self.action_choose()
+
+
+OwnedPrompt = tuple[ServerId, PromptView]
+
+
+class PromptsPane(BrowserPane[OwnedPrompt]):
+    """Browse prompts; Enter asks for the arguments and sends the prompt."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        keymap.Place.PROMPTS, keymap.Place.INSERT
+    )
+    NOUN = "prompt"
+    EMPTY = "The prompts of your servers appear here, to fill in; `F2` shows the servers."
+
+    def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
+        for prompt in catalog.prompts:
+            yield ListEntry(
+                item=(server, prompt),
+                row=Row(
+                    server,
+                    prompt.name,
+                    "not offered" if prompt.problem else "",
+                    faint=bool(prompt.problem),
+                    note=prompt.description[:MAX_SEARCHED],
+                ),
+                label=f"{server}:{prompt.name} {prompt.title}".lower(),
+                text=prompt.description[:MAX_SEARCHED].lower(),
+                group=server,
+            )
+
+    def describe(self, item: OwnedPrompt) -> Content:
+        return describe_prompt(*item)
+
+    def choose(self, item: OwnedPrompt) -> None:
+        """Open the form for the prompt's arguments, even without any, then send the prompt."""
+        server, prompt = item
+        if prompt.problem:
+            self.notify(f"The prompt cannot be sent: {prompt.problem}.", markup=False)
+        else:
+            self.post_message(FillPrompt(server, prompt))
+
+    def action_insert(self) -> None:
+        item = self.entries.current
+        if item is not None and not item[1].problem:
+            self.post_message(InsertText(f"/{item[1].name} "))
+
+
+Resource = ResourceView | ResourceTemplateView
+OwnedResource = tuple[ServerId, Resource]
+
+_LIST_NOTE: Final = "Several values are separated by commas."
+
+
+def address(resource: Resource) -> str:
+    """Return the URI of a resource, or the URI template."""
+    return resource.uri if isinstance(resource, ResourceView) else resource.uri_template
+
+
+def mention(server: ServerId, resource: Resource) -> str:
+    """Return the mention of a resource in a message; a template is cut at its first variable."""
+    uri = address(resource)
+    if isinstance(resource, ResourceView):
+        return f"@{server}:{uri} "
+    return f"@{server}:{uri.partition('{')[0]}"
+
+
+class ResourcesPane(BrowserPane[OwnedResource]):
+    """Browse resources; Enter reads one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        keymap.Place.RESOURCES, keymap.Place.INSERT
+    )
+    NOUN = "resource"
+    EMPTY = "The files and records of your servers appear here; `F2` shows the servers."
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(bridge, commands)
+        self._asked: dict[OwnedResource, str] = {}
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._bridge.watch(self, lambda state: state.subscriptions, self._on_followed)
+
+    def list_entries(
+        self, server: ServerId, catalog: Catalog
+    ) -> Iterable[ListEntry[OwnedResource]]:
+        offered: tuple[Resource, ...] = (*catalog.resources, *catalog.templates)
+        for resource in offered:
+            yield ListEntry(
+                item=(server, resource),
+                row=Row(
+                    server,
+                    resource.title or resource.name,
+                    self._tail(server, resource),
+                    note=resource.description[:MAX_SEARCHED],
+                ),
+                label=f"{server}:{resource.name} {resource.title} {address(resource)}".lower(),
+                text=resource.description[:MAX_SEARCHED].lower(),
+                group=server,
+            )
+
+    def describe(self, item: OwnedResource) -> Content:
+        """Describe a resource, and say whether it is watched."""
+        described = describe_resource(*item)
+        if not self._is_followed(item):
+            return described
+        watched = Content.styled("watched: a notice tells when it changes", "$text-success")
+        return Content("\n").join((described, watched))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable only the keys that apply to the entry under the cursor."""
+        item = self.entries.current if self.is_mounted else None
+        match action:
+            case "watch":
+                return item is not None and self._can_follow(item)
+            case "send":
+                return item is not None and self._uri(item) is not None
+            case _:
+                return super().check_action(action, parameters)
+
+    def action_label(self, action: str) -> str | None:
+        item = self.entries.current
+        if action == "watch" and item is not None and self._is_followed(item):
+            return "unwatch"
+        return None
+
+    def choose(self, item: OwnedResource) -> None:
+        """Read the resource; for a template, ask for its variables first."""
+        _, resource = item
+        if resource.problem:
+            self.notify(f"The resource cannot be read: {resource.problem}.", markup=False)
+        elif isinstance(resource, ResourceView):
+            self._ask_for(item, resource.uri)
+        else:
+            self._fill_in(item, resource)
+
+    def show_details(self) -> None:
+        super().show_details()
+        self.refresh_bindings()
+
+    def action_insert(self) -> None:
+        item = self.entries.current
+        if item is not None and not item[1].problem:
+            self.post_message(InsertText(mention(*item)))
+
+    def action_send(self) -> None:
+        item = self.entries.current
+        uri = self._uri(item) if item is not None else None
+        if item is not None and uri is not None:
+            self.post_message(SendResource(item[0], uri))
+
+    def action_watch(self) -> None:
+        item = self.entries.current
+        uri = self._uri(item) if item is not None else None
+        if item is not None and uri is not None and self._can_follow(item):
+            self._commands.engine.features.subscribe(
+                item[0], uri, subscribed=not self._is_followed(item)
+            )
+
+    def open(self, item: OwnedResource) -> None:
+        """Choose an entry, wherever the cursor is."""
+        self.entries.select(item)
+        self.choose(item)
+
+    def _ask_for(self, item: OwnedResource, uri: str) -> None:
+        server, resource = item
+        self._asked = {item: uri}
+        self.show_details()
+        self.post_message(ShowResource(server, uri, resource.title or resource.name))
+
+    def _fill_in(self, item: OwnedResource, resource: ResourceTemplateView) -> None:
+        try:
+            template = parse_template(resource.uri_template)
+        except UriTemplateError as error:
+            self._show_template_error(error)
+            return
+        fields = [
+            FormField(v.name, FieldKind.TEXT, v.name, _LIST_NOTE if v.is_list else "", v.required)
+            for v in template.variables
+        ]
+        screen = ArgumentsScreen(
+            self._bridge,
+            self._commands,
+            item[0],
+            resource.uri_template,
+            title=resource.title or resource.name,
+            about=describe_resource(*item),
+            fields=fields,
+            verb="read",
+        )
+        self.app.push_screen(screen, partial(self._read_filled_in, item, template))
+
+    def _read_filled_in(
+        self, item: OwnedResource, template: UriTemplate, values: dict[str, str] | None
+    ) -> None:
+        if values is None:
+            return
+        try:
+            uri = template.expand(values)
+        except UriTemplateError as error:
+            self._show_template_error(error)
+        else:
+            self._ask_for(item, uri)
+
+    def _show_template_error(self, error: UriTemplateError) -> None:
+        self.notify(f"The template cannot be filled in: {error}.", markup=False)
+
+    def _on_followed(self, _: frozenset[tuple[ServerId, str]]) -> None:
+        """Mark the watched resources in the list."""
+        self._built = {}
+        self._on_catalogs(self._catalogs)
+        if self.awake:
+            self.show_details()
+
+    def _tail(self, server: ServerId, resource: Resource) -> str:
+        if resource.problem:
+            return "not offered"
+        if isinstance(resource, ResourceTemplateView):
+            return "template"
+        return "watched" if (server, resource.uri) in self._bridge.state.subscriptions else ""
+
+    def _uri(self, item: OwnedResource) -> str | None:
+        """Return the URI of an entry: its own, or its template's as last filled in."""
+        resource = item[1]
+        if resource.problem:
+            return None
+        return resource.uri if isinstance(resource, ResourceView) else self._asked.get(item)
+
+    def _is_followed(self, item: OwnedResource) -> bool:
+        return (item[0], self._uri(item)) in self._bridge.state.subscriptions
+
+    def _can_follow(self, item: OwnedResource) -> bool:
+        view = find_server(self._bridge.state, item[0])
+        has_subscriptions = view is not None and view.info is not None and view.info.subscriptions
+        return has_subscriptions and self._uri(item) is not None
+
+
+OwnedTool = tuple[ServerId, ToolView]
+
+
+class ToolsPane(BrowserPane[OwnedTool]):
+    """Browse tools: description, parameters, the server's claims, and what happens on a call."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TOOLS)
+    NOUN = "tool"
+    EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(bridge, commands)
+        self._with_schema = False
+        self._asked: OwnedTool | None = None
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._bridge.watch(self, lambda state: state.standing, self._on_standing)
+        self._bridge.watch(self, lambda state: state.grants, self._on_grants)
+
+    def on_descendant_focus(self) -> None:
+        self._explain()
+
+    def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
+        for tool in catalog.tools:
+            on_demand = "on demand" if tool.id in catalog.excess else ""
+            state = "not offered" if tool.problem else on_demand
+            yield ListEntry(
+                item=(server, tool),
+                row=Row(
+                    server,
+                    tool.name,
+                    tail="changed" if tool.changed else state,
+                    faint=bool(state) or tool.changed,
+                    note=tool.description[:MAX_SEARCHED],
+                ),
+                label=f"{server}:{tool.name} {tool.title}".lower(),
+                text=tool.description[:MAX_SEARCHED].lower(),
+                group=server,
+            )
+
+    def describe(self, item: OwnedTool) -> Content:
+        return describe_tool(*item, schema=self._with_schema, standing=self._bridge.state.standing)
+
+    def show_details(self) -> None:
+        super().show_details()
+        self._explain()
+        self.refresh_bindings()
+
+    def choose(self, item: OwnedTool) -> None:
+        server, tool = item
+        self.post_message(ShowTool(server, tool.name))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable the review for a changed tool, the schema for any other."""
+        item: OwnedTool | None = self.entries.current if self.is_mounted else None
+        changed = item is not None and item[1].changed
+        match action:
+            case "review":
+                return changed
+            case "schema" if changed:
+                return False
+            case _:
+                return super().check_action(action, parameters)
+
+    def action_review(self) -> None:
+        """Ask again about the changes of this tool's server."""
+        item: OwnedTool | None = self.entries.current
+        if item is not None and item[1].changed:
+            self._commands.engine.access.review.review(item[0])
+
+    def action_schema(self) -> None:
+        self._with_schema = not self._with_schema
+        self.show_details()
+
+    def _explain(self) -> None:
+        """Ask what happens on a call of this tool, once, and only while the pane has focus."""
+        item: OwnedTool | None = self.entries.current
+        if item is None or item == self._asked or not self.has_focus_within:
+            return
+        self._asked = item
+        self._commands.engine.explain_tool(item[0], item[1].name)
+
+    def _on_standing(self, standing: ToolStanding | None) -> None:
+        item: OwnedTool | None = self.entries.current
+        if standing is None or item is None:
+            return
+        if (standing.server, standing.tool) == (item[0], item[1].name):
+            super().show_details()
+
+    def _on_grants(self, _: tuple[GrantView, ...]) -> None:
+        self._asked = None
+        self._explain()

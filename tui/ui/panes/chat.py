@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -20,17 +20,15 @@ from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import FillPrompt, RunCommand
-from tui.ui.panes.completing import CompletingPane
-from tui.ui.panes.tabs import asking_elsewhere, shown_tabs
+from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
-from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.chat.history import MessageHistory
+from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
-if TYPE_CHECKING:  # loaded after the first frame
+if TYPE_CHECKING:
+    from tui.ui.widgets.chat.completion import CompletionPopup
     from tui.ui.widgets.chat.entries import EntryView
-    from tui.ui.widgets.chat.search import QueuedMessages
-    from tui.ui.widgets.chat.transcript import Transcript
+    from tui.ui.widgets.chat.transcript import QueuedMessages, Transcript
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
@@ -60,7 +58,7 @@ def _work(state: AppState) -> Work:
     return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
-class ChatPane(CompletingPane):
+class ChatPane(TabbedPane):
     """Show a conversation and send messages. It stands still while another is on the screen.
 
     The first frame shows the welcome and the composer; `fill` adds the rest.
@@ -79,8 +77,10 @@ class ChatPane(CompletingPane):
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
     welcome = query_one(Welcome)
+    composer = query_one(Composer)
     transcript: "Transcript"
     queued: "QueuedMessages"
+    popup: "CompletionPopup"
 
     def __init__(
         self,
@@ -90,7 +90,11 @@ class ChatPane(CompletingPane):
         keyboard: Keyboard | None = None,
         conversation: ConversationId = MAIN,
     ) -> None:
-        super().__init__(bridge, commands, history)
+        super().__init__()
+        self._bridge = bridge
+        self._commands = commands
+        self._history = history
+        self.is_filled = False
         self.conversation = conversation
         self._seen = bridge.state.conversations[conversation]
         self.set_class(bridge.state.current == conversation, "-current")
@@ -117,11 +121,13 @@ class ChatPane(CompletingPane):
     async def fill(self) -> None:
         """Add what the first frame does not show, and follow the state."""
         from tui.ui.widgets.chat.completion import CompletionPopup  # noqa: PLC0415 - after the first frame
-        from tui.ui.widgets.chat.search import QueuedMessages  # noqa: PLC0415 - ditto
-        from tui.ui.widgets.chat.transcript import Transcript  # noqa: PLC0415 - ditto
+        from tui.ui.widgets.chat.transcript import QueuedMessages, Transcript  # noqa: PLC0415 - ditto
 
         self.transcript, self.working = Transcript(), WorkingLine()
-        self.queued, self.popup = QueuedMessages(), CompletionPopup()
+        self.queued = QueuedMessages()
+        self.popup = CompletionPopup(
+            self.composer, self._history, self._bridge, self._commands, self.working.say_hint
+        )
         self.transcript.display = False
         rest = self.transcript, self.working, self.queued, self.popup
         await self.mount(*rest, after=self.welcome)
@@ -131,7 +137,6 @@ class ChatPane(CompletingPane):
         watch(self, self._work, lambda work: self.working.show(*work))
         watch(self, lambda state: self._shown(state).queued, self.queued.show)
         watch(self, lambda state: self._shown(state).unsent, self._show_unsent)
-        watch(self, lambda state: state.completion, self.show_values)
         watch(self, lambda s: shown_tabs(s) if self._is_shown(s) else self.tabs, self.show_tabs)
         watch(self, self._asking_elsewhere, self.working.say_elsewhere)
 
@@ -158,9 +163,9 @@ class ChatPane(CompletingPane):
 
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
-        if self.popup.is_open or self.composer.searching:
-            self.offer_completions(None)
-        elif self._edited is not None:
+        if self.popup.close():
+            return
+        if self._edited is not None:
             self._edited = None
             self.composer.clear_draft()
         elif self._bridge.state.conversation.turn is not None:
@@ -290,7 +295,17 @@ class ChatPane(CompletingPane):
             returned = RETURNED if self.composer.holds_returned else ""
             self.working.say_hint(EDITING if self._edited is not None else returned)
             self._keep_draft_soon()
-        self.offer_completions(self._bridge.state)
+        self.popup.complete()
+
+    @on(events.DescendantBlur)
+    def _close_popup(self) -> None:
+        if self.is_filled:
+            self.popup.close()
+
+    @on(Composer.CompletionKey)
+    def _use_popup(self, event: Composer.CompletionKey) -> None:
+        event.stop()
+        self.popup.press(event.key)
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""

@@ -18,7 +18,7 @@ from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import FoldedTabs, SidePane
 from tui.ui.questions.arming import Keyboard
 from tui.ui.themes import UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.composer import HistoryStorage, MessageHistory
 
 
 class Deck(Horizontal):
@@ -46,7 +46,7 @@ class Deck(Horizontal):
         self._history = MessageHistory(history)
         self._keyboard = keyboard
         self._layout = preferences.layout
-        self._save = preferences.save_layout
+        self.preferences = preferences
         self._in_front: Widget | None = None
         self._following = Lock()
         self.chat = self._new_chat(bridge.state.current)
@@ -156,7 +156,7 @@ class Deck(Horizontal):
         if self._drag is not None:
             self._drag = None
             self.release_mouse()
-            self._save(self._layout)
+            self.preferences.save_layout(self._layout)
 
     def _side_of(self, pane: Widget | None) -> Side | None:
         if self._width < WidthClass.ONE_SIDE:
@@ -169,7 +169,7 @@ class Deck(Horizontal):
         if layout != self._layout:
             self._layout = layout
             if self._drag is None:
-                self._save(layout)
+                self.preferences.save_layout(layout)
         self._arrange()
 
     def _columns(self) -> Columns:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:  # loaded after the first frame
     from textual.widgets import Tree
 
     from tui.model.events import Notice
-    from tui.ui.panes.servers_tree import ServersTree
-    from tui.ui.widgets.lists.server_tree import TreeRow
+    from tui.ui.panes.servers_tree import ServersTree, TreeRow
 
 READING: Final = "Reading the settings…"
 """Shown until the settings have been read."""
@@ -142,7 +141,7 @@ class ServersPane(Vertical):
         self._show_details()
         self._follow_time(self._bridge.state.servers)
 
-    def on_server_tree_moved(self, event: "ServersTree.Moved") -> None:
+    def on_servers_tree_moved(self, event: "ServersTree.Moved") -> None:
         event.stop()
         self._show_details()
         if self.rows.has_focus:

@@ -1,20 +1,228 @@
-"""The server tree with its keys, which manage the server under the cursor."""
+"""The server tree with its keys, which manage the server under the cursor.
 
-from tui.model.servers import ServerStatus, Transport
+Rows change in place, so that cursor, folding and scroll position stay.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from time import monotonic
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widgets import Tree
+from textual.widgets.tree import TreeNode
+
+from tui.model.frozen import dataclass
+from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import Commands
+from tui.ui import keymap
 from tui.ui.panes import PaneName, ShowPane
-from tui.ui.widgets.lists.server_tree import ServerTree
-from tui.ui.widgets.status import STARTABLE, STOPPABLE
+from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
+from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
-_S = ServerStatus
+MIN_NAME: Final = 4
+"""Cells of a server's name that are shown however narrow the tree is."""
 
 
-class ServersTree(ServerTree):
-    """The server tree with its keys wired to the commands."""
+class RowKind(StrEnum):
+    """What a row of the tree shows."""
+
+    SERVER = "server"
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """One row; `number` is for catalog rows, `view` for the rows of servers."""
+
+    kind: RowKind
+    server: ServerId
+    text: str
+    number: int = 0
+    view: ServerView | None = None
+
+
+def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
+    """Return the rows below a server."""
+    catalog = view.catalog
+    numbers = (
+        (RowKind.TOOLS, len(catalog.tools)),
+        (RowKind.PROMPTS, len(catalog.prompts)),
+        (RowKind.RESOURCES, len(catalog.resources) + len(catalog.templates)),
+    )
+    if view.status is ServerStatus.READY or any(number for _, number in numbers):
+        return tuple(TreeRow(kind, view.id, kind.value, number) for kind, number in numbers)
+    return ()
+
+
+class ServersTree(Tree[TreeRow], inherit_bindings=False):
+    """Draw the servers and the rows below them, and manage the server under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
+    ICON_NODE = ICON_NODE_EXPANDED = ""
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"server-tree--{tone}" for tone in Tone}
+
+    class Moved(Message):
+        """The cursor is on another server, or its server changed."""
 
     def __init__(self, commands: Commands) -> None:
-        super().__init__()
+        super().__init__(plain_label("servers"))
         self._commands = commands
+        self.show_root = self.show_guides = False
+        self.guide_depth = 2
+        self.auto_expand = False
+        self._rows_by_server: dict[ServerId, TreeNode[TreeRow]] = {}
+        self._troubled: set[ServerId] = set()
+
+    @property
+    def current(self) -> ServerView | None:
+        """The server of the row under the cursor."""
+        row = self.cursor_node.data if self.cursor_node is not None else None
+        if row is None or row.server not in self._rows_by_server:
+            return None
+        data = self._rows_by_server[row.server].data
+        return data.view if data is not None else None
+
+    def show(self, servers: Sequence[ServerView]) -> None:
+        """Draw these servers, updating existing rows in place."""
+        if tuple(self._rows_by_server) != tuple(view.id for view in servers):
+            self._rebuild(servers)
+        for view in servers:
+            self._update(self._rows_by_server[view.id], view)
+        self._point_at_trouble(servers)
+        self.post_message(self.Moved())
+
+    def tick(self) -> None:
+        """Show what a second has changed in rows that tell the time."""
+        for node in self._rows_by_server.values():
+            view = node.data.view if node.data is not None else None
+            if view is not None and (view.status in TIMED or view.restarted):
+                node.refresh()
+
+    def _rebuild(self, servers: Sequence[ServerView]) -> None:
+        """Rebuild the tree for another list of servers; the cursor stays on its server."""
+        kept = self.current
+        unfolded = {server for server, node in self._rows_by_server.items() if node.is_expanded}
+        self.clear()
+        self._rows_by_server = {
+            view.id: self.root.add(
+                plain_label(view.id),
+                TreeRow(RowKind.SERVER, view.id, view.id, view=view),
+                expand=view.id in unfolded,
+            )
+            for view in servers
+        }
+        self.root.expand()
+        if servers:
+            wanted = (
+                kept.id if kept is not None and kept.id in self._rows_by_server else servers[0].id
+            )
+            self.call_after_refresh(self.move_cursor, self._rows_by_server[wanted])
+
+    def _update(self, node: TreeNode[TreeRow], view: ServerView) -> None:
+        before = node.data.view if node.data is not None else None
+        node.data = TreeRow(RowKind.SERVER, view.id, view.id, view=view)
+        if before is not view:
+            node.refresh()
+        self._update_children(node, view)
+
+    def _point_at_trouble(self, servers: Sequence[ServerView]) -> None:
+        """Move the cursor to a server that starts to fail, unless the user is at the tree."""
+        before, self._troubled = self._troubled, {view.id for view in servers if view.is_troubled}
+        new = [view.id for view in servers if view.id in self._troubled - before]
+        is_at_trouble = self.current is not None and self.current.is_troubled
+        if new and not self.has_focus and not is_at_trouble:
+            self.call_after_refresh(self.move_cursor, self._rows_by_server[new[0]])
+
+    def _update_children(self, node: TreeNode[TreeRow], view: ServerView) -> None:
+        rows = catalog_rows(view)
+        node.allow_expand = bool(rows)
+        children = tuple(node.children)
+        for child, row in zip(children, rows, strict=False):
+            if child.data != row:
+                child.data = row
+                child.refresh()
+        for row in rows[len(children) :]:
+            node.add_leaf(plain_label(row.text), row)
+        for child in children[len(rows) :]:
+            if child is self.cursor_node:
+                self.move_cursor(node)
+            child.remove()
+
+    def get_label_width(self, node: TreeNode[TreeRow]) -> int:  # noqa: ARG002
+        return 1
+
+    def render_label(self, node: TreeNode[TreeRow], base_style: Style, style: Style) -> Text:
+        row = node.data
+        if row is None:
+            return Text("")
+        if row.view is not None:
+            return self._server_label(row.view, base_style, style)
+        return self._child_label(row, base_style, style)
+
+    def _server_label(self, view: ServerView, base_style: Style, style: Style) -> Text:
+        """Draw the name and, on the right, the number of tools or the status."""
+        glyph, tone = LOOKS[view.status]
+        width = self.scrollable_content_region.width - cell_len(f"{glyph}  ")
+        word = status_or_count(view, monotonic())
+        name = fit(one_line(view.id), max(MIN_NAME, width - len(word)))
+        fold = Style(meta={"toggle": True})
+        mark = Style.null() if style.reverse else self._tone(tone)
+        word_tone = Tone.OFF if tone is Tone.GOOD else tone
+        word_mark = Style.null() if style.reverse else self._tone(word_tone)
+        return Text.assemble(
+            (f"{glyph} ", base_style + mark + style + mark + fold),
+            (name, base_style + style + fold),
+            (f" {word}", base_style + style + word_mark),
+        )
+
+    def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
+        width = max(4, self.scrollable_content_region.width - self.guide_depth)
+        number = count(row.number)
+        guide = "└ " if row.kind is RowKind.RESOURCES else "├ "
+        return Text.assemble(
+            (guide, base_style + style + self._tone(Tone.OFF)),
+            (fit(row.text, width - 2 - len(number)) + number, base_style + style),
+        )
+
+    def _tone(self, tone: Tone) -> Style:
+        return ink(self, f"server-tree--{tone}")
+
+    def action_toggle_fold(self) -> None:
+        node = self._server_node()
+        if node is not None and node.is_expanded:
+            self.action_fold()
+        elif node is not None:
+            node.expand()
+
+    def action_fold(self) -> None:
+        node = self._server_node()
+        if node is not None:
+            self.move_cursor(node)
+            node.collapse()
+
+    def action_unfold(self) -> None:
+        node = self._server_node()
+        if node is not None:
+            node.expand()
+
+    def _server_node(self) -> TreeNode[TreeRow] | None:
+        view = self.current
+        return None if view is None else self._rows_by_server[view.id]
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight when the room below the tree takes more lines."""
+        self.scroll_to_line(self.cursor_line, animate=False)
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[TreeRow]) -> None:
+        event.stop()
+        self.post_message(self.Moved())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Enable only the keys that the status of the server under the cursor allows."""
@@ -25,15 +233,17 @@ class ServersTree(ServerTree):
                 is_remote = view is not None and view.transport is not Transport.STDIO
                 return (
                     is_remote
-                    and (status is _S.READY or action != "sign_out")
+                    and (status is ServerStatus.READY or action != "sign_out")
                     and (status in STOPPABLE or status in STARTABLE)
                 )
             case "start_stop":
-                return status in STOPPABLE or status in STARTABLE or status is _S.UNTRUSTED
+                return (
+                    status in STOPPABLE or status in STARTABLE or status is ServerStatus.UNTRUSTED
+                )
             case "restart":
                 return status in STOPPABLE or status in STARTABLE
             case "toggle_enabled":
-                return status is not None and status is not _S.INVALID
+                return status is not None and status is not ServerStatus.INVALID
             case "log" | "restart_all":
                 return status is not None
             case "demo_servers":
@@ -45,12 +255,12 @@ class ServersTree(ServerTree):
         """Return the label of a key that does one thing or its opposite."""
         status = self.current.status if self.current is not None else None
         match action:
-            case "start_stop" if status is _S.UNTRUSTED:
+            case "start_stop" if status is ServerStatus.UNTRUSTED:
                 return "review"
             case "start_stop":
                 return "start" if status in STARTABLE else "stop"
             case "toggle_enabled":
-                return "enable" if status is _S.DISABLED else "disable"
+                return "enable" if status is ServerStatus.DISABLED else "disable"
             case _:
                 return None
 
@@ -78,7 +288,7 @@ class ServersTree(ServerTree):
             self._commands.engine.servers.stop(view.id)
         elif view.status in STARTABLE:
             self._commands.engine.servers.start(view.id)
-        elif view.status is _S.UNTRUSTED:
+        elif view.status is ServerStatus.UNTRUSTED:
             self.action_review_folder()
 
     def action_review_folder(self) -> None:
@@ -86,8 +296,10 @@ class ServersTree(ServerTree):
 
     def action_toggle_enabled(self) -> None:
         view = self.current
-        if view is not None and view.status is not _S.INVALID:
-            self._commands.engine.servers.set_enabled(view.id, enabled=view.status is _S.DISABLED)
+        if view is not None and view.status is not ServerStatus.INVALID:
+            self._commands.engine.servers.set_enabled(
+                view.id, enabled=view.status is ServerStatus.DISABLED
+            )
 
     def action_demo_servers(self) -> None:
         self._commands.engine.start_demo_servers()

@@ -1,6 +1,5 @@
 """The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -14,7 +13,7 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import PaneName, ShowPane
+from tui.ui.panes import PaneName, ShowPane, SidePart
 from tui.ui.widgets.text.plain import fit
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
@@ -84,26 +83,6 @@ class FoldedTabs(Widget):
             self.post_message(ShowPane(TABS[offset.y]))
 
 
-class SidePart(Vertical):
-    """A pane behind one of the tabs of the side pane. It does nothing while it is hidden."""
-
-    @property
-    def awake(self) -> bool:
-        return all(node.display for node in self.ancestors_with_self)
-
-    @abstractmethod
-    def wake(self) -> None:
-        """Catch up with what changed while the part was hidden."""
-
-    @abstractmethod
-    def focus_main(self) -> None:
-        """Focus the main widget."""
-
-    @abstractmethod
-    def narrow_to(self, server: ServerId) -> None:
-        """Show only what belongs to one server."""
-
-
 class SidePane(Vertical):
     """Show one part at a time; each is made on first use."""
 
@@ -168,23 +147,15 @@ class SidePane(Vertical):
         part.focus_main()
 
     def _make(self, name: PaneName) -> SidePart:
-        match name:
-            case PaneName.PROMPTS:
-                from tui.ui.panes.prompts import PromptsPane  # noqa: PLC0415 - on first use
+        from tui.ui.panes import activity, browser  # noqa: PLC0415 - after the first frame
 
-                return PromptsPane(self._bridge, self._commands)
-            case PaneName.RESOURCES:
-                from tui.ui.panes.resources import ResourcesPane  # noqa: PLC0415 - on first use
-
-                return ResourcesPane(self._bridge, self._commands)
-            case PaneName.ACTIVITY:
-                from tui.ui.panes.activity import ActivityPane  # noqa: PLC0415 - on first use
-
-                return ActivityPane(self._bridge, self._commands)
-            case _:
-                from tui.ui.panes.tools import ToolsPane  # noqa: PLC0415 - after the first frame
-
-                return ToolsPane(self._bridge, self._commands)
+        parts: dict[PaneName, type[SidePart]] = {
+            PaneName.TOOLS: browser.ToolsPane,
+            PaneName.PROMPTS: browser.PromptsPane,
+            PaneName.RESOURCES: browser.ResourcesPane,
+            PaneName.ACTIVITY: activity.ActivityPane,
+        }
+        return parts[name](self._bridge, self._commands)
 
     async def on_click(self, event: Click) -> None:
         if event.y == 0 and event.widget is self:

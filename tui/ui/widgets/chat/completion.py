@@ -3,21 +3,25 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Final
 from urllib.parse import quote
 
-from textual.message import Message
+from textual.timer import Timer
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
+from tui.model.events import ArgumentCompleted
 from tui.model.frozen import dataclass
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import typed_mention
-from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.input.typed import TypedPrompt, find_prompt, typed_argument, usage
 from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_template
 from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.store.commands import Commands
 from tui.text import clip
+from tui.ui.bridge import StoreBridge
+from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.plain import one_line
 
@@ -43,6 +47,11 @@ _COMMAND: Final = re.compile(r"\A/(\S*)\Z")
 _MENTION: Final = re.compile(r"(?:^|(?<=\s))@(?:\"([^\"\n]*)|([^\s\"]*))\Z")
 _NAME: Final = re.compile(r"(?<=\s)--([^\s=]*)\Z")
 _VALUE: Final = re.compile(r"(?<=\s)--([^\s=]+)=(?:\"([^\"\n]*)|([^\s\"]*))\Z")
+_FOLDER: Final = re.compile(r"/directory +add +([^\n]*)\Z")
+_TYPED: Final = re.compile(r"/([\w.:-]+) +([^\n]*)\Z")
+_NUMBERS: Final = count(1)
+
+SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,11 @@ class ValueQuery:
     start: int
     write: Callable[[str], str]
 
+    def ask(self, commands: Commands, token: str) -> None:
+        commands.engine.features.complete(
+            token, self.server, self.prompt, self.argument, self.value, self.context
+        )
+
     def completions(self, values: Sequence[str]) -> CompletionList | None:
         """Return what the server knows as completions, but for what is typed already."""
         found = [
@@ -114,6 +128,9 @@ class PathQuery:
     start: int
     resources: tuple[Completion, ...]
 
+    def ask(self, commands: Commands, token: str) -> None:
+        commands.engine.features.complete_path(token, self.typed)
+
     def completions(self, values: Sequence[str]) -> CompletionList | None:
         """Return the resources and the paths; both have room where there are many."""
         paths = [
@@ -123,6 +140,27 @@ class PathQuery:
         ]
         room = MAX_COMPLETIONS - min(len(paths), MAX_COMPLETIONS // 2)
         found = [*self.resources[:room], *paths][:MAX_COMPLETIONS]
+        return CompletionList(self.start, tuple(found)) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderQuery:
+    """What is asked when a folder's path is typed.
+
+    Attributes:
+        typed: The path so far.
+        start: Where it starts in the text before the cursor.
+    """
+
+    typed: str
+    start: int
+
+    def ask(self, commands: Commands, token: str) -> None:
+        commands.engine.features.complete_folder(token, self.typed)
+
+    def completions(self, values: Sequence[str]) -> CompletionList | None:
+        """Return the folders; Tab goes on into the chosen one."""
+        found = [Completion(one, one) for one in values[:MAX_COMPLETIONS] if one != self.typed]
         return CompletionList(self.start, tuple(found)) if found else None
 
 
@@ -155,6 +193,12 @@ def found_messages(messages: Iterable[str]) -> CompletionList | None:
     """Return earlier messages as completions that take the place of the whole draft."""
     found = [Completion(text, one_line(text)) for text in islice(messages, MAX_COMMANDS)]
     return CompletionList(0, tuple(found)) if found else None
+
+
+def folder_query(before_cursor: str) -> FolderQuery | None:
+    """Return what to ask if the path of a folder stands before the cursor."""
+    match = _FOLDER.match(before_cursor)
+    return FolderQuery(match[1], match.start(1)) if match is not None else None
 
 
 def path_query(before_cursor: str, offered: CompletionList | None) -> PathQuery | None:
@@ -312,28 +356,138 @@ def _best(typed: str, offered: Iterator[Completion]) -> list[Completion]:
     return [*prefixed, *contains][:MAX_COMMANDS]
 
 
+def complete_command(
+    before_cursor: str, servers: Sequence[ServerView], themes: Iterable[str]
+) -> CompletionList | None:
+    """Find completions of what stands after a command of the screen.
+
+    Args:
+        before_cursor: The text from the start of the message to the cursor.
+        servers: The servers that it can name.
+        themes: The themes that it can name.
+    """
+    match = _TYPED.match(before_cursor)
+    command = OWN_COMMANDS.get(match[1]) if match is not None else None
+    if match is None or command is None:
+        return None
+    typed = match[2]
+    if command.parts:
+        word, blank, after = typed.partition(" ")
+        part = next((part for part in command.parts if part.name == word), None)
+        if not blank:
+            offered = [Completion(f"{one.name} ", one.name, one.does) for one in command.parts]
+            return _fitting(offered, word, before_cursor)
+        if part is None:
+            return None
+        command, typed = part, after.lstrip()
+    return _fitting(_values(command, servers, themes), typed, before_cursor)
+
+
+def _values(
+    command: OwnCommand, servers: Sequence[ServerView], themes: Iterable[str]
+) -> Sequence[Completion]:
+    match command.takes:
+        case Takes.SERVER | Takes.SOME_SERVERS:
+            return [
+                Completion(view.id, one_line(view.id), view.status.value)
+                for view in servers
+                if (view.status is ServerStatus.DISABLED) is (command.name == "enable")
+                or command.takes is Takes.SOME_SERVERS
+            ]
+        case Takes.THEME:
+            return [Completion(theme, theme) for theme in themes]
+        case _:
+            return ()
+
+
+def _fitting(
+    offered: Iterable[Completion], typed: str, before_cursor: str
+) -> CompletionList | None:
+    """Return those that begin as was typed, then those that contain it."""
+    wanted = typed.casefold()
+    fit = [one for one in offered if wanted in one.text.casefold() and one.text.strip() != typed]
+    fit.sort(key=lambda one: not one.text.casefold().startswith(wanted))
+    start = len(before_cursor) - len(typed)
+    return CompletionList(start, tuple(fit[:MAX_COMMANDS])) if fit else None
+
+
 class CompletionPopup(RowList, can_focus=False):
-    """The completions above the composer. It never takes focus; the composer forwards its keys."""
+    """The completions above the composer. It never takes focus; the composer forwards its keys.
 
-    class Accepted(Message):
-        """A completion was accepted."""
+    Args:
+        composer: Whose words are completed.
+        history: The messages that are searched.
+        bridge: Provides what can be completed.
+        commands: Asks servers and the workspace for values.
+        say: Says that messages are searched.
+    """
 
-        def __init__(self, start: int, completion: Completion) -> None:
-            super().__init__()
-            self.start = start
-            self.completion = completion
-
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        composer: Composer,
+        history: MessageHistory,
+        bridge: StoreBridge,
+        commands: Commands,
+        say: Callable[[str], None],
+    ) -> None:
         super().__init__(clicks=1, widest=MAX_COLUMN)
+        self._composer = composer
+        self._history = history
+        self._bridge = bridge
+        self._commands = commands
+        self._say = say
         self._offered: CompletionList | None = None
+        self._query: FolderQuery | ValueQuery | PathQuery | None = None
+        self._token = ""
+        self._asking: Timer | None = None
         self.display = False
 
-    @property
-    def is_open(self) -> bool:
-        return self._offered is not None
+    def on_mount(self) -> None:
+        self._bridge.watch(self, lambda state: state.completion, self._show_values)
+
+    def press(self, key: str) -> None:
+        """Act on a key of the composer."""
+        match key:
+            case "tab" if self._offered is None:
+                self.complete()
+            case "tab":
+                self._accept()
+            case "search" if not self._composer.searching:
+                self._composer.searching = True
+                self._say(SEARCHING)
+                self.complete()
+            case "up":
+                self.turn(-1)
+            case _:
+                self.turn(1)
+
+    def close(self) -> bool:
+        """Close the popup and end the search; return whether there was one of them."""
+        was_open = self._offered is not None or self._composer.searching
+        self._ask_later(None)
+        self._end_search()
+        self.offer(None)
+        return was_open
+
+    def complete(self) -> None:
+        """Offer what completes the word before the cursor; a server's values come later."""
+        query, offered, servers = None, None, self._bridge.state.servers
+        if self._composer.searching:
+            offered = found_messages(self._history.matching(self._composer.message))
+        elif self._composer.has_focus:
+            before = self._composer.before_cursor
+            offered = complete_command(before, servers, self.app.available_themes)
+            offered = offered or complete(before, servers)
+            query = (
+                folder_query(before) or value_query(before, servers) or path_query(before, offered)
+            )
+        self._ask_later(query)
+        self.offer(offered)
 
     def offer(self, offered: CompletionList | None) -> None:
-        """Show these completions; None closes the popup."""
+        """Show these completions; None hides the popup."""
+        self.styles.margin = (0, 0, self._composer.outer_size.height + 1, 0)
+        self._composer.completing = offered is not None
         if offered == self._offered:
             return
         self._offered = offered
@@ -345,11 +499,35 @@ class CompletionPopup(RowList, can_focus=False):
 
     def on_row_list_chosen(self, event: RowList.Chosen) -> None:
         event.stop()
-        self.accept()
+        self._accept()
 
-    def accept(self) -> None:
-        """Accept the completion under the cursor and close."""
-        if self._offered is not None:
-            offered, completion = self._offered, self._offered.completions[self.cursor]
-            self.offer(None)
-            self.post_message(self.Accepted(offered.start, completion))
+    def _accept(self) -> None:
+        """Write the completion under the cursor into the message, and close."""
+        if self._offered is None:
+            return
+        start, text = self._offered.start, self._offered.completions[self.cursor].text
+        self.offer(None)
+        if self._composer.searching:
+            self._end_search()
+            self._composer.replace_all(text)
+        else:
+            self._composer.replace_before_cursor(start, text)
+        self._composer.focus()
+
+    def _end_search(self) -> None:
+        if self._composer.searching:
+            self._composer.searching = False
+            self._say("")
+
+    def _ask_later(self, query: FolderQuery | ValueQuery | PathQuery | None) -> None:
+        self._query = query
+        if self._asking is not None:
+            self._asking.stop()
+        if query is not None:
+            self._token = f"composer-{next(_NUMBERS)}"
+            ask = partial(query.ask, self._commands, self._token)
+            self._asking = self.set_timer(COMPLETE_AFTER, ask)
+
+    def _show_values(self, completed: ArgumentCompleted | None) -> None:
+        if completed is not None and completed.token == self._token and self._query is not None:
+            self.offer(self._query.completions(completed.values))

@@ -30,7 +30,7 @@ from tui.ui.widgets.chat.entries import (
 )
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
 from tui.ui.widgets.chat.window import MAX_ENTRIES, Window, estimate_rows
-from tui.ui.widgets.text.block_view import TEXT_STYLES
+from tui.ui.widgets.text.blocks import TEXT_STYLES
 
 _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
     UserMessage: UserEntry,

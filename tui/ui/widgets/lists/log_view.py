@@ -83,18 +83,6 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         "log-view--warning",
         "log-view--error",
     }
-    DEFAULT_CSS = """
-    LogView {
-        height: 1fr;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        & > .log-view--time { color: $text-muted; }
-        & > .log-view--source { color: $text-accent; }
-        & > .log-view--info { color: $foreground; }
-        & > .log-view--warning { color: $text-warning; }
-        & > .log-view--error { color: $text-error; }
-    }
-    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -63,25 +63,6 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         "row-list--cursor",
         "row-list--hover",
     }
-    DEFAULT_CSS = """
-    RowList {
-        height: 1fr;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        & > .row-list--lead { color: $text-muted; }
-        & > .row-list--label { color: $foreground; }
-        & > .row-list--tail { color: $text-muted; }
-        & > .row-list--hover { background: $block-hover-background; }
-        & > .row-list--cursor {
-            background: $block-cursor-blurred-background;
-            text-style: $block-cursor-blurred-text-style;
-        }
-        &:focus > .row-list--cursor {
-            background: $block-cursor-background;
-            text-style: $block-cursor-text-style;
-        }
-    }
-    """
 
     cursor: var[int] = var(0, init=False)
     """The index of the row under the cursor; 0 in an empty list."""

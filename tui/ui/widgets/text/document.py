@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from tui.ui.widgets.text.block_view import TEXT_STYLES, BlockView
-from tui.ui.widgets.text.blocks import Block, TextBlock
+from tui.ui.widgets.text.blocks import TEXT_STYLES, Block, BlockView, TextBlock
 from tui.ui.widgets.text.markdown import code_block, parse_markdown
 
 MAX_DRAWN: Final = 20_000

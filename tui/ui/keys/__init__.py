@@ -1,1 +1,0 @@
-"""The keys of the deck: which there are, and what is typed before they can act."""

@@ -1,0 +1,156 @@
+"""All that opens above the deck: what has a name, and what a message asks for.
+
+It is imported when the first of it opens, with every dialog.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, Final
+
+from textual.screen import Screen
+
+from tui.engine.settings.edits import EditError
+from tui.model.requests import FieldKind, FormField
+from tui.ui.commands.runner import UsageError, run_command
+from tui.ui.dialogs.choices import ThemeScreen
+from tui.ui.dialogs.details import ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.grants import GrantsScreen
+from tui.ui.dialogs.help import HelpScreen, lines_here
+from tui.ui.dialogs.list_dialog import ViewerScreen
+from tui.ui.dialogs.model_setup import ModelScreen
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.dialogs.server_imports import ImportScreen
+from tui.ui.editor import edit
+from tui.ui.main import MainScreen
+from tui.ui.palette import DeckPalette
+from tui.ui.panes import (
+    DialogName,
+    FillPrompt,
+    Opens,
+    RunCommand,
+    ShowResource,
+    ShowServer,
+    ShowTool,
+)
+from tui.ui.widgets.text.describe import describe_prompt
+
+
+def _help(deck: MainScreen) -> Screen[Any]:
+    app = deck.app
+    return HelpScreen(lines_here(app, app.screen.active_bindings, app.focused), deck.own_keys)
+
+
+def _palette(deck: MainScreen) -> Screen[Any] | None:
+    return None if isinstance(deck.app.screen, DeckPalette) else DeckPalette(deck)
+
+
+def _sample(deck: MainScreen) -> Screen[Any]:
+    return ViewerScreen("settings.sample.json", deck.settings.sample())
+
+
+async def _settings(deck: MainScreen) -> None:
+    """Open the user's settings in an editor, begun if there are none."""
+    try:
+        await edit(deck.app, *deck.settings.begin())
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or str(error)
+        deck.app.notify(words, title="Settings", severity="error", markup=False)
+
+
+async def _imports(deck: MainScreen) -> Screen[Any] | None:
+    """Offer the servers of other clients."""
+    try:
+        offers = await asyncio.to_thread(deck.settings.find_imports)
+    except EditError as error:
+        deck.app.notify(str(error), title="Settings", severity="error", markup=False)
+        return None
+    if offers:
+        return ImportScreen(offers, deck.settings.take_over)
+    deck.app.notify("No servers of other clients were found.", markup=False)
+    return None
+
+
+Made = Screen[Any] | None
+
+DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
+    DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge, deck.commands),
+    DialogName.HELP: _help,
+    DialogName.IMPORTS: _imports,
+    DialogName.MODEL: lambda deck: ModelScreen(deck.bridge, deck.commands),
+    DialogName.PALETTE: _palette,
+    DialogName.SAMPLE: _sample,
+    DialogName.SETTINGS: _settings,
+    DialogName.THEMES: lambda deck: ThemeScreen(deck.choose_theme),
+}
+"""What has a name; the user's editor comes in place of a dialog."""
+
+
+async def open_named(deck: MainScreen, name: DialogName) -> None:
+    """Open what has a name."""
+    made = DIALOGS[name](deck)
+    screen = await made if isawaitable(made) else made
+    if screen is not None:
+        deck.app.push_screen(screen)
+
+
+async def open_asked(deck: MainScreen, asked: Opens) -> None:
+    """Open what a message asks for."""
+    bridge, commands, push = deck.bridge, deck.commands, deck.app.push_screen
+    match asked:
+        case ShowServer():
+            push(ServerDetailsScreen(bridge, asked.server))
+        case ShowTool():
+            push(ToolDetailsScreen(bridge, commands, asked.server, asked.tool))
+        case ShowResource():
+            from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
+
+            what = asked.server, asked.uri, asked.name
+            push(ResourceScreen(bridge, commands, *what, opener=deck))
+        case FillPrompt():
+            _fill_prompt(deck, asked)
+        case RunCommand():
+            await _run_command(deck, asked)
+
+
+def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
+    """Open the form for the arguments, even without any."""
+    name = asked.prompt.name
+
+    def send(arguments: dict[str, str] | None) -> None:
+        if arguments is not None:
+            deck.bring_composer()
+            deck.chat.send_prompt(asked.server, name, arguments)
+        elif asked.typed:
+            deck.chat.composer.replace_all(asked.typed)
+
+    screen = ArgumentsScreen(
+        deck.bridge,
+        deck.commands,
+        asked.server,
+        name,
+        title=f"/{name}",
+        about=describe_prompt(asked.server, asked.prompt, arguments=False),
+        fields=[
+            FormField(
+                one.name,
+                FieldKind.TEXT,
+                one.name,
+                one.description,
+                one.required,
+                asked.values.get(one.name),
+            )
+            for one in asked.prompt.arguments
+        ],
+        verb="send",
+    )
+    deck.app.push_screen(screen, send)
+
+
+async def _run_command(deck: MainScreen, asked: RunCommand) -> None:
+    try:
+        await run_command(deck, asked.command)
+    except UsageError as error:
+        if not deck.chat.composer.text:
+            deck.chat.composer.put_back(asked.text)
+        deck.notify(f"{error} {error.advice}".rstrip(), severity="warning", markup=False)
