@@ -101,6 +101,7 @@ def test_B04_a_rule_that_denies_catches_what_looks_like_its_name(pattern: str, n
     assert DenyingPatterns([rule("files", pattern)]).match("FILES", name)
     assert judged(make_tool(name, "files"), deny=[rule("files", pattern)]) is Effect.DENY
     assert not AllowingPatterns([rule("files", pattern)]).match("FILES", name)
+    assert not DenyingPatterns([rule("other", pattern)]).match("FILES", name)
 
 
 def test_B04_a_rule_that_denies_catches_the_name_that_the_model_has() -> None:
