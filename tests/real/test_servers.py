@@ -78,7 +78,7 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
         assert info.subscriptions is (reference.watch is not None)
         await hear_of_changes(stage, reference, tmp_path)
         if reference.package == "everything":
-            roots = Call("get-roots-list", lambda _: {}, re.escape(tmp_path.as_uri()))
+            roots = Call("get-roots-list", re.escape(tmp_path.as_uri()))
             await call_tool(manager, roots, tmp_path)
             await answer_a_form(stage, tmp_path)
             await open_an_address(stage, tmp_path)
@@ -125,7 +125,7 @@ async def hear_of_changes(stage: Stage, reference: Reference, workspace: Path) -
 
 async def answer_a_form(stage: Stage, workspace: Path) -> None:
     """Let the server ask for structured input, and fill in what it needs."""
-    asking = Call("trigger-elicitation-request", lambda _: {}, r"- Name: stub\n")
+    asking = Call("trigger-elicitation-request", r"- Name: stub\n")
     calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
     form = await stage.asked(FormRequest)
     assert {field.kind for field in form.fields} == set(FieldKind)
@@ -139,7 +139,7 @@ async def answer_a_form(stage: Stage, workspace: Path) -> None:
 async def open_an_address(stage: Stage, workspace: Path) -> None:
     """Let the server ask for an address to be opened, and open it."""
     url = "https://example.com/consent?id=1"
-    asking = Call("trigger-url-elicitation", lambda _: {"url": url}, "accept")
+    asking = Call("trigger-url-elicitation", "accept", lambda _: {"url": url})
     calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
     request = await stage.answer(UrlRequest)
     assert (request.url, request.host) == (url, "example.com")
@@ -149,7 +149,7 @@ async def open_an_address(stage: Stage, workspace: Path) -> None:
 
 async def generate(stage: Stage, workspace: Path) -> None:
     """Let the server ask for generated text, and let the model answer."""
-    asking = Call("trigger-sampling-request", lambda _: {"prompt": "Sing."}, '"text": "hello"')
+    asking = Call("trigger-sampling-request", '"text": "hello"', lambda _: {"prompt": "Sing."})
     calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
     request = await stage.answer(SamplingRequest)
     assert (request.system, request.max_tokens) == ("You are a helpful test server.", 100)
@@ -162,11 +162,11 @@ async def generate(stage: Stage, workspace: Path) -> None:
 async def report_progress_and_logs(stage: Stage, reference: Reference, workspace: Path) -> None:
     """Make a call that takes steps, and let the server log."""
     seen: list[Progress] = []
-    steps = Call("trigger-long-running-operation", lambda _: {"duration": 0.2, "steps": 2}, "")
+    steps = Call("trigger-long-running-operation", "", lambda _: {"duration": 0.2, "steps": 2})
     await call_tool(stage.manager, steps, workspace, seen)
     await eventually(lambda: [step.progress for step in seen][:1] == [1.0])
     await stage.features(reference.name).set_log_level("debug")
-    logging = Call("toggle-simulated-logging", lambda _: {}, "Started simulated")
+    logging = Call("toggle-simulated-logging", "Started simulated")
     await call_tool(stage.manager, logging, workspace)
     written = re.compile(r"level[ -]message")
     await eventually(lambda: any(map(written.search, stage.watcher.log(reference.name))))
