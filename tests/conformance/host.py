@@ -5,7 +5,6 @@ import the SDK. The host imports it once and forks a process for each visit, a f
 prints a line as soon as it may be asked.
 """
 
-import asyncio
 import json
 import os
 import socket
@@ -27,18 +26,26 @@ NOWHERE: Final = "http://127.0.0.1:9/"
 
 def main(address: str) -> None:
     """Take orders until the process is ended."""
-    from tests.conformance import client  # noqa: PLC0415 - clients share this module's limits
-
-    asyncio.run(client.main(NOWHERE))
+    run(NOWHERE)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(MAX_WAITING)
-        print("ready", flush=True)
         for _ in range(SLOTS - 1):
             if os.fork() == 0:
                 break
+        else:
+            print("ready", flush=True)
         while True:
             serve(listener)
+
+
+def run(url: str) -> int:
+    """Visit a server in this process; give the exit code."""
+    import asyncio  # noqa: PLC0415 - clients share this module's limits, and start often
+
+    from tests.conformance import client  # noqa: PLC0415
+
+    return asyncio.run(client.main(url))
 
 
 def serve(listener: socket.socket) -> None:
@@ -58,8 +65,6 @@ def serve(listener: socket.socket) -> None:
 
 def visit(order: bytes, outputs: list[int]) -> None:
     """Be the client: never returns."""
-    from tests.conformance import client  # noqa: PLC0415 - was imported above
-
     code = 1
     try:
         url, environment = json.loads(order)
@@ -67,7 +72,7 @@ def visit(order: bytes, outputs: list[int]) -> None:
         os.environ.update(environment)
         for target, output in zip((1, 2), outputs, strict=True):
             os.dup2(output, target)
-        code = asyncio.run(client.main(url))
+        code = run(url)
         sys.stdout.flush()
     finally:
         os._exit(code)

@@ -5,11 +5,11 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,13 +19,12 @@ import pytest
 from tests.support.measures import Measure
 from tests.support.node import node_executable, node_package
 
+pytestmark = pytest.mark.timeout(240)
+
 BASELINE: Final = Path(__file__).with_name("baseline.yml")
 
 CLIENT_SECONDS: Final = 150
 """Longest time the suite gives one client, which may have to wait for others."""
-
-HOST_SECONDS: Final = 30.0
-"""Longest time until the host of the clients may be asked."""
 
 SUITE_SECONDS: Final = 200.0
 """Longest time of one run of the suite; it takes about fifteen seconds."""
@@ -78,26 +77,21 @@ class Verdict:
     scores: Mapping[str, Score]
 
 
-@asynccontextmanager
-async def hosting() -> AsyncIterator[str]:
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
     """Run the host of the clients; give the address of its socket."""
     with tempfile.TemporaryDirectory() as folder:  # the path of a socket has to be short
-        address = str(Path(folder, "host"))
-        host = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.conformance.host", address),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            process_group=0,
-        )
-        try:
-            assert host.stdout is not None
-            async with asyncio.timeout(HOST_SECONDS):
-                while await host.stdout.readline() != b"ready\n":
-                    assert not host.stdout.at_eof(), "the host of the clients ended"
-            yield address
-        finally:
-            os.killpg(host.pid, signal.SIGKILL)
-            await host.wait()
+        socket = str(Path(folder, "host"))
+        command = [sys.executable, "-m", "tests.conformance.host", socket]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0
+        ) as host:
+            try:
+                assert host.stdout is not None
+                assert b"ready\n" in host.stdout, "the host of the clients ended"
+                yield socket
+            finally:
+                os.killpg(host.pid, signal.SIGKILL)
 
 
 async def run_suite(folder: Path, address: str, *which: str) -> Verdict:
@@ -109,7 +103,7 @@ async def run_suite(folder: Path, address: str, *which: str) -> Verdict:
         which: Which scenarios, in the words of the suite.
     """
     script = node_package("conformance") / "dist" / "index.js"
-    client = f"{sys.executable} -m tests.conformance {address}"
+    client = f"{sys.executable} -S -m tests.conformance {address}"
     process = await asyncio.create_subprocess_exec(
         str(node_executable()),
         str(script),
@@ -152,13 +146,12 @@ def failed_checks(folder: Path, scenario: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("revision", CORE)
-async def test_the_official_suite_passes(revision: str, tmp_path: Path, measure: Measure) -> None:
+async def test_the_official_suite_passes(
+    revision: str, address: str, tmp_path: Path, measure: Measure
+) -> None:
     began = time.monotonic()
-    async with hosting() as address:
-        verdict = await run_suite(tmp_path, address, "--requirements", revision)
+    verdict = await run_suite(tmp_path, address, "--requirements", revision)
     took = time.monotonic() - began
     scores = {name: score for name, score in verdict.scores.items() if name not in lacking()}
     core = scores.keys() & CORE[revision]
@@ -176,14 +169,11 @@ async def test_the_official_suite_passes(revision: str, tmp_path: Path, measure:
     assert all(score.passed > 0 for score in scores.values()), "nothing was checked"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("suite", ["extensions", "backcompat"])
 async def test_extensions_and_earlier_revisions_pass_but_what_the_sdk_lacks(
-    suite: str, tmp_path: Path, measure: Measure
+    suite: str, address: str, tmp_path: Path, measure: Measure
 ) -> None:
-    async with hosting() as address:
-        verdict = await run_suite(tmp_path, address, "--suite", suite)
+    verdict = await run_suite(tmp_path, address, "--suite", suite)
     good = [name for name, score in verdict.scores.items() if score.failed == 0]
     measure(f"conformance, {suite}: {len(good)} of {len(verdict.scores)} scenarios pass")
     assert verdict.code == 0, verdict.output[-3000:]

@@ -21,11 +21,16 @@ from typing import Final, Self
 
 LEFT_OUT: Final = shutil.ignore_patterns(".*", "__pycache__", "node_modules")
 
-HEAVY: Final = (
+PLUGINS: Final = (
     *("pytest", "hypothesis", "xdist.plugin", "pytest_cov.plugin", "pytest_textual_snapshot"),
+    *("pytest_timeout", "anyio.pytest_plugin", "anyio._backends._asyncio"),
+)
+
+HEAVY: Final = (
+    *PLUGINS,
     *("textual.pilot", "textual.widgets", "mcp.server.mcpserver", "google.genai.types", "uvicorn"),
-    *("anyio.pytest_plugin", "anyio._backends._asyncio", "jsonschema", "regex", "watchfiles"),
-    *("keyring.core", "httpx2", "google.auth.transport.requests", "google.oauth2.credentials"),
+    *("jsonschema", "regex", "watchfiles", "keyring.core", "httpx2"),
+    *("google.auth.transport.requests", "google.oauth2.credentials"),
 )
 """What most tests import besides the project itself; none is needed."""
 
@@ -75,7 +80,7 @@ class Copy:
 
     def __enter__(self) -> Self:
         self._warm = subprocess.Popen(
-            [self.python, "-m", "tests.mutants.runner"],
+            [self.python, "-m", "tests.mutants.runner", *HEAVY],
             cwd=self.root,
             env=self.environment,
             stdin=subprocess.PIPE,
@@ -118,7 +123,7 @@ class Copy:
 
 def serve() -> None:
     """Fork for each line of input, and answer when the run has ended or patience has."""
-    for name in HEAVY:
+    for name in sys.argv[1:]:
         with suppress(ImportError):
             importlib.import_module(name)
     pytest = importlib.import_module("pytest")

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.mutants import runner
 from tests.mutants.__main__ import SAVED, find, main
 from tests.mutants.changes import mutants
 
@@ -105,8 +106,9 @@ def test_a_mutant_is_found_where_its_code_went() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_tests_of_a_line_decide_and_a_killed_one_may_not_live_again(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runner, "HEAVY", runner.PLUGINS)
     root, saved = tmp_path / "toy", tmp_path / "saved.json"
     for name, text in {
         "tui/__init__.py": "",

@@ -27,8 +27,8 @@ class Call:
     """A call of a tool, by its name on the server, and a pattern of what it gives."""
 
     tool: str
-    arguments: ArgumentsIn
     gives: str
+    arguments: ArgumentsIn = lambda _: {}
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Reference:
         name: What it is called here.
         package: Its npm name after ``server-``, or its Python command.
         arguments: Its arguments in a workspace.
-        protocol: The revision of the protocol that it is expected to speak.
         counts: How many tools, prompts, resources and templates it lists.
         call: A call.
+        protocol: The revision of the protocol that it is expected to speak.
         transport: How it is reached.
         path: The path of its address.
         read: A resource, where it has any.
@@ -79,9 +79,9 @@ class Reference:
 
     name: str
     package: str
-    protocol: str
     counts: tuple[int, int, int, int]
     call: Call
+    protocol: str = HANDSHAKE
     arguments: Callable[[Path], list[str]] = lambda _: []
     transport: Transport = Transport.STDIO
     path: str = ""
@@ -134,18 +134,24 @@ def _everything(transport: Transport, kind: str, path: str = "") -> Reference:
         arguments=lambda _: [kind],
         transport=transport,
         path=path,
-        protocol=HANDSHAKE,
         counts=(17, 4, 7, 2),
-        call=Call("get-sum", lambda _: {"a": 2, "b": 40}, r"The sum of 2 and 40 is 42"),
+        call=Call("get-sum", r"The sum of 2 and 40 is 42", lambda _: {"a": 2, "b": 40}),
         read=Use("demo://resource/dynamic/text/7", "Resource 7: This is a plaintext resource"),
         prompt=Use("args-prompt", "weather in Kyiv", {"city": "Kyiv"}),
         complete=Completing("completable-prompt", "department", "S", ("Sales", "Support")),
         watch=Watching(
             "demo://resource/dynamic/text/1",
-            Call("toggle-subscriber-updates", lambda _: {}, "Started simulat"),
+            Call("toggle-subscriber-updates", "Started simulat"),
         ),
     )
 
+
+ADA: Final = {"name": "Ada", "entityType": "person", "observations": []}
+NOON: Final = {"source_timezone": "Europe/Kyiv", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+THOUGHT: Final = {
+    **{"thought": "Look first.", "thoughtNumber": 1, "totalThoughts": 3},
+    "nextThoughtNeeded": True,
+}
 
 REFERENCES: Final = (
     _everything(Transport.STDIO, "stdio"),
@@ -155,47 +161,25 @@ REFERENCES: Final = (
         name="filesystem",
         package="filesystem",
         arguments=lambda workspace: [str(workspace)],
-        protocol=HANDSHAKE,
         counts=(14, 0, 0, 0),
-        call=Call(
-            "read_text_file",
-            lambda workspace: {"path": str(workspace / "notes.txt")},
-            "milk and bread",
-        ),
+        call=Call("read_text_file", "milk and bread", lambda at: {"path": str(at / "notes.txt")}),
     ),
     Reference(
         name="memory",
         package="memory",
-        protocol=HANDSHAKE,
         counts=(9, 0, 1, 0),
-        call=Call("read_graph", lambda _: {}, r'"entities": \[\]'),
+        call=Call("read_graph", r'"entities": \[\]'),
         read=Use("memory://knowledge-graph", r'"relations": \[\]'),
         watch=Watching(
             "memory://knowledge-graph",
-            Call(
-                "create_entities",
-                lambda _: {
-                    "entities": [{"name": "Ada", "entityType": "person", "observations": []}]
-                },
-                "Ada",
-            ),
+            Call("create_entities", "Ada", lambda _: {"entities": [ADA]}),
         ),
     ),
     Reference(
         name="sequential-thinking",
         package="sequential-thinking",
-        protocol=HANDSHAKE,
         counts=(1, 0, 0, 0),
-        call=Call(
-            "sequentialthinking",
-            lambda _: {
-                "thought": "Look first.",
-                "thoughtNumber": 1,
-                "totalThoughts": 3,
-                "nextThoughtNeeded": True,
-            },
-            r'"totalThoughts": 3',
-        ),
+        call=Call("sequentialthinking", r'"totalThoughts": 3', lambda _: THOUGHT),
     ),
     Reference(
         name="git",
@@ -204,9 +188,7 @@ REFERENCES: Final = (
         protocol=STATELESS,
         counts=(12, 0, 0, 0),
         call=Call(
-            "git_status",
-            lambda workspace: {"repo_path": str(workspace / "repository")},
-            r"untracked\.txt",
+            "git_status", r"untracked\.txt", lambda at: {"repo_path": str(at / "repository")}
         ),
     ),
     Reference(
@@ -214,15 +196,7 @@ REFERENCES: Final = (
         package="mcp-server-time",
         protocol=STATELESS,
         counts=(2, 0, 0, 0),
-        call=Call(
-            "convert_time",
-            lambda _: {
-                "source_timezone": "Europe/Kyiv",
-                "time": "12:00",
-                "target_timezone": "Asia/Tokyo",
-            },
-            r"T1[89]:00:00\+09:00",
-        ),
+        call=Call("convert_time", r"T1[89]:00:00\+09:00", lambda _: NOON),
     ),
 )
 """The table of reference servers."""

@@ -3,8 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -28,26 +27,8 @@ from tui.model.requests import (
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
-pytestmark = pytest.mark.slow
-
 START_SECONDS = 20.0
 """Longest time for a server to be ready on a busy machine."""
-
-EVERYTHING = [reference for reference in REFERENCES if reference.package == "everything"]
-
-
-@asynccontextmanager
-async def visiting(reference: Reference, workspace: Path) -> AsyncIterator[Stage]:
-    """Run a reference server until the block ends, before a user who can answer."""
-    stage = Stage()
-    async with (
-        reference.started(workspace) as definition,
-        running(definition, workspace=workspace, context=stage.context) as (manager, watcher),
-    ):
-        stage.manager, stage.watcher = manager, watcher
-        await manager.wait_discovered(START_SECONDS)
-        assert watcher.last(reference.name).status is S.READY, watcher.log(reference.name)
-        yield stage
 
 
 async def call_tool(
@@ -65,28 +46,29 @@ async def call_tool(
     return result
 
 
-def name(reference: Reference) -> str:
-    """Name a row of the table in test reports."""
-    return reference.name
-
-
-@pytest.mark.parametrize("reference", REFERENCES, ids=name)
+@pytest.mark.parametrize("reference", REFERENCES, ids=attrgetter("name"))
 async def test_a_reference_server_can_be_used_for_all_it_offers(
     reference: Reference, tmp_path: Path, measure: Measure
 ) -> None:
     began = time.monotonic()
-    async with visiting(reference, tmp_path) as stage:
+    stage = Stage()
+    async with (
+        reference.started(tmp_path) as definition,
+        running(definition, workspace=tmp_path, context=stage.context) as (manager, watcher),
+    ):
+        stage.manager, stage.watcher = manager, watcher
+        await manager.wait_discovered(START_SECONDS)
+        assert watcher.last(reference.name).status is S.READY, watcher.log(reference.name)
         ready = time.monotonic() - began
-        info = stage.watcher.last(reference.name).info
+        info = watcher.last(reference.name).info
         assert info is not None
         assert info.protocol_version == reference.protocol
         # Some list all tools only once they have heard of the roots.
         await eventually(lambda: counts(stage, reference) == reference.counts)
-        tools = stage.watcher.catalog(reference.name).tools
         tasks = ["it runs only as a task, which gemdeck does not support"]
-        problems = [tool.problem for tool in tools if tool.problem]
-        assert problems == (tasks if reference.name.startswith("everything") else [])
-        await call_tool(stage.manager, reference.call, tmp_path)
+        problems = [tool.problem for tool in watcher.catalog(reference.name).tools if tool.problem]
+        assert problems == (tasks if reference.package == "everything" else [])
+        await call_tool(manager, reference.call, tmp_path)
         features = stage.features(reference.name)
         await use_texts(features, reference)
         assert info.completions is (reference.complete is not None)
@@ -95,8 +77,15 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
             assert completion.values == wanted.gives
         assert info.subscriptions is (reference.watch is not None)
         await hear_of_changes(stage, reference, tmp_path)
+        if reference.package == "everything":
+            roots = Call("get-roots-list", re.escape(tmp_path.as_uri()))
+            await call_tool(manager, roots, tmp_path)
+            await answer_a_form(stage, tmp_path)
+            await open_an_address(stage, tmp_path)
+            await generate(stage, tmp_path)
+            await report_progress_and_logs(stage, reference, tmp_path)
         used = time.monotonic() - began - ready
-    assert stage.watcher.statuses(reference.name) == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
+    assert watcher.statuses(reference.name) == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
     measure(
         f"{reference.name} ({info.protocol_version}): ready in {ready:.2f} s, all used in"
         f" {used:.2f} s; {reference.counts[0]} tools"
@@ -134,38 +123,9 @@ async def hear_of_changes(stage: Stage, reference: Reference, workspace: Path) -
     await features.unsubscribe(watch.uri)
 
 
-@pytest.mark.parametrize("reference", EVERYTHING, ids=name)
-async def test_the_reference_server_is_answered_what_it_asks(
-    reference: Reference, tmp_path: Path
-) -> None:
-    async with visiting(reference, tmp_path) as stage:
-        await eventually(lambda: counts(stage, reference) == reference.counts)
-        roots = Call("get-roots-list", lambda _: {}, re.escape(tmp_path.as_uri()))
-        await call_tool(stage.manager, roots, tmp_path)
-        await answer_a_form(stage, tmp_path)
-        await open_an_address(stage, tmp_path)
-        await generate(stage, tmp_path)
-
-
-@pytest.mark.parametrize("reference", EVERYTHING, ids=name)
-async def test_the_reference_server_reports_its_progress_and_logs(
-    reference: Reference, tmp_path: Path
-) -> None:
-    async with visiting(reference, tmp_path) as stage:
-        seen: list[Progress] = []
-        steps = Call("trigger-long-running-operation", lambda _: {"duration": 0.2, "steps": 2}, "")
-        await call_tool(stage.manager, steps, tmp_path, seen)
-        await eventually(lambda: [step.progress for step in seen][:1] == [1.0])
-        await stage.features(reference.name).set_log_level("debug")
-        logging = Call("toggle-simulated-logging", lambda _: {}, "Started simulated")
-        await call_tool(stage.manager, logging, tmp_path)
-        written = re.compile(r"level[ -]message")
-        await eventually(lambda: any(map(written.search, stage.watcher.log(reference.name))))
-
-
 async def answer_a_form(stage: Stage, workspace: Path) -> None:
     """Let the server ask for structured input, and fill in what it needs."""
-    asking = Call("trigger-elicitation-request", lambda _: {}, r"- Name: stub\n")
+    asking = Call("trigger-elicitation-request", r"- Name: stub\n")
     calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
     form = await stage.asked(FormRequest)
     assert {field.kind for field in form.fields} == set(FieldKind)
@@ -179,7 +139,7 @@ async def answer_a_form(stage: Stage, workspace: Path) -> None:
 async def open_an_address(stage: Stage, workspace: Path) -> None:
     """Let the server ask for an address to be opened, and open it."""
     url = "https://example.com/consent?id=1"
-    asking = Call("trigger-url-elicitation", lambda _: {"url": url}, "accept")
+    asking = Call("trigger-url-elicitation", "accept", lambda _: {"url": url})
     calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
     request = await stage.answer(UrlRequest)
     assert (request.url, request.host) == (url, "example.com")
@@ -189,7 +149,7 @@ async def open_an_address(stage: Stage, workspace: Path) -> None:
 
 async def generate(stage: Stage, workspace: Path) -> None:
     """Let the server ask for generated text, and let the model answer."""
-    asking = Call("trigger-sampling-request", lambda _: {"prompt": "Sing."}, '"text": "hello"')
+    asking = Call("trigger-sampling-request", '"text": "hello"', lambda _: {"prompt": "Sing."})
     calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
     request = await stage.answer(SamplingRequest)
     assert (request.system, request.max_tokens) == ("You are a helpful test server.", 100)
@@ -197,3 +157,16 @@ async def generate(stage: Stage, workspace: Path) -> None:
     await stage.answer(SamplingReview)
     await calling
     assert len(stage.model.asked) == 1
+
+
+async def report_progress_and_logs(stage: Stage, reference: Reference, workspace: Path) -> None:
+    """Make a call that takes steps, and let the server log."""
+    seen: list[Progress] = []
+    steps = Call("trigger-long-running-operation", "", lambda _: {"duration": 0.2, "steps": 2})
+    await call_tool(stage.manager, steps, workspace, seen)
+    await eventually(lambda: [step.progress for step in seen][:1] == [1.0])
+    await stage.features(reference.name).set_log_level("debug")
+    logging = Call("toggle-simulated-logging", "Started simulated")
+    await call_tool(stage.manager, logging, workspace)
+    written = re.compile(r"level[ -]message")
+    await eventually(lambda: any(map(written.search, stage.watcher.log(reference.name))))

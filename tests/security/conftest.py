@@ -1,5 +1,6 @@
-"""Where these tests draw a screen, Textual keeps them waiting for nothing."""
+"""What tests here share: decks of servers that turn on their user, and a Textual that is prompt."""
 
+from tests.security.decks import bank, play, shop
 from tests.support.prompt_textual import prompt_textual, pytest_collection_finish
 
-__all__ = ["prompt_textual", "pytest_collection_finish"]
+__all__ = ["bank", "play", "prompt_textual", "pytest_collection_finish", "shop"]

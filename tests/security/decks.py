@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -136,10 +136,14 @@ class Deck:
     store: Store
     events: list[Event] = field(default_factory=list)
 
-    async def ask(self, text: str = "go") -> None:
-        """Send a message and wait for the end of the turn."""
+    async def ask(
+        self, text: str = "go", *answers: Choice, scope: GrantScope = GrantScope.SESSION
+    ) -> list[ConfirmationRequest]:
+        """Send a message, answer what is asked, and wait for the end of the turn."""
         self.engine.send(text)
+        asked = [await self.decide(answer, scope) for answer in answers]
         await self.idle()
+        return asked
 
     async def answered(
         self, text: str, choice: Choice, scope: GrantScope = GrantScope.SESSION
@@ -250,3 +254,26 @@ async def deck(
             names = {server.name for server in servers}
             await eventually(lambda: all(made.status(name) is READY for name in names))
         yield made
+
+
+Play = Callable[..., AbstractAsyncContextManager[Deck]]
+"""Runs an engine until a block ends: ``play(script, *servers, **what_deck_takes)``."""
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Give what runs an engine whose model follows a script."""
+
+    @asynccontextmanager
+    async def playing(
+        script: Script,
+        *servers: Turncoat,
+        **more: Any,  # noqa: ANN401
+    ) -> AsyncIterator[Deck]:
+        async with (
+            FakeGemini(script) as fake,
+            deck(fake, monkeypatch, servers=servers, **more) as running,
+        ):
+            yield running
+
+    return playing

@@ -1,7 +1,6 @@
 """The question about a call: it shows what is sent, no stray key answers it, none can fake it."""
 
 import json
-import string
 from dataclasses import replace
 
 import pytest
@@ -47,9 +46,8 @@ async def rows_seen_by_paging(hands: Confirming) -> list[str]:
             return [seen[row] for row in sorted(seen)]
 
 
-@pytest.mark.parametrize("text", [SPACES, HIDDEN], ids=["spaces", "hidden"])
-async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen(text: str) -> None:
-    values = {"command": text}
+async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen() -> None:
+    values = {"command": SPACES, "text": HIDDEN}
     async with confirming(asked(values, ())) as hands:
         await hands.arm()
         await hands.press("j")
@@ -91,15 +89,7 @@ async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> Non
         assert hands.sent() == {"a": 1.5, "b": "\u202edev"}
 
 
-async def test_B10_keys_typed_before_the_question_came_do_not_answer_it() -> None:
-    async with confirming() as hands:
-        for key in ["y", "enter", "o", "o", "t", "t", "s", "s", "a", "a", "e", "enter", "space"]:
-            await hands.pilot.press(key)
-        assert hands.decisions == []
-        assert isinstance(hands.app.screen, ConfirmationQuestion)
-
-
-@pytest.mark.parametrize("key", [*string.ascii_lowercase, "enter", "space", "tab"])
+@pytest.mark.parametrize("key", ["o", "t", "s", "e", "enter", "space"])
 async def test_B10_a_held_key_allows_nothing(key: str) -> None:
     async with confirming() as hands:
         for _ in range(HELD_KEYS):
@@ -108,8 +98,12 @@ async def test_B10_a_held_key_allows_nothing(key: str) -> None:
         assert not any(decision.choice.allows for decision in hands.decisions)
 
 
-async def test_B10_enter_and_a_paste_never_allow() -> None:
+async def test_B10_neither_early_keys_nor_a_paste_answer_and_enter_denies() -> None:
     async with confirming() as hands:
+        for key in ["y", "enter", "o", "o", "t", "t", "s", "s", "a", "a", "e", "enter", "space"]:
+            await hands.pilot.press(key)
+        assert hands.decisions == []
+        assert isinstance(hands.app.screen, ConfirmationQuestion)
         await hands.arm()
         hands.app.post_message(events.Paste("o\rt\rt\ra\ra\r"))
         await hands.pilot.pause()

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
-from tui.engine.approval.grants import (
-    Grant,
-    GrantNote,
-    GrantSet,
-    canonical_value,
-    read_all,
-    write_all,
-)
+from tui.engine.approval import grants as g
+from tui.engine.approval.grants import Grant, GrantNote, GrantSet
 from tui.engine.approval.policy import AllowingPatterns, DenyingPatterns
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
@@ -85,27 +80,28 @@ def test_B02_nothing_lasting_is_granted_to_what_cannot_be_recognised() -> None:
     assert policy.views() == ()
 
 
+LOOK_ALIKES = {
+    "read_file": (
+        *("read_fiIe", "READ_FILE", "re\u0430d_file", "read\u200b_file"),
+        "\uff52\uff45\uff41\uff44\uff3f\uff46\uff49\uff4c\uff45",
+    ),
+    "read_*": ("R\u0415AD_all",),
+    "*": ("anything at all \u202e",),
+    "delete_*": ("delete\u00adsoft_x", "delete sp", " delete_sp", "\u3164delete_x"),
+    "delete⟨U+00AD⟩x": ("delete\u00adx",),
+}
+"""Names for patterns that deny."""
+
+
 @pytest.mark.parametrize(
     ("pattern", "name"),
-    [
-        ("read_file", "read_fiIe"),
-        ("read_file", "READ_FILE"),
-        ("read_file", "re\u0430d_file"),
-        ("read_file", "\uff52\uff45\uff41\uff44\uff3f\uff46\uff49\uff4c\uff45"),
-        ("read_file", "read\u200b_file"),
-        ("read_*", "R\u0415AD_all"),
-        ("*", "anything at all \u202e"),
-        ("delete_*", "delete\u00adsoft_x"),
-        ("delete_*", "delete sp"),
-        ("delete_*", " delete_sp"),
-        ("delete_*", "\u3164delete_x"),
-        ("delete⟨U+00AD⟩x", "delete\u00adx"),
-    ],
+    [(pattern, name) for pattern in LOOK_ALIKES for name in LOOK_ALIKES[pattern]],
 )
 def test_B04_a_rule_that_denies_catches_what_looks_like_its_name(pattern: str, name: str) -> None:
     assert DenyingPatterns([rule("files", pattern)]).match("FILES", name)
     assert judged(make_tool(name, "files"), deny=[rule("files", pattern)]) is Effect.DENY
-    assert name == pattern or not AllowingPatterns([rule("files", pattern)]).match("FILES", name)
+    assert not AllowingPatterns([rule("files", pattern)]).match("FILES", name)
+    assert not DenyingPatterns([rule("other", pattern)]).match("FILES", name)
 
 
 def test_B04_a_rule_that_denies_catches_the_name_that_the_model_has() -> None:
@@ -125,34 +121,30 @@ def test_B05_lists_without_entries_mean_nothing() -> None:
     assert judged(make_tool("go"), allow=[], deny=[]) is Effect.ASK
 
 
-@pytest.mark.parametrize(
-    ("pattern", "matches"),
-    [
-        (rule("notes", "go"), True),
-        (rule("notes", "g*"), True),
-        (rule("n*s", "*o"), True),
-        (rule("*", "*"), True),
-        (rule("notes", "g"), False),
-        (rule("notes", "o"), False),
-        (rule("note", "*"), False),
-        (rule("Notes", "go"), False),
-        (rule("notes.go", "*"), False),
-        (rule("notes", "notes.go"), False),
-        (rule("notes", "[g]o"), False),
-        (rule("notes", "g.*"), False),
-        (rule("notes", "go*go"), False),
-    ],
+MATCHING = (
+    *("notes/go go", "notes/g* go", "n*s/*o go", "*/* go", "notes/read_*_only read_all_only"),
+    *("notes/*go*go* go_and_go", "notes/a*b*c a_c_b_c"),
 )
-def test_B05_a_pattern_matches_whole_names_only(pattern: ToolPattern, *, matches: bool) -> None:
-    expected = Effect.ALLOW if matches else Effect.ASK
-    assert judged(make_tool("go"), allow=[pattern]) is expected
+"""A server's name, a pattern and a tool of that server."""
+
+OTHERS = (
+    *("notes/g go", "notes/o go", "note/* go", "Notes/go go", "notes.go/* go", "notes/notes.go go"),
+    *("notes/[g]o go", "notes/g.* go", "notes/go*go go", "notes/read_*_only read_everything"),
+    *("notes/*_only read_all", "notes/*go*go* go_and_stay", "notes/a*b*c*d a_c_b_d"),
+    *("notes/a*c a_b", "notes/a*bc*bc a_bc", "notes/aXb*bXa aXbXa"),
+)
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-@pytest.mark.parametrize("allowed", [True, False])
-@pytest.mark.parametrize("denied", [True, False])
-@pytest.mark.parametrize("granted", [True, False])
-@pytest.mark.parametrize("yolo", [True, False])
+@pytest.mark.parametrize("words", [*MATCHING, *OTHERS])
+def test_B05_a_pattern_matches_whole_names_only_and_every_piece_of_it_counts(words: str) -> None:
+    pattern, name = words.split()
+    expected = Effect.ALLOW if words in MATCHING else Effect.ASK
+    assert judged(make_tool(name), allow=[rule(*pattern.split("/"))]) is expected
+
+
+@pytest.mark.parametrize(
+    ("trusted", "allowed", "denied", "granted", "yolo"), product([True, False], repeat=5)
+)
 def test_B05_denying_wins_over_every_permission(
     *, trusted: bool, allowed: bool, denied: bool, granted: bool, yolo: bool
 ) -> None:
@@ -168,26 +160,6 @@ def test_B05_denying_wins_over_every_permission(
     assert effect is (Effect.DENY if denied else Effect.ALLOW if any_permission else Effect.ASK)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "effect"),
-    [
-        ("read_*_only", "read_all_only", Effect.ALLOW),
-        ("read_*_only", "read_everything", Effect.ASK),
-        ("*_only", "read_all", Effect.ASK),
-        ("*go*go*", "go_and_go", Effect.ALLOW),
-        ("*go*go*", "go_and_stay", Effect.ASK),
-        ("a*b*c", "a_c_b_c", Effect.ALLOW),
-        ("a*b*c*d", "a_c_b_d", Effect.ASK),
-        ("a*c", "a_b", Effect.ASK),
-        ("a*bc*bc", "a_bc", Effect.ASK),
-        ("aXb*bXa", "aXbXa", Effect.ASK),
-    ],
-)
-def test_B05_every_piece_of_a_pattern_counts(pattern: str, name: str, effect: Effect) -> None:
-    tool = make_tool(name)
-    assert judged(tool, allow=[rule(tool.server, pattern)]) is effect
-
-
 def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
     rules = [rule("*", "*")]
     assert judged(make_tool("go"), allow=rules, origin=Origin.PROJECT) is Effect.ASK
@@ -195,34 +167,17 @@ def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
 
 
 def conditional(name: str, value: object, effect: Effect = Effect.ALLOW) -> Grant:
-    condition = (name, canonical_value(value))
+    condition = (name, g.canonical_value(value))
     tool = make_tool("go")
-    return Grant(
-        effect,
-        tool.fingerprint,
-        tool.name,
-        tool.definition_hash,
-        GrantScope.SESSION,
-        "",
-        (condition,),
-    )
+    identity = (tool.fingerprint, tool.name, tool.definition_hash)
+    return Grant(effect, *identity, GrantScope.SESSION, "", (condition,))
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        "git status; rm -rf ~",
-        "git status && id",
-        "git status\n",
-        " git status",
-        "git statuses",
-        "GIT STATUS",
-        "git",
-        "",
-        None,
-        ["git status"],
-        {"command": "git status"},
-        True,
+        *("git status; rm -rf ~", "git status && id", "git status\n", " git status", "GIT STATUS"),
+        *("git statuses", "git", "", None, ["git status"], {"command": "git status"}, True),
     ],
 )
 def test_B12_a_condition_takes_the_one_value_and_no_other(value: object) -> None:
@@ -274,39 +229,24 @@ GRANTS = st.builds(
 @given(st.lists(GRANTS, unique=True, max_size=5))
 def test_B01_what_is_saved_is_what_is_read(grants: list[Grant]) -> None:
     valid = {grant: GrantNote("s", "t", "w", 1.0, None) for grant in grants if grant.is_valid}
-    text = json.dumps(write_all(valid))
-    assert read_all(json.loads(text)) == valid
+    text = json.dumps(g.write_all(valid))
+    assert g.read_all(json.loads(text)) == valid
     assert len({grant.id for grant in valid}) == len(valid)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("field", "value"),
     [
-        {"effect": "permit"},
-        {"server": ""},
-        {"tool": None},
-        {"tool": 5},
-        {"tool": "not JSON"},
-        {"definition": ""},
-        {"scope": "SESSION"},
-        {"scope": "FOLDER"},
-        {"folder": "/work"},
-        {"arguments": [["text"]]},
-        {"arguments": "text"},
+        *(("effect", "permit"), ("server", ""), ("tool", None), ("tool", 5), ("tool", "not JSON")),
+        *(("definition", ""), ("scope", "SESSION"), ("scope", "FOLDER"), ("folder", "/work")),
+        *(("arguments", [["text"]]), ("arguments", "text")),
     ],
 )
-def test_B05_a_record_that_says_less_than_it_must_allows_nothing(change: dict[str, object]) -> None:
-    entry = {
-        "effect": "allow",
-        "server": "f",
-        "tool": '"go"',
-        "definition": "h",
-        "scope": "EVERYWHERE",
-        "folder": "",
-        "arguments": [],
-    }
-    assert len(read_all([entry])) == 1
-    assert read_all([{**entry, **change}]) == {}
+def test_B05_a_record_that_says_less_than_it_must_allows_nothing(field: str, value: object) -> None:
+    words = {"effect": "allow", "server": "f", "tool": '"go"', "definition": "h", "folder": ""}
+    entry = {**words, "scope": "EVERYWHERE", "arguments": []}
+    assert len(g.read_all([entry])) == 1
+    assert g.read_all([{**entry, field: value}]) == {}
 
 
 def test_B05_a_saved_rule_may_deny_a_whole_server() -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Script, Turncoat, bank, calling, shop, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool
 from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import ToolCallStatus, TurnOutcome
 from tui.model.consent import Choice, Decision, Effect
@@ -16,20 +15,18 @@ from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
 
-__all__ = ["bank", "shop"]
 
-
-def told(fake: FakeGemini, request: int = -1) -> list[dict[str, str]]:
+def told(running: Deck, request: int = -1) -> list[dict[str, str]]:
     """Give what the model was told of its calls."""
-    parts = fake.requests[request].contents[-1]["parts"]
+    parts = running.fake.requests[request].contents[-1]["parts"]
     return [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
 
 
 async def test_B03_tools_of_one_name_are_called_on_the_server_that_was_shown(
-    shop: Turncoat, bank: Turncoat
+    shop: Turncoat, bank: Turncoat, play: Play
 ) -> None:
     script: Script = [[Call([("look", {}), ("bank__look", {"text": "b"})])], [Say("done")]]
-    async with shop.deck(script, bank) as running:
+    async with play(script, shop, bank) as running:
         running.engine.send("look")
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
         first, second = running.raised(ConfirmationRequest)
@@ -42,11 +39,11 @@ async def test_B03_tools_of_one_name_are_called_on_the_server_that_was_shown(
 
 
 async def test_B04_a_tool_that_is_denied_by_rule_is_hidden_and_cannot_be_called(
-    shop: Turncoat,
+    shop: Turncoat, play: Play
 ) -> None:
     shop.offer(tool("look"), tool("Bu\u0443"))
     rules = {"gemdeck": {"alwaysDeny": [{"server": "shop", "tool": "buy"}]}}
-    async with shop.deck(calling("Bu_"), settings=rules) as running:
+    async with play(calling("Bu_"), shop, settings=rules) as running:
         assert running.offered() == ["look"]
         await running.ask("buy")
         assert "Does Bu" not in running.seen()
@@ -57,30 +54,30 @@ async def test_B04_a_tool_that_is_denied_by_rule_is_hidden_and_cannot_be_called(
 
 
 async def test_B04_a_tool_named_like_another_one_is_asked_about_under_its_own_name(
-    shop: Turncoat, bank: Turncoat
+    shop: Turncoat, bank: Turncoat, play: Play
 ) -> None:
     bank.offer(tool("1ook"))
-    async with shop.deck(calling("_1ook"), bank) as running:
-        asked = await running.answered("look", Choice.DENY)
+    async with play(calling("_1ook"), shop, bank) as running:
+        [asked] = await running.ask("look", Choice.DENY)
     assert (asked.server, asked.tool) == ("bank", "1ook")
     assert bank.calls == []
 
 
 @pytest.mark.parametrize("brings", ["nothing", "settings"])
 async def test_A11_a_trusted_servers_tools_are_asked_about_in_a_folder_without_a_yes(
-    shop: Turncoat, brings: str, tmp_path: Path
+    shop: Turncoat, play: Play, brings: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     if brings != "nothing":
         write_mcp_json(folder)
     settings = {"mcpServers": {"shop": {**shop.entry, "trust": True}}}
-    async with shop.deck(calling("look", 3), settings=settings, folder=folder) as running:
+    async with play(calling("look", 3), shop, settings=settings, folder=folder) as running:
         if brings == "nothing":
             await running.ask("look")
             assert running.raised(ConfirmationRequest) == []
             return
-        asked = await running.answered("look", Choice.DENY)
+        [asked] = await running.ask("look", Choice.DENY)
         [note] = asked.notes
         assert note.startswith("Its server has trust: true in ~/.gemini/settings.json, which")
         assert note.endswith("counts only in a folder that you trust.")
@@ -91,8 +88,8 @@ async def test_A11_a_trusted_servers_tools_are_asked_about_in_a_folder_without_a
         assert len(running.raised(ConfirmationRequest)) == 1
     assert len(shop.calls) == 1
     write_mcp_json(folder, "changed")
-    async with shop.deck(calling("look"), settings=settings, folder=folder) as running:
-        await running.answered("look", Choice.DENY)
+    async with play(calling("look"), shop, settings=settings, folder=folder) as running:
+        await running.ask("look", Choice.DENY)
     assert len(shop.calls) == 1
 
 
@@ -102,27 +99,29 @@ def write_mcp_json(folder: Path, word: str = "") -> None:
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
 
 
-async def test_B06_a_claim_to_be_harmless_spares_no_question(shop: Turncoat) -> None:
+async def test_B06_a_claim_to_be_harmless_spares_no_question(shop: Turncoat, play: Play) -> None:
     shop.offer(tool("buy", annotations={"readOnlyHint": True, "destructiveHint": False}))
-    async with shop.deck(calling("buy")) as running:
-        asked = await running.answered("buy", Choice.DENY)
+    async with play(calling("buy"), shop) as running:
+        [asked] = await running.ask("buy", Choice.DENY)
     assert asked.claims == ("read-only", "not destructive")
     assert shop.calls == []
 
 
-async def test_B09_what_is_sent_is_what_was_shown(shop: Turncoat) -> None:
+async def test_B09_what_is_sent_is_what_was_shown(shop: Turncoat, play: Play) -> None:
     hidden = "a" + " " * 5_000 + "\U000e0041\u202e\x1b[2J" + "b" * 200_000
     script: Script = [[Call([("buy", {"text": hidden})])], [Say("done")]]
-    async with shop.deck(script) as running:
-        asked = await running.answered("buy", Choice.ONCE)
+    async with play(script, shop) as running:
+        [asked] = await running.ask("buy", Choice.ONCE)
     [(_, sent)] = shop.calls
     assert sent == json.loads(asked.arguments) == {"text": hidden}
     assert "\\udb40\\udc41\\u202e\\u001b[2J" in asked.arguments
 
 
-async def test_B09_edited_arguments_are_sent_shown_and_told_to_the_model(shop: Turncoat) -> None:
+async def test_B09_edited_arguments_are_sent_shown_and_told_to_the_model(
+    shop: Turncoat, play: Play
+) -> None:
     script: Script = [[Call([("buy", {"text": "ten"})])], [Say("done")]]
-    async with shop.deck(script) as running:
+    async with play(script, shop) as running:
         running.engine.send("buy")
         await running.decide(Choice.ONCE, arguments='{"text": 10}')
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
@@ -131,24 +130,24 @@ async def test_B09_edited_arguments_are_sent_shown_and_told_to_the_model(shop: T
     assert "is not of type 'string'" in again.problem
     assert shop.calls == [("buy", {"text": "one"})]
     assert json.loads(running.calls[0].arguments) == {"text": "one"}
-    [answer] = told(running.fake)
+    [answer] = told(running)
     expected = 'The user changed the arguments before the call: "text" is now "one".'
     assert answer["output"].startswith(expected)
 
 
-async def test_B13_a_model_that_never_stops_calling_is_stopped(shop: Turncoat) -> None:
+async def test_B13_a_model_that_never_stops_calling_is_stopped(shop: Turncoat, play: Play) -> None:
     script: Script = [[Call([("buy", {"text": f"{number}"})])] for number in range(20)]
     settings = {"gemdeck": {"maxToolCalls": 3}}
-    async with shop.deck(script, settings=settings) as running:
-        await running.answered("buy", Choice.ALWAYS_TOOL)
+    async with play(script, shop, settings=settings) as running:
+        await running.ask("buy", Choice.ALWAYS_TOOL)
         [finished] = [e for e in running.events if isinstance(e, TurnFinished)]
     assert finished.outcome is TurnOutcome.LIMITED
     assert len(shop.calls) == 3
 
 
-async def test_B14_parallel_calls_get_an_answer_each(shop: Turncoat) -> None:
+async def test_B14_parallel_calls_get_an_answer_each(shop: Turncoat, play: Play) -> None:
     calls = [("buy", {"text": f"{number}"}) for number in range(5)]
-    async with shop.deck([[Call(calls)], [Say("done")]]) as running:
+    async with play([[Call(calls)], [Say("done")]], shop) as running:
         running.engine.send("buy")
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 5)
         for number, request in enumerate(running.raised(ConfirmationRequest)):
@@ -160,21 +159,18 @@ async def test_B14_parallel_calls_get_an_answer_each(shop: Turncoat) -> None:
 
 
 async def test_B14_once_holds_for_no_later_step_and_a_denied_rest_for_its_turn_alone(
-    shop: Turncoat,
+    shop: Turncoat, play: Play
 ) -> None:
     steps: Script = [[Call([("buy", {"text": f"{number}"})])] for number in range(3)]
-    async with shop.deck([*steps, [Say("done")], *calling("buy")]) as running:
-        running.engine.send("buy")
-        await running.decide(Choice.ONCE)
-        await running.decide(Choice.DENY_REST_OF_TURN)
-        await running.idle()
+    async with play([*steps, [Say("done")], *calling("buy")], shop) as running:
+        await running.ask("buy", Choice.ONCE, Choice.DENY_REST_OF_TURN)
         assert len(running.raised(ConfirmationRequest)) == 2
-        await running.answered("buy again", Choice.ONCE)
+        await running.ask("buy again", Choice.ONCE)
     assert len(shop.calls) == 2
 
 
 async def test_B15_a_denied_call_is_not_asked_again_and_remarked_on_under_another_name(
-    shop: Turncoat, bank: Turncoat
+    shop: Turncoat, bank: Turncoat, play: Play
 ) -> None:
     same = {"text": "all my money"}
     script: Script = [
@@ -183,22 +179,20 @@ async def test_B15_a_denied_call_is_not_asked_again_and_remarked_on_under_anothe
         [Call([("send_all", same)])],
         [Say("done")],
     ]
-    async with shop.deck(script, bank) as running:
-        running.engine.send("buy")
-        await running.decide(Choice.DENY)
-        await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
-        asked = await running.decide(Choice.DENY)
-        await running.idle()
+    async with play(script, shop, bank) as running:
+        [_, asked] = await running.ask("buy", Choice.DENY, Choice.DENY)
     assert asked.tool == "send_all"
     assert asked.notes == (
         "Earlier in this turn you denied a call with the same arguments: shop buy.",
     )
-    assert "already denied this exact call" in told(running.fake, 2)[0]["error"]
+    assert "already denied this exact call" in told(running, 2)[0]["error"]
     assert shop.calls == bank.calls == []
 
 
-async def test_B16_an_answer_after_the_server_went_away_does_nothing(shop: Turncoat) -> None:
-    async with shop.deck(calling("buy")) as running:
+async def test_B16_an_answer_after_the_server_went_away_does_nothing(
+    shop: Turncoat, play: Play
+) -> None:
+    async with play(calling("buy"), shop) as running:
         running.engine.send("buy")
         asked = await running.pending(ConfirmationRequest)
         running.engine.servers.stop(ServerId("shop"))

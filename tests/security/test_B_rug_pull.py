@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Script, Turncoat, calling, deck, tool
+from tests.security.decks import Play, Script, Turncoat, calling, tool
 from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, GrantScope
@@ -28,18 +27,18 @@ def changed_lines(request: ToolChangeRequest) -> list[str]:
 
 
 @pytest.fixture
-def turncoat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Turncoat:
-    server = Turncoat("shop", tmp_path, monkeypatch)
+def turncoat(tmp_path: Path) -> Turncoat:
+    server = Turncoat("shop", tmp_path)
     server.offer(tool("look"), tool("turn"))
     return server
 
 
 async def test_B07_a_tool_that_changes_after_approval_is_withheld_and_asks_with_the_difference(
-    turncoat: Turncoat,
+    turncoat: Turncoat, play: Play
 ) -> None:
     script: Script = [*calling("look"), *calling("turn"), *calling("look", 2)]
-    async with turncoat.deck(script) as running:
-        await running.answered("look", Choice.ALWAYS_SERVER, GrantScope.EVERYWHERE)
+    async with play(script, turncoat) as running:
+        await running.ask("look", Choice.ALWAYS_SERVER, scope=GrantScope.EVERYWHERE)
         turncoat.offer(tool("look", POISON), tool("turn"))
         await running.ask("turn")  # granted with the server
         request = await running.pending(ToolChangeRequest)
@@ -68,25 +67,23 @@ async def test_B07_a_tool_that_changes_after_approval_is_withheld_and_asks_with_
 
 
 async def test_B07_a_change_since_an_earlier_run_never_reaches_the_model_unseen(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
+    turncoat: Turncoat, play: Play
 ) -> None:
-    async with FakeGemini(calling("look")) as fake:
-        async with deck(fake, monkeypatch, servers=[turncoat]) as running:
-            await running.answered("look", Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
-        schema = {"type": "object", "properties": {"text": {"type": "string", "title": POISON}}}
-        turncoat.offer(tool("look", inputSchema=schema), tool("turn"))
-        fake.steps = calling("look")
-        async with deck(fake, monkeypatch, servers=[turncoat]) as running:
-            request = await running.pending(ToolChangeRequest)
-            assert any(POISON in line and line[0] == "+" for line in changed_lines(request))
-            await running.ask("look")
-            assert POISON not in running.seen()
-            assert len(turncoat.calls) == 1
+    async with play(calling("look"), turncoat) as running:
+        await running.ask("look", Choice.ALWAYS_TOOL, scope=GrantScope.EVERYWHERE)
+    schema = {"type": "object", "properties": {"text": {"type": "string", "title": POISON}}}
+    turncoat.offer(tool("look", inputSchema=schema), tool("turn"))
+    async with play(calling("look"), turncoat) as running:
+        request = await running.pending(ToolChangeRequest)
+        assert any(POISON in line and line[0] == "+" for line in changed_lines(request))
+        await running.ask("look")
+        assert POISON not in running.seen()
+        assert len(turncoat.calls) == 1
 
 
-async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat) -> None:
-    async with turncoat.deck(calling("look", 2)) as running:
-        await running.answered("look", Choice.ALWAYS_TOOL)
+async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat, play: Play) -> None:
+    async with play(calling("look", 2), turncoat) as running:
+        await running.ask("look", Choice.ALWAYS_TOOL)
         turncoat.offer(tool("look", POISON))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
@@ -98,8 +95,10 @@ async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat) 
     assert len(running.raised(ConfirmationRequest)) == 1
 
 
-async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(turncoat: Turncoat) -> None:
-    async with turncoat.deck() as running:
+async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(
+    turncoat: Turncoat, play: Play
+) -> None:
+    async with play([], turncoat) as running:
         turncoat.offer(tool("look", POISON))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
@@ -113,8 +112,10 @@ async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(turncoat: Tu
         assert running.offered() == ["look"]
 
 
-async def test_B07_the_answer_is_about_the_change_that_was_shown(turncoat: Turncoat) -> None:
-    async with turncoat.deck() as running:
+async def test_B07_the_answer_is_about_the_change_that_was_shown(
+    turncoat: Turncoat, play: Play
+) -> None:
+    async with play([], turncoat) as running:
         turncoat.offer(tool("look", "Harmless."))
         await running.restart("shop")
         shown = await running.pending(ToolChangeRequest)
@@ -131,9 +132,9 @@ async def test_B07_the_answer_is_about_the_change_that_was_shown(turncoat: Turnc
         assert f"+  {POISON}" in changed_lines(second)
 
 
-async def test_B07_a_new_tool_is_offered_and_always_asks(turncoat: Turncoat) -> None:
-    async with turncoat.deck([*calling("look"), *calling("extra")]) as running:
-        await running.answered("look", Choice.ALWAYS_SERVER)
+async def test_B07_a_new_tool_is_offered_and_always_asks(turncoat: Turncoat, play: Play) -> None:
+    async with play([*calling("look"), *calling("extra")], turncoat) as running:
+        await running.ask("look", Choice.ALWAYS_SERVER)
         turncoat.offer(tool("look"), tool("extra"))
         await running.restart("shop")
         assert running.offered() == ["look", "extra"]
@@ -143,12 +144,14 @@ async def test_B07_a_new_tool_is_offered_and_always_asks(turncoat: Turncoat) -> 
     assert [name for name, _ in turncoat.calls] == ["look"]
 
 
-async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(turncoat: Turncoat) -> None:
+async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(
+    turncoat: Turncoat, play: Play
+) -> None:
     script: Script = [
         [Call([("look", {"text": "a"}), ("turn", {"text": "b"})])],
         [Say("done")],
     ]
-    async with turncoat.deck(script) as running:
+    async with play(script, turncoat) as running:
         running.engine.send("look")
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
         look, turn = running.raised(ConfirmationRequest)
@@ -164,17 +167,14 @@ async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(turncoat: Tu
 
 
 async def test_B02_a_grant_for_a_server_dies_with_what_it_is(
-    turncoat: Turncoat, monkeypatch: pytest.MonkeyPatch
+    turncoat: Turncoat, play: Play
 ) -> None:
-    async with FakeGemini(calling("look", 2)) as fake:
-        async with deck(fake, monkeypatch, servers=[turncoat]) as running:
-            await running.answered("look", Choice.ALWAYS_SERVER, GrantScope.EVERYWHERE)
-            assert running.explained("shop", "look").effect is Effect.ALLOW
-        entry = turncoat.entry
-        changed = {**entry, "args": [*entry["args"], "--evil"]}
-        async with deck(
-            fake, monkeypatch, servers=[turncoat], settings={"mcpServers": {"shop": changed}}
-        ) as running:
-            assert running.explained("shop", "look").effect is Effect.ASK
-            await running.answered("look", Choice.DENY)
+    async with play(calling("look"), turncoat) as running:
+        await running.ask("look", Choice.ALWAYS_SERVER, scope=GrantScope.EVERYWHERE)
+        assert running.explained("shop", "look").effect is Effect.ALLOW
+    entry = turncoat.entry
+    changed = {"mcpServers": {"shop": {**entry, "args": [*entry["args"], "--evil"]}}}
+    async with play(calling("look"), turncoat, settings=changed) as running:
+        assert running.explained("shop", "look").effect is Effect.ASK
+        await running.ask("look", Choice.DENY)
     assert len(turncoat.calls) == 1

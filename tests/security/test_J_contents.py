@@ -12,8 +12,10 @@ import pytest
 from tests.support import warm
 from tests.support.terminal import Terminal
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.files.atomic import write_private
 from tui.engine.files.paths import state_dir
 from tui.engine.files.preferences import append_message, load_messages, load_theme
+from tui.engine.files.state_file import StateFile
 from tui.model.chat import Severity
 from tui.model.events import Event, NoticeRaised
 from tui.model.servers import ServerId
@@ -35,16 +37,13 @@ FILES: Final = (
 
 DEEP: Final = 100_000
 
-CONTENTS: Final = {
+SMALL: Final = {
     "nothing": b"",
     "deep lists": b"[" * DEEP + b"]" * DEEP,
     "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
     "deep in a value": b'{"version": 1, "folders": %b, "eras": %b}'
     % ((b"[" * 900 + b"]" * 900,) * 2),
     "a long line": b'"' + b"x" * (7 << 20) + b'"\n',
-    "too large": b" " * (17 << 20),
-    "too many values": b'{"version": 1, "folders": [' + b"{}," * 1_000_000 + b"{}]}",
-    "as many values as can be": b'{"version": 1, "folders": [' + b"{}," * 290_000 + b"{}]}",
     "no UTF-8": b'{"version": 1, "theme": "\xff\xfe"}\n"\xff\xfe"\n',
     "zeros": b"\0" * 5_000,
     "keys twice": b'{"version": 1, "theme": "a", "theme": "b", "folders": [], "folders": {}}',
@@ -52,6 +51,14 @@ CONTENTS: Final = {
     "many digits": b"9" * 10_000,
     "a number as the version": b'{"version": 1e999}',
     "a list": b"[]",
+}
+"""What a start meets, each in another file."""
+
+CONTENTS: Final = {
+    **SMALL,
+    "too many bytes": b" " * (17 << 20),
+    "too many values": b'{"version": 1, "folders": [' + b"{}," * 1_000_000 + b"{}]}",
+    "as many values as can be": b'{"version": 1, "folders": [' + b"{}," * 290_000 + b"{}]}",
 }
 
 VALUES: Final[tuple[object, ...]] = (
@@ -111,9 +118,6 @@ async def check_a_start(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     )
     for enabled in (False, True):
         load_theme(state_dir())
-        load_messages(state_dir())
-        append_message(state_dir(), "hello")
-        assert load_messages(state_dir())[-1] == "hello"
         async with Engine(options, events.append) as engine:
             await engine.start()
             await engine.wait_ready()
@@ -141,14 +145,26 @@ def write(home: Path) -> Callable[[str, bytes], None]:
     return write_one
 
 
-@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+@pytest.mark.parametrize("name", CONTENTS)
+def test_J05_what_a_state_file_may_not_contain_is_set_aside(name: str, tmp_path: Path) -> None:
+    told, path = list[str](), tmp_path / "state.json"
+    write_private(path, CONTENTS[name])
+    is_read = StateFile(path, on_problem=told.append).load() is not None
+    assert is_read is (name == "as many values as can be")
+    assert [aside.read_bytes() for aside in tmp_path.iterdir() if ".corrupt-" in aside.name] == (
+        [] if is_read else [CONTENTS[name]]
+    )
+    assert len(told) == (not is_read)
+    write_private(tmp_path / "messages.jsonl", CONTENTS[name])
+    load_messages(tmp_path)
+    append_message(tmp_path, "hello")
+    assert load_messages(tmp_path)[-1] == "hello"
+
+
 async def test_J05_no_content_of_a_state_file_stops_a_start(
-    content: bytes,
-    write: Callable[[str, bytes], None],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    write: Callable[[str, bytes], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in FILES:
+    for name, content in zip(FILES, SMALL.values(), strict=True):
         write(name, content)
     await check_a_start(tmp_path, caplog)
 
@@ -159,19 +175,12 @@ async def test_J05_no_value_of_a_wrong_type_stops_a_start(
     for name in ENTRIES:
         write(name, all_odd_entries(name))
     await check_a_start(tmp_path, caplog)
+    values: tuple[object, ...] = (None, 10**900, [[]], {"x": None})
+    for value in values:
+        for name in ENTRIES:
+            write(name, json.dumps({"version": 1, **dict.fromkeys(KEYS, value)}).encode())
+        await check_a_start(tmp_path, caplog)
     assert not list(state_dir().glob("*.corrupt-*"))
-
-
-@pytest.mark.parametrize("value", [None, 10**900, [[]], {"x": None}], ids=["1", "2", "3", "4"])
-async def test_J05_no_such_value_in_the_place_of_a_whole_list_stops_a_start(
-    value: object,
-    write: Callable[[str, bytes], None],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    for name in ENTRIES:
-        write(name, json.dumps({"version": 1, **dict.fromkeys(KEYS, value)}).encode())
-    await check_a_start(tmp_path, caplog)
 
 
 def test_J05_the_screen_comes_up_over_a_deep_line(

@@ -22,7 +22,10 @@ pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root can mount")
 Room = Callable[[], None]
 
 
-@pytest.fixture(params=["size=64k", "size=4m,nr_inodes=12"], ids=["no bytes", "no files"])
+NO_BYTES = "size=64k"
+
+
+@pytest.fixture(params=[NO_BYTES, "size=4m,nr_inodes=12"], ids=["no bytes", "no files"])
 def make_room(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Room]:
@@ -115,6 +118,7 @@ async def test_J04_at_the_latest_on_leaving_so_that_nothing_asks_again(
     assert [text for text in again.notices if "cannot be written" in text] == []
 
 
+@pytest.mark.parametrize("make_room", [NO_BYTES], indirect=True)
 def test_J04_a_sent_message_is_kept_until_there_is_room(make_room: Room, folder: Path) -> None:
     with Terminal(warm.deck("--demo"), cwd=folder.parent) as terminal:
         terminal.wait_for("The notes file")  # which the demo cannot write either

@@ -1,10 +1,12 @@
 """Pictures come from a Textual and from questions that keep them waiting for nothing."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from tests.snapshots.decks import SHORT_ARMING
+from tests.snapshots.decks import SHORT_ARMING, Album
 from tests.support.prompt_textual import prompt_textual, pytest_collection_finish
 from tui.ui.questions import arming
 
@@ -17,3 +19,11 @@ def short_arming() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(arming, "ARMING_SECONDS", SHORT_ARMING)
         yield
+
+
+@pytest.fixture
+def album(snapshot: SnapshotAssertion, tmp_path: Path) -> Iterator[Album]:
+    """Give the pictures of a test, which fails in the end if one looks otherwise."""
+    pictures = Album(snapshot, tmp_path)
+    yield pictures
+    assert pictures.changed == []

@@ -4,10 +4,16 @@ A picture must come out the same on every machine and at every hour: no clock, p
 is in the states, animations are off in every test, and cursors stand still.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy.assertion import SnapshotAssertion
+from syrupy.location import PyTestLocation
+from syrupy.types import SnapshotIndex
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
@@ -43,8 +49,11 @@ from tui.ui.app import GemdeckApp
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.themes import UiPreferences
 
-SIZES: Final = ((120, 36), (80, 24))
-"""Columns and rows of the terminals that pictures are taken of."""
+Size = tuple[int, int]
+WIDE: Final = (120, 36)
+NARROW: Final = (80, 24)
+"""Columns and rows of the terminals that pictures are taken of; one size, where the other has the
+same layout as that of another picture."""
 
 SHORT_ARMING: Final = 0.02
 """Seconds after which a question takes an answer while pictures are taken."""
@@ -115,30 +124,76 @@ HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
 """What has happened before each picture."""
 
 
-def deck(name: str) -> GemdeckApp:
-    """Make the app after one of `HISTORIES`."""
+def deck(events: Iterable[e.Event]) -> GemdeckApp:
+    """Make the app after all this has happened."""
     state = AppState(workspace="~/shop")
-    for event in HISTORIES[name]:
+    for event in events:
         state = reduce(state, event)
     return GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
 
 
-def pressing(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
-    """Press keys, then let everything come to rest."""
+class Kept(SVGImageExtension):  # type: ignore[misc]
+    """Pictures that are named after what they show, whatever the parameters of their test."""
 
-    async def run(pilot: Pilot[Any]) -> None:
-        await wait_until_filled(pilot)
-        await settle(pilot)
-        for key in keys:
-            await pilot.press(key)
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
+        return f"{test_location.methodname}[{index}]"
+
+
+class Album:
+    """Compares the screen with the pictures that are kept of it.
+
+    Args:
+        kept: The pictures of a test file.
+        folder: Where what looks otherwise is left.
+    """
+
+    def __init__(self, kept: SnapshotAssertion, folder: Path) -> None:
+        self._kept = kept.use_extension(Kept)
+        self._folder = folder
+        self.changed: list[str] = []
+        """What was left in the folder."""
+
+    @asynccontextmanager
+    async def of(self, app: GemdeckApp, size: Size) -> AsyncIterator[Pilot[Any]]:
+        """Run an app whose pictures are taken in the block."""
+        async with app.run_test(size=size, tooltips=True, notifications=True) as pilot:
+            await wait_until_filled(pilot)
             await settle(pilot)
+            yield pilot
+
+    async def take(self, pilot: Pilot[Any], name: str) -> None:
+        """Compare the screen."""
         for screen in pilot.app.screen_stack:
             for field in (*screen.query(Input), *screen.query(TextArea)):
                 field.cursor_blink = False
         await wait_until_armed(pilot)
         await settle(pilot)
+        columns, rows = pilot.app.size
+        whole = f"{name}-{columns}x{rows}".strip("-")
+        seen = pilot.app.export_screenshot(title=pilot.app.title, simplify=True)
+        if seen != self._kept(name=whole):
+            file = self._folder / f"{whole}.svg"
+            file.write_text(seen, "utf-8")
+            self.changed.append(str(file))
 
-    return run
+    async def take_all(self, app: GemdeckApp, name: str, *keys: str, wide: bool = False) -> None:
+        """Press keys and compare the screen in both sizes, or only in the wide one."""
+        async with self.of(app, WIDE if wide else NARROW) as pilot:
+            await press(pilot, *keys)
+            await self.take(pilot, name)
+            if not wide:
+                await pilot.resize_terminal(*WIDE)
+                await self.take(pilot, name)
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys, and let everything come to rest after each."""
+    for key in keys:
+        await wait_until_armed(pilot)
+        await pilot.pause(2 * SHORT_ARMING)
+        await pilot.press(key)
+        await settle(pilot)
 
 
 async def settle(pilot: Pilot[Any]) -> None:

@@ -1,28 +1,18 @@
 """What the question about a tool looks like, and the steps towards an answer."""
 
 import json
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import HISTORIES, SHORT_ARMING, SIZES, pressing, wait_until_armed
+from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, Size, deck, press
 from tests.support.samples import confirmation
 from tests.ui.consent.samples import FIELDS, VALUES, rewriting, several
 from tests.ui.requests.samples import result, review, sampling
 from tui.model import events as e
 from tui.model.input.arguments import canonical_json
 from tui.model.requests import ConfirmationRequest, PendingRequest
-from tui.store.reducer import reduce
-from tui.store.state import AppState
-from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.themes import UiPreferences
-
-SnapCompare = Callable[..., bool]
 
 QUESTION = replace(
     confirmation(),
@@ -34,16 +24,20 @@ QUESTION = replace(
     notes=("This turn has read data from search.",),
 )
 
+STEPS: dict[str, tuple[str, ...]] = {
+    "question": (),
+    "word": ("w", "n", "o"),
+    "form": ("escape", "e"),
+    "json": ("ctrl+t",),
+    "wrong-json": ("x",),
+    "scope": ("backspace", "escape", "m", "t"),
+}
+"""The keys from one picture to the next."""
+
 CASES: dict[str, tuple[ConfirmationRequest, tuple[str, ...]]] = {
-    "question": (QUESTION, ()),
-    "scope": (QUESTION, ("m", "t")),
     "not-lasting": (replace(QUESTION, may_last=False), ()),
-    "form": (QUESTION, ("e",)),
-    "json": (QUESTION, ("e", "ctrl+t")),
-    "wrong-json": (QUESTION, ("e", "ctrl+t", "x")),
     "edited": (QUESTION, ("e", "4", "ctrl+s")),
     "problem": (replace(QUESTION, problem="amount: 9 is more than 5"), ("e",)),
-    "word": (QUESTION, ("w", "n", "o")),
     "change": (rewriting(), ()),
 }
 
@@ -57,38 +51,29 @@ OTHERS: dict[str, tuple[PendingRequest, ...]] = {
 """Other questions, and several at once, in the state in which they open."""
 
 
-def deck(*requests: PendingRequest) -> GemdeckApp:
-    state = AppState(workspace="~/shop")
-    for event in (*HISTORIES["asking"][:-1], *map(e.RequestRaised, requests)):
-        state = reduce(state, event)
-    return GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
+def asking(*requests: PendingRequest) -> GemdeckApp:
+    return deck((*HISTORIES["asking"][:-1], *map(e.RequestRaised, requests)))
 
 
-def answering(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
-    """Press keys with the pause that an answer wants."""
-
-    async def run(pilot: Pilot[Any]) -> None:
-        await pressing()(pilot)
-        for key in keys:
-            await wait_until_armed(pilot)
-            await pilot.pause(2 * SHORT_ARMING)
-            await pilot.press(key)
-        await pressing()(pilot)
-
-    return run
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_the_question(album: Album, size: Size) -> None:
+    async with album.of(asking(QUESTION), size) as pilot:
+        for name, keys in STEPS.items():
+            await press(pilot, *keys)
+            if size == WIDE or name != "wrong-json":
+                await album.take(pilot, name)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", CASES)
-def test_the_question(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
+async def test_another_question(album: Album, name: str) -> None:
     request, keys = CASES[name]
-    assert snap_compare(deck(request), terminal_size=size, run_before=answering(*keys))
+    await album.take_all(asking(request), name, *keys, wide=name != "change")
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_questions(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
-    assert snap_compare(deck(*OTHERS[name]), terminal_size=size, run_before=answering())
+async def test_other_questions(album: Album, name: str) -> None:
+    wide = name in {"result-with-picture", "sampling-review"}
+    await album.take_all(asking(*OTHERS[name]), name, wide=wide)
 
 
 def test_the_samples_are_what_a_server_could_be_asked() -> None:

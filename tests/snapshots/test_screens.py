@@ -1,17 +1,11 @@
 """What the screens look like. After a wanted change: ``python3 -m tests tests/snapshots
 --snapshot-update``, and a look at each picture that changed."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from textual.pilot import Pilot
 
-from tests.snapshots.decks import HISTORIES, SIZES, deck, pressing, settle
+from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
 from tui.model.trust import ImportOffer, ImportState
 from tui.ui.dialogs.server_imports import ImportScreen
-
-SnapCompare = Callable[..., bool]
 
 FILES = ImportOffer(
     "Claude Desktop",
@@ -35,22 +29,27 @@ SEARCH = ImportOffer(
 )
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", HISTORIES)
-def test_the_main_screen(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
-    assert snap_compare(deck(name), terminal_size=size, run_before=pressing())
+async def test_the_main_screen(album: Album, name: str) -> None:
+    wide = name in {"reading", "queued", "done"}
+    await album.take_all(deck(HISTORIES[name]), name, wide=wide)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("key", ["f2", "f3", "f7", "slash"])
-def test_a_pane(snap_compare: SnapCompare, key: str, size: tuple[int, int]) -> None:
-    assert snap_compare(deck("ready"), terminal_size=size, run_before=pressing(key))
+async def test_a_pane(album: Album) -> None:
+    await album.take_all(deck(HISTORIES["ready"]), "slash", "slash")
+    async with album.of(deck(HISTORIES["ready"]), NARROW) as pilot:
+        await press(pilot, "f2")
+        await album.take(pilot, "f2")
+        await pilot.resize_terminal(*WIDE)
+        await album.take(pilot, "f2")
+        for key in ("f3", "f7"):
+            await press(pilot, key)
+            await album.take(pilot, key)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_servers_of_other_clients(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
-    async def offer(pilot: Pilot[Any]) -> None:
+async def test_servers_of_other_clients(album: Album) -> None:
+    async with album.of(deck(HISTORIES["ready"]), NARROW) as pilot:
         pilot.app.push_screen(ImportScreen((FILES, SEARCH), lambda one: one))
-        await settle(pilot)
-
-    assert snap_compare(deck("ready"), terminal_size=size, run_before=offer)
+        await album.take(pilot, "")
+        await pilot.resize_terminal(*WIDE)
+        await album.take(pilot, "")

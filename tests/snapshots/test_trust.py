@@ -1,13 +1,11 @@
 """What the questions on folders and changed tools look like, and the list of grants."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import pytest
 
-from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import HISTORIES, SIZES, pressing
+from tests.snapshots.decks import HISTORIES, Album, deck
 from tests.support.samples import SERVER, one_of_each
 from tests.ui.consent.samples import DIFFERENCE, GIT, NPX, SEARCH, changed_tools, trust
 from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
@@ -16,13 +14,6 @@ from tui.model.catalog import Catalog
 from tui.model.consent import Effect, ToolStanding
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
-from tui.store.reducer import reduce
-from tui.store.state import AppState
-from tui.store.store import Store
-from tui.ui.app import GemdeckApp
-from tui.ui.themes import UiPreferences
-
-SnapCompare = Callable[..., bool]
 
 _READY: Final = HISTORIES["ready"]
 _UNTRUSTED: Final = e.FolderTrustChanged(FolderTrust.UNTRUSTED)
@@ -99,12 +90,8 @@ PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
 """For each picture what happened, and the keys pressed after it."""
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", PICTURES)
-def test_consent(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
+async def test_consent(album: Album, name: str) -> None:
     events, keys = PICTURES[name]
-    state = AppState(workspace="~/shop")
-    for event in events:
-        state = reduce(state, event)
-    app = GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
-    assert snap_compare(app, terminal_size=size, run_before=pressing(*keys))
+    wide = name in {"trust-changed", "trust-refused", "grants-empty", "standing"}
+    await album.take_all(deck(events), name, *keys, wide=wide)

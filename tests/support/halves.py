@@ -17,65 +17,34 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 TOO_SLOW: Final = 1.0
 """Seconds; a test of the fast half that takes longer is named in the summary."""
 
+NAMES: Final = {
+    "": "benchmarks/ cli/ conformance/ providers/ pty/ real/ security/ snapshots/ ui/",
+    "architecture": "imports",
+    "support": "checks run warm",
+    "unit/engine/sign_in": "callback google hostile_servers signing_in two_instances",
+    "unit/engine": """
+        asked_of_the_engine
+        browser chats/ context_files engine engine_tasks faults feature_commands files
+        first_starts library own_tools result_review results round_trips stopping typed_messages
+    """,
+    "unit/engine/approval": "direct_calls records",
+    "unit/engine/sessions": """
+        killed model_commands recording resuming several_conversations two_instances
+    """,
+    "unit/engine/demo": "notes_server",
+    "unit/engine/mcp": """
+        call_timeout early_starts enablement era_cache features flow_control inbound
+        list_changes many_offers many_servers network/ real_servers reaper safe_regex secrets zygote
+    """,
+    "unit/engine/settings": "reload",
+}
+"""By folder, the folders and files whose tests are all slow; ``x`` is the file ``test_x.py``."""
+
 SLOW: Final = tuple(
-    ROOT / "tests" / place
-    for place in (
-        *("benchmarks", "cli", "conformance", "providers", "pty", "real", "security"),
-        *("snapshots", "ui"),
-        "architecture/test_imports.py",
-        "support/test_checks.py",
-        "support/test_run.py",
-        "support/test_warm.py",
-        *(
-            f"unit/engine/sign_in/test_{name}.py"
-            for name in ("callback", "google", "hostile_servers", "two_instances")
-        ),
-        "unit/engine/sign_in/test_signing_in.py",
-        "unit/engine/chats",
-        "unit/engine/approval/test_direct_calls.py",
-        "unit/engine/approval/test_records.py",
-        *(f"unit/engine/sessions/test_{name}.py" for name in ("killed", "model_commands")),
-        *(
-            f"unit/engine/sessions/test_{name}.py"
-            for name in ("recording", "resuming", "several_conversations", "two_instances")
-        ),
-        "unit/engine/demo/test_notes_server.py",
-        "unit/engine/mcp/network",
-        "unit/engine/mcp/test_early_starts.py",
-        "unit/engine/mcp/test_enablement.py",
-        "unit/engine/mcp/test_era_cache.py",
-        "unit/engine/mcp/test_features.py",
-        "unit/engine/mcp/test_list_changes.py",
-        "unit/engine/mcp/test_inbound.py",
-        "unit/engine/mcp/test_flow_control.py",
-        "unit/engine/mcp/test_many_offers.py",
-        "unit/engine/mcp/test_many_servers.py",
-        "unit/engine/mcp/test_real_servers.py",
-        "unit/engine/mcp/test_reaper.py",
-        "unit/engine/mcp/test_safe_regex.py",
-        "unit/engine/mcp/test_secrets.py",
-        "unit/engine/mcp/test_zygote.py",
-        "unit/engine/mcp/test_call_timeout.py",
-        "unit/engine/settings/test_reload.py",
-        "unit/engine/test_asked_of_the_engine.py",
-        "unit/engine/test_browser.py",
-        "unit/engine/test_context_files.py",
-        "unit/engine/test_engine.py",
-        "unit/engine/test_engine_tasks.py",
-        "unit/engine/test_faults.py",
-        "unit/engine/test_feature_commands.py",
-        "unit/engine/test_files.py",
-        "unit/engine/test_first_starts.py",
-        "unit/engine/test_library.py",
-        "unit/engine/test_own_tools.py",
-        "unit/engine/test_result_review.py",
-        "unit/engine/test_results.py",
-        "unit/engine/test_round_trips.py",
-        "unit/engine/test_stopping.py",
-        "unit/engine/test_typed_messages.py",
-    )
+    ROOT / "tests" / folder / (name if name.endswith("/") else f"test_{name}.py")
+    for folder, names in NAMES.items()
+    for name in names.split()
 )
-"""Folders and files whose tests are all slow."""
 
 
 @cache

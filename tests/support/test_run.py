@@ -25,6 +25,8 @@ def test_the_status_is_that_of_the_first_run(
     text = f"import pathlib\npath = pathlib.Path('seen')\n\ndef test_it():\n    {body}\n"
     (tmp_path / "test_it.py").write_text(text)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist")
     assert run(["test_it.py"]) == expected
     output = capfd.readouterr().out
     assert ("Running again" in output) == (fails != "never")
