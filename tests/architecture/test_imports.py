@@ -5,9 +5,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+import grimp
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -33,6 +35,12 @@ LATER: Final = frozenset(
 
 MAX_FIRST_MODULES: Final = 55
 """Modules of gemdeck before the first frame: each costs half a millisecond."""
+
+LEADS_BACK: Final = (
+    # For types: a transport makes the channel that it speaks through, which answers to it.
+    ("tui.engine.mcp.transports.http.channels", "tui.engine.mcp.transports.http.http_transport"),
+)
+"""Imports that close a circle, each with its reason."""
 
 PLANTED: Final = {
     "the model imports the engine": ("tui/model/catalog.py", "import tui.engine.files.paths"),
@@ -155,6 +163,14 @@ def test_a_planted_import_breaks_a_contract(copy: Path, file: str, line: str) ->
         path.write_text(source, "utf-8")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "BROKEN" in done.stdout
+
+
+def test_no_import_leads_back_not_even_a_late_one_or_one_for_types() -> None:
+    graph = grimp.build_graph("tui", cache_dir=None)
+    imports = {name: set(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
+    for name, other in LEADS_BACK:
+        imports[name].remove(other)
+    TopologicalSorter(imports).prepare()
 
 
 def test_every_layer_is_under_contract() -> None:
