@@ -18,7 +18,6 @@ from mcp.shared.message import SessionMessage
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
 from tui.engine.mcp.transports.http.channels import (
     ENDPOINT_TIMEOUT,
     INITIALIZED,
@@ -30,6 +29,8 @@ from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
 from tui.engine.mcp.transports.jsonrpc_lines import (
     EXCHANGE_FAILED,
     SESSION_LOST,
+    FloodError,
+    FlowControl,
     FromSession,
     Streams,
     ToSession,
