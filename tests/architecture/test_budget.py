@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
     "ui": 12_400,
-    "engine/mcp": 7_050,
+    "engine/mcp": 7_060,
     "engine/chats": 4_130,
     "cli": 2_710,
     "engine/settings": 2_640,

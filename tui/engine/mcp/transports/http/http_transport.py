@@ -62,16 +62,15 @@ SETTLE_TIMEOUT: Final = 0.5
 FAREWELL_TIMEOUT: Final = 1.5
 """Seconds to end the session when the connection closes."""
 
+DISCONNECT_TIMEOUT: Final = 1.0
+"""Seconds to close the sockets."""
+
 MAX_REMARKS: Final = 20
 """Most remarks in the server's log; further ones are dropped."""
 
 CANCELLED: Final = "notifications/cancelled"
 
 _SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
-
-
-DISCONNECT_TIMEOUT: Final = 1.0
-"""Seconds to close the sockets."""
 
 
 class HttpTransport:
