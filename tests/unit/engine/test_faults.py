@@ -19,7 +19,7 @@ from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.connection import Connection
 from tui.engine.mcp.supervisor import Supervisor
-from tui.engine.mcp.transports.flow_control import FlowControl
+from tui.engine.mcp.transports.jsonrpc_lines import FlowControl
 from tui.model.chat import TurnOutcome
 from tui.model.events import Event, Notice, NoticeRaised, TurnFinished
 from tui.model.servers import ServerId, ServerStatus, ServerView

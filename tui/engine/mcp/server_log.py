@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from tui.engine.bus import Publish
@@ -87,8 +88,7 @@ class ServerLog:
     def tail(self, count: int = FAILURE_TAIL) -> tuple[str, ...]:
         """Return the last non-blank lines of standard error, oldest first."""
         shown = (text for raw in reversed(self._stderr) if (text := self._present(raw)).strip())
-        newest_first = [text for text, _ in zip(shown, range(count), strict=False)]
-        return tuple(reversed(newest_first))
+        return tuple(islice(shown, count))[::-1]
 
     def mask(self, text: str) -> str:
         return self._redactor.redact_known(masked_text(text, self._secrets))

@@ -30,7 +30,7 @@ from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Failure, Origin, ServerId, ServerInfo, ServerStatus, Transport
 
 LATER = RetryPolicy(first_delay=60.0)
 """A policy under which no server is started again while a test looks at it."""
@@ -104,6 +104,12 @@ class Watcher:
         wanted = list(statuses)
         await eventually(lambda: self.statuses(server)[-len(wanted) :] == wanted)
         return self.last(server)
+
+    async def info(self, server: str, *statuses: ServerStatus) -> ServerInfo:
+        """Wait as `until`, and give what the server says of itself."""
+        info = (await self.until(server, *statuses)).info
+        assert info is not None
+        return info
 
     async def fails(self, server: str, *statuses: ServerStatus) -> Failure:
         """Wait as `until`, and give why the server is not ready."""

@@ -237,16 +237,6 @@ def test_structured_content_beside_a_short_text_may_be_as_long_as_any_result() -
     assert json.loads(texts(result)[-1]) == {"rows": rows}
 
 
-def test_a_result_that_breaks_its_schema_carries_a_warning() -> None:
-    result = convert_raw({"content": [text("t")]}, "result.a: 1 is not of type 'string'")
-    warning = (
-        "[Warning: the result does not match the tool's output schema: "
-        "result.a: 1 is not of type 'string']"
-    )
-    assert texts(result) == ["t", warning]
-    assert result.display == f"t\n{warning}"
-
-
 def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None:
     bad = convert({"type": "image", "data": "no base64!", "mimeType": "image/png"})
     assert bad.parts[1] == TextPart("[The data is left out: it is not valid base64.]")

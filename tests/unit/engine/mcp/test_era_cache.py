@@ -128,18 +128,16 @@ async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:
 async def test_the_settings_can_force_the_handshake() -> None:
     definition = replace(script("sample"), protocol=HANDSHAKE)
     async with running(definition) as (manager, watcher):
-        ready = await watcher.until("sample", S.READY)
-        assert ready.info is not None
-        assert ready.info.era is HANDSHAKE
+        ready = await watcher.info("sample", S.READY)
+        assert ready.era is HANDSHAKE
         assert (await call(manager, "add", {"a": 1})).display == "2"
 
 
 async def test_the_settings_can_demand_the_stateless_protocol() -> None:
     demanding = [replace(script(name), protocol=STATELESS) for name in ("sample", "raw")]
     async with running(*demanding) as (_, watcher):
-        ready = await watcher.until("sample", S.READY)
-        assert ready.info is not None
-        assert ready.info.era is STATELESS
+        ready = await watcher.info("sample", S.READY)
+        assert ready.era is STATELESS
         failed = await watcher.fails("raw", S.STARTING, S.FAILED)
         assert failed.reason.startswith("speaks revision 2025-06-18, but the settings")
 
@@ -150,9 +148,8 @@ async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered
     path = tmp_path / "eras.json"
     definition = script("growing")
     async with running(definition, eras=EraCache(path)) as (manager, watcher):
-        first = await watcher.until("growing", S.READY)
-        assert first.info is not None
-        assert first.info.era is STATELESS
+        first = await watcher.info("growing", S.READY)
+        assert first.era is STATELESS
         await refuses("being reconnected that way: repeat the call", manager, "ask")
         await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
         again = watcher.last("growing")

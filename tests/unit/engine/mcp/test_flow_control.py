@@ -11,8 +11,8 @@ from tests.support.stalls import LoopWatch
 from tests.unit.engine.mcp.support import Watcher, call, ready, running, script
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports import flow_control as flow_control_module
-from tui.engine.mcp.transports.flow_control import (
+from tui.engine.mcp.transports import jsonrpc_lines
+from tui.engine.mcp.transports.jsonrpc_lines import (
     BURST,
     MAX_EXCESS,
     MAX_NOISE_LINES,
@@ -148,7 +148,7 @@ async def test_lines_that_make_no_event_are_paced(flow: FlowControl, clock: Time
 async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_not(
     line: str, monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
 ) -> None:
-    monkeypatch.setattr(flow_control_module, "MAX_EXCESS", 1.5)
+    monkeypatch.setattr(jsonrpc_lines, "MAX_EXCESS", 1.5)
     definitions = script("raw", "flooding"), script("raw", server="good")
     async with running(*definitions) as (manager, watcher):
         await watcher.until("raw", S.READY)

@@ -124,9 +124,8 @@ async def test_a_list_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("quick")
 async def test_changes_arrive_over_a_stateless_connection() -> None:
     async with running(script("growing")) as (manager, watcher):
-        ready = await watcher.until("growing", S.READY)
-        assert ready.info is not None
-        assert ready.info.is_stateless
+        ready = await watcher.info("growing", S.READY)
+        assert ready.is_stateless
         await call(manager, "grow", {"name": "first"})
         await call(manager, "grow", {"name": "second"})
         await eventually(lambda: {"first", "second"} <= set(watcher.tools("growing")))

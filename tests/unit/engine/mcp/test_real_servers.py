@@ -33,11 +33,10 @@ from tui.model.servers import ServerStatus as S
 
 async def test_a_good_server_is_connected_listed_and_called() -> None:
     async with running(script("sample")) as (manager, watcher):
-        ready = await watcher.until("sample", S.STARTING, S.READY)
-        assert ready.info is not None
-        assert (ready.info.name, ready.info.version) == ("sample", "1.2.3")
-        assert ready.info.protocol_version == "2026-07-28"
-        assert ready.info.instructions == "Add numbers with care."
+        ready = await watcher.info("sample", S.STARTING, S.READY)
+        assert (ready.name, ready.version) == ("sample", "1.2.3")
+        assert ready.protocol_version == "2026-07-28"
+        assert ready.instructions == "Add numbers with care."
         catalog = watcher.catalog("sample")
         assert [tool.id for tool in catalog.tools] == ["add", "count", "fail", "picture", "measure"]
         assert catalog.tools[0].claims == ("read-only",)

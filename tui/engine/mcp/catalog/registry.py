@@ -212,9 +212,8 @@ class Registry:
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Set the servers, in settings order, and forget the others."""
         self._definitions = {definition.id: definition for definition in definitions}
-        for server in self._offers.keys() - self._definitions.keys():
-            del self._offers[server]
-            self._withheld.pop(server, None)
+        self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
+        self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
         self._made = {}
         self._name_all()
 

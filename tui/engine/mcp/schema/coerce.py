@@ -6,7 +6,6 @@ Whole floats become integers if the schema says integer: models write ``3.0`` fo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tui.engine.mcp.catalog.offered_tool import JsonObject
 from tui.engine.mcp.schema.flatten import (
     RemoteReferenceError,
     UnresolvedReferenceError,
@@ -23,7 +22,7 @@ MAX_SAFE_INTEGER: Final = 2**53
 """Larger floats do not identify one integer."""
 
 
-def coerce(schema: JsonObject, arguments: JsonObject) -> dict[str, Any]:
+def coerce(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of the arguments, with integers for whole floats.
 
     Args:
@@ -47,11 +46,13 @@ def as_json_compares(value: object) -> object:
 
 
 class _Coercer:
-    def __init__(self, document: JsonObject) -> None:
+    def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._steps = 0
 
-    def coerce_object(self, schema: JsonObject, value: JsonObject, depth: int) -> dict[str, Any]:
+    def coerce_object(
+        self, schema: Mapping[str, Any], value: Mapping[str, Any], depth: int
+    ) -> dict[str, Any]:
         """Coerce the properties of an object that `schema` describes."""
         if depth > MAX_DEPTH:
             return dict(value)
@@ -62,7 +63,7 @@ class _Coercer:
             for name, item in value.items()
         }
 
-    def _properties(self, schema: JsonObject) -> dict[str, object]:
+    def _properties(self, schema: Mapping[str, Any]) -> dict[str, object]:
         """Collect the properties of a schema; several definitions of one become ``anyOf``."""
         found: dict[str, list[object]] = {}
         for option in self._options(schema, 0):
@@ -91,7 +92,7 @@ class _Coercer:
             case _:
                 return value
 
-    def _items(self, schema: JsonObject) -> tuple[Sequence[object], object]:
+    def _items(self, schema: Mapping[str, Any]) -> tuple[Sequence[object], object]:
         """Return the schemas of an array's first items, and the schema of the others."""
         first: Sequence[object] = ()
         rest: object = None
@@ -103,7 +104,7 @@ class _Coercer:
             rest = items if rest is None else rest
         return first, rest
 
-    def _is_integer(self, schema: JsonObject) -> bool:
+    def _is_integer(self, schema: Mapping[str, Any]) -> bool:
         """Return whether the schema allows integers only."""
         kinds: list[object] = []
         for option in self._options(schema, 0):
@@ -111,7 +112,7 @@ class _Coercer:
             kinds.extend(kind if isinstance(kind, list) else [kind])
         return "integer" in kinds and "number" not in kinds
 
-    def _options(self, schema: JsonObject, depth: int) -> Iterator[JsonObject]:
+    def _options(self, schema: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
         """Yield a schema and all its combined and alternative schemas."""
         yield schema
         if depth > MAX_DEPTH:
@@ -123,7 +124,7 @@ class _Coercer:
                 if resolved is not None:
                     yield from self._options(resolved, depth + 1)
 
-    def _resolve(self, schema: object) -> JsonObject | None:
+    def _resolve(self, schema: object) -> Mapping[str, Any] | None:
         """Follow the references of a schema; None once the budget is spent."""
         for _ in range(MAX_DEPTH):
             self._steps += 1

@@ -11,7 +11,7 @@ to check, off the event loop.
 import functools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
@@ -20,7 +20,6 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 
-from tui.engine.mcp.catalog.offered_tool import JsonObject
 from tui.engine.mcp.schema import safe_regex
 from tui.engine.mcp.schema.coerce import as_json_compares, coerce
 from tui.text import sanitize_line
@@ -49,12 +48,12 @@ class _TooMuchWorkError(Exception):
     """The schema exceeds the budget of one call."""
 
 
-def check_arguments(schema: JsonObject, arguments: JsonObject) -> list[str]:
+def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
     """Check the arguments of a call against the tool's input schema; see `check_value`."""
     return check_value(schema, dict(arguments), "arguments")
 
 
-def check_value(schema: JsonObject, value: Any, name: str) -> list[str]:  # noqa: ANN401 - any JSON
+def check_value(schema: Mapping[str, Any], value: Any, name: str) -> list[str]:  # noqa: ANN401 - any JSON
     """Check a value.
 
     Args:
@@ -143,7 +142,7 @@ def _check_pattern(validator: Validator, pattern: str, instance: object, schema:
 
 def _check_pattern_properties(
     validator: Any,  # noqa: ANN401  # jsonschema's protocol leaves `descend` out
-    properties: JsonObject,
+    properties: Mapping[str, Any],
     instance: object,
     schema: object,
 ) -> _Errors:
@@ -157,7 +156,11 @@ def _check_pattern_properties(
 
 
 def _check_additional(
-    original: _Keyword, validator: Validator, value: object, instance: object, schema: JsonObject
+    original: _Keyword,
+    validator: Validator,
+    value: object,
+    instance: object,
+    schema: Mapping[str, Any],
 ) -> _Errors:
     """Check additional properties, unless there are patterns, whose matches may be unknown."""
     if not schema.get("patternProperties"):

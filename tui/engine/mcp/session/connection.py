@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
@@ -83,7 +82,7 @@ class RequestHandler:
         self._call_timeout = call_timeout
         self._scopes: set[anyio.CancelScope] = set()
         self._is_closed = False
-        context.desk.remarks[definition.id] = partial(log.add, "gemdeck", Severity.WARNING)
+        context.desk.remarks[definition.id] = log.remark
 
     def close(self) -> None:
         """Withdraw all questions of this connection and refuse later requests."""
@@ -390,8 +389,7 @@ class Connection:
             except MCPError:
                 return False
             except ServerError as error:
-                words = f"its tools changed, but {error.reason}; the old list is kept"
-                self._log.remark(words)
+                self._log.remark(f"its tools changed, but {error.reason}; the old list is kept")
                 continue
             self._log.remark(f"changed; list reloaded: {', '.join(kinds)}", Severity.INFO)
             return True

@@ -16,7 +16,7 @@ from tests.unit.engine.mcp.network.support import WEB, answering, connected, def
 from tests.unit.engine.mcp.support import call, eventually, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.transports import flow_control
+from tui.engine.mcp.transports import jsonrpc_lines
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
@@ -115,7 +115,7 @@ async def test_an_event_that_is_too_complex_fails_its_call_and_holds_nobody_up(
 async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
     monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
 ) -> None:
-    monkeypatch.setattr(flow_control, "MAX_EXCESS", 1.0)
+    monkeypatch.setattr(jsonrpc_lines, "MAX_EXCESS", 1.0)
     sent = 0
 
     async def chat(exchange: Exchange) -> None:

@@ -18,7 +18,6 @@ from mcp.shared.message import SessionMessage
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
 from tui.engine.mcp.transports.http.channels import (
     ENDPOINT_TIMEOUT,
     INITIALIZED,
@@ -30,6 +29,8 @@ from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
 from tui.engine.mcp.transports.jsonrpc_lines import (
     EXCHANGE_FAILED,
     SESSION_LOST,
+    FloodError,
+    FlowControl,
     FromSession,
     Streams,
     ToSession,
@@ -60,16 +61,15 @@ SETTLE_TIMEOUT: Final = 0.5
 FAREWELL_TIMEOUT: Final = 1.5
 """Seconds to end the session when the connection closes."""
 
+DISCONNECT_TIMEOUT: Final = 1.0
+"""Seconds to close the sockets."""
+
 MAX_REMARKS: Final = 20
 """Most remarks in the server's log; further ones are dropped."""
 
 CANCELLED: Final = "notifications/cancelled"
 
 _SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
-
-
-DISCONNECT_TIMEOUT: Final = 1.0
-"""Seconds to close the sockets."""
 
 
 class HttpTransport:

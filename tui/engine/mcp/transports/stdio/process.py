@@ -61,16 +61,13 @@ class LineSplitter:
             return []
         first, *complete, rest = data.split(b"\n")
         self._keep(first)
-        lines = [self._take()]
+        lines = [self.finish()]
         if len(data) <= self._limit:
             lines += complete
         else:
             lines += map(self._fit, complete)
         self._keep(rest)
         return lines
-
-    def finish(self) -> bytes:
-        return self._take()
 
     def _keep(self, piece: bytes) -> None:
         piece = self._fit(piece, self._limit - self._size)
@@ -85,7 +82,8 @@ class LineSplitter:
             raise LineTooLongError
         return piece[:room]
 
-    def _take(self) -> bytes:
+    def finish(self) -> bytes:
+        """Return the unfinished line, and begin anew."""
         line = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0

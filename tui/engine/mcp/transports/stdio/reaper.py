@@ -91,12 +91,12 @@ class Reaper:
                 if descriptor == self._signals:
                     self._take_signals()
                     continue
-                match self._read_command():
+                match attempt(os.read, self._socket, 1):
                     case b"T":
                         self._signal_group(signal.SIGTERM)
                     case b"K":
                         kill_at = now
-                    case b"":
+                    case b"" | None:  # gemdeck is gone
                         poll.unregister(self._socket)
                         terminate_at = time.monotonic() + EOF_GRACE  # `now` is from before poll
         self._kill_all()
@@ -135,13 +135,6 @@ class Reaper:
         if failure:
             raise OSError(int(failure), "")
         self._send(b"started %d %d\n" % (self._server, me))
-
-    def _read_command(self) -> bytes:
-        """Read one command of gemdeck; empty once it is gone."""
-        try:
-            return os.read(self._socket, 1)
-        except OSError:
-            return b""
 
     def _take_signals(self) -> None:
         """Reap ended children, and forward other signals to the server."""
@@ -193,12 +186,12 @@ def open_signals() -> int:
     return signals
 
 
-def attempt(call: Callable[..., object], *arguments: object) -> None:
-    """Call a function of the system, which may refuse."""
+def attempt(call: Callable[..., object], *arguments: object) -> object:
+    """Call a function of the system; None if that refuses."""
     try:
-        call(*arguments)
+        return call(*arguments)
     except OSError:
-        return
+        return None
 
 
 def children() -> list[int]:

@@ -15,8 +15,9 @@ import anyio
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
 from tui.engine.mcp.transports.jsonrpc_lines import (
+    FloodError,
+    FlowControl,
     FromSession,
     Streams,
     ToSession,
