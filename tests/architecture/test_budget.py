@@ -13,8 +13,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
     "ui": 12_190,
-    "engine/mcp": 7_070,
-    "engine/chats": 4_040,
+    "engine/mcp": 7_060,
+    "engine/chats": 3_990,
     "cli": 2_540,
     "engine/settings": 2_350,
     "model": 2_280,

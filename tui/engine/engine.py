@@ -375,15 +375,18 @@ class Engine:
 
     def cancel_turn(self, conversation: ConversationId | None = None) -> None:
         """Stop the running turn, down to the wire."""
-        self.conversations.cancel(conversation)
+        if (one := self.conversations.get(conversation)) is not None:
+            one.cancel()
 
     def clear_conversation(self, conversation: ConversationId | None = None) -> None:
         """Begin a new conversation."""
-        self.conversations.clear(conversation)
+        if (one := self.conversations.get(conversation)) is not None:
+            one.clear()
 
     async def wait_idle(self, conversation: ConversationId | None = None) -> None:
         """Wait until every message sent has been answered."""
-        await self.conversations.wait_idle(conversation)
+        if (one := self.conversations.get(conversation)) is not None:
+            await one.wait_idle()
 
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers, or to go out again, go out now."""

@@ -14,8 +14,7 @@ from tui.engine import late
 from tui.engine.background import OrderedWorker, TaskSet, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
-from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.demo.model import DemoBackend
 from tui.engine.keys import key_store
 from tui.engine.keys.credentials import (

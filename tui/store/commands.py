@@ -74,12 +74,12 @@ class Commands:
             from tui.model.events import MessageReturned  # noqa: PLC0415 - rarely needed
 
             self._publish(MessageReturned("\n\n".join(texts), conversation=self._current))
-        self.engine.conversations.cancel()
+        self.engine.conversations.current.cancel()
 
     def clear_conversation(self) -> None:
         """Start a new conversation."""
         self._take_early()
-        self.engine.conversations.clear()
+        self.engine.conversations.current.clear()
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, so that it outlives the process."""

@@ -123,7 +123,7 @@ async def test_esc_cancels_the_running_turn_and_else_does_nothing() -> None:
         assert app.chat.composer.text == "draft"
         app.start_turn()
         await pilot.press("escape")
-        assert app.commands.calls == [("conversations.cancel", ())]
+        assert app.commands.calls == [("conversations.current.cancel", ())]
 
 
 async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
@@ -201,7 +201,7 @@ async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
         await until(pilot, lambda: not app.chat.popup.display)
         assert app.commands.calls == []
         await pilot.press("escape")
-        assert app.commands.calls == [("conversations.cancel", ())]
+        assert app.commands.calls == [("conversations.current.cancel", ())]
 
 
 async def test_a_reference_is_inserted_at_the_cursor() -> None:
@@ -228,7 +228,7 @@ async def test_messages_that_come_back_together_are_all_there_whatever_starts_me
         app.start_turn("next")
         await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
         await pilot.press("escape")
-        assert app.commands.calls == [("conversations.cancel", ())]
+        assert app.commands.calls == [("conversations.current.cancel", ())]
         app.store.dispatch(e.ConversationCleared())
         app.chat.composer.clear()
         app.store.dispatch(e.MessageReturned("/hlep"))

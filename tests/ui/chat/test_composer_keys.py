@@ -132,7 +132,7 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
         assert deck.app.clipboard == "draft"
         deck.store.dispatch(started())
         await deck.press("end", "ctrl+c")
-        assert deck.commands.calls == [("conversations.cancel", ())]
+        assert deck.commands.calls == [("conversations.current.cancel", ())]
         deck.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
         await deck.press("ctrl+c")
         assert composer.text == ""

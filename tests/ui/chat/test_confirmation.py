@@ -143,7 +143,7 @@ async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
         await pilot.press("x")
         assert app.commands.calls == [
             ("desk.answer", (RequestId("r0"), Decision(Choice.DENY))),
-            ("conversations.cancel", ()),
+            ("conversations.current.cancel", ()),
         ]
 
 

@@ -147,7 +147,7 @@ async def test_the_palette_asks_the_engine() -> None:
             ("legacy: enable", ("servers.set_enabled", (decks.LEGACY, True))),
             ("weather: start", ("servers.start", (decks.WEATHER,))),
             ("servers: restart all", ("servers.restart_all", ())),
-            ("chat: new conv", ("conversations.clear", ())),
+            ("chat: new conv", ("conversations.current.clear", ())),
         ]:
             deck.commands.calls.clear()
             await run_from_palette(deck, query)
@@ -274,7 +274,7 @@ async def test_stopping_is_in_the_palette_only_while_an_answer_runs() -> None:
         decks.start_turn(store)
         decks.change_phase(store, TurnPhase.STREAMING)
         await run_from_palette(deck, "stop the answer")
-        assert ("conversations.cancel", ()) in deck.commands.calls
+        assert ("conversations.current.cancel", ()) in deck.commands.calls
 
 
 async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_one() -> None:

@@ -111,7 +111,7 @@ async def put_a_resource_into_a_message(hands: Hands) -> None:
 async def begin_a_new_chat(hands: Hands) -> None:
     await hands.words("/new")
     await hands.press("enter")
-    await hands.until_asked("conversations.clear")
+    await hands.until_asked("conversations.current.clear")
 
 
 async def copy_the_last_code_block(hands: Hands) -> None:

@@ -137,8 +137,8 @@ def test_how_far_a_server_is_has_three_words() -> None:
         ("/mcp auth search", ("sign_ins.begin", ("search",))),
         ("/mcp logout drive", ("sign_ins.end", ("drive",))),
         ("/mcp refresh", ("servers.restart_all", ())),
-        ("/clear", ("conversations.clear", ())),
-        ("/new", ("conversations.clear", ())),
+        ("/clear", ("conversations.current.clear", ())),
+        ("/new", ("conversations.current.clear", ())),
         ("/directory add ~/more and more", ("features.add_folder", ("~/more and more",))),
     ],
 )

@@ -236,7 +236,7 @@ async def test_escape_before_a_switch_stops_the_turn_that_was_on_the_screen() ->
         await shows(deck, MAIN)
         type_at_once(deck, "escape", "ctrl+pagedown")
         await shows(deck, B)
-        wanted = ("conversations.cancel", "conversations.select")
+        wanted = ("conversations.current.cancel", "conversations.select")
         assert [name for name, _ in deck.commands.calls if name in wanted][-2:] == list(wanted)
 
 

@@ -132,7 +132,7 @@ def test_what_is_too_large_is_named_or_cut(tmp_path: Path) -> None:
     assert long.text.endswith("x end")
     assert len(long.text) < 101_000
     many = [ContextFile(f"{number}", "y" * 150_000) for number in range(5)]
-    whole = compose("own", [huge, *many], ())
+    whole, _ = compose("own", [huge, *many], ())
     assert whole.startswith("own\n\n--- Context from: 0 ---\n")
     assert whole.count("y") == MAX_OF_CONTEXT
     assert "Context from: 3" not in whole

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.gemini_script import Action, Fail, Say, Stall
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.typed_deck import LIB, OFFER, deck
-from tui.engine.chats.conversation import MAX_QUEUED
+from tui.engine.chats.conversations import MAX_QUEUED
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
 from tui.model.chat import ModelText, TurnPhase

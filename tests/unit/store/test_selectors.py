@@ -44,6 +44,21 @@ def test_no_status_is_left_out_of_the_count(status: ServerStatus) -> None:
     assert selectors.server_counts(with_statuses(status)) == ((status, 1),)
 
 
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, ""),
+        (1, "waiting for s1"),
+        (2, "waiting for s1, s2"),
+        (3, "waiting for s1, s2, +1"),
+        (4, "waiting for s1, s2, +2"),
+    ],
+)
+def test_awaited_servers_are_named_or_counted(count: int, words: str) -> None:
+    state = with_statuses(_S.READY, *[_S.STARTING] * count)
+    assert selectors.waiting_text(state) == words
+
+
 def test_a_start_counts_from_the_server_that_has_been_starting_longest() -> None:
     state = with_statuses(_S.READY, _S.STARTING, _S.STARTING, _S.STARTING)
     assert selectors.starting_since(state) == 0

@@ -1,26 +1,40 @@
-"""The open conversations, one of which is the current one."""
+"""The open conversations, one of which is the current one; each runs one turn at a time."""
 
 import asyncio
 import contextlib
+import logging
 import queue
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Final
 
 from tui.engine.background import TaskSet
-from tui.engine.bus import EventBus
-from tui.engine.chats.backends.backend import ModelBackend
-from tui.engine.chats.conversation import Conversation
+from tui.engine.bus import EventBus, Publish
+from tui.engine.chats.backends.backend import Asked, ModelBackend
 from tui.engine.chats.history import History
 from tui.engine.chats.sessions.recorder import CLOSE_PATIENCE, Recorder
-from tui.engine.chats.turn import RetryWait, TurnContext, TurnSetup
-from tui.model.chat import MAIN, ConversationId, ModelView, Severity
+from tui.engine.chats.turn import (
+    Message,
+    MessageError,
+    RetryWait,
+    Turn,
+    TurnContext,
+    TurnSetup,
+    give_back,
+)
+from tui.model.chat import MAIN, ConversationId, ModelView, Severity, TurnOutcome, Usage
 from tui.model.events import (
+    ConversationCleared,
     ConversationEvent,
     Event,
+    MessageReturned,
     ModelSelected,
     Notice,
     NoticeRaised,
+    QueueChanged,
+    TurnFinished,
 )
 from tui.model.models import OWN_OPTIONS, ModelOptionsChanged
 from tui.model.sessions import (
@@ -29,6 +43,260 @@ from tui.model.sessions import (
     ConversationSelected,
     SessionId,
 )
+
+MAX_QUEUED: Final = 20
+"""Most messages queued behind the running turn."""
+
+_log: Final = logging.getLogger(__name__)
+
+BACKEND_PATIENCE: Final = 5.0
+"""Seconds a backend may take to close."""
+
+
+@dataclass(eq=False, slots=True)
+class Conversation:
+    """A conversation that is open, with one model at a time or without any yet.
+
+    Call all methods on the event loop of `run`.
+
+    Attributes:
+        key: Its id.
+        tell: Takes its events, which name it.
+        recorder: Writes it down.
+        retry: Its wait for another try.
+        is_used: Whether another conversation still needs a backend; then that one closes it.
+        asked: How the user wants its model to answer.
+        model: The name of the model that the user chose for it, or an empty string.
+        view: The model that answers, or None.
+        context: What its turns share; None until there is a model.
+        running: The task of its turns, likewise.
+        choosing: The task that opens another model for it, or None.
+        usage: The tokens of its last request.
+        has_offered: Whether its user was told that the context is nearly full.
+        retried: The session, and the number in it, of the message that was sent again last.
+    """
+
+    key: ConversationId
+    tell: Publish
+    recorder: Recorder
+    retry: RetryWait
+    is_used: Callable[[ModelBackend], bool] = lambda _: False
+    asked: Asked = field(default_factory=Asked)
+    model: str = ""
+    view: ModelView | None = None
+    context: TurnContext | None = None
+    running: asyncio.Task[None] | None = None
+    choosing: asyncio.Task[None] | None = None
+    usage: Usage = Usage()
+    has_offered: bool = False
+    retried: tuple[str | None, int] | None = None
+    _queue: deque[Message] = field(default_factory=deque)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: Turn | None = None
+    _turn_task: asyncio.Task[None] | None = None
+    _is_cancelled: bool = False
+    _is_clear_due: bool = False
+    _is_running: bool = False
+    _next_backend: ModelBackend | None = None
+    _retired: list[ModelBackend] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._idle.set()
+
+    @property
+    def backend(self) -> ModelBackend | None:
+        """The model that answers from the next turn on."""
+        now = self.context.backend if self.context is not None else None
+        return self._next_backend or now
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing was said in it, nor is typed as far as is known."""
+        return self.is_idle and not self.recorder.messages and not self.recorder.draft
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no turn runs and none waits, so that the history may be changed."""
+        return self._idle.is_set()
+
+    def holds(self, backend: ModelBackend) -> bool:
+        """Return whether its turns go to a backend, now or next."""
+        now = self.context.backend if self.context is not None else None
+        return self._is_running and (backend is now or backend is self._next_backend)
+
+    def publish(self, event: Event) -> None:
+        """Publish an event, as one of this conversation if it is one of any."""
+        if isinstance(event, ConversationEvent):
+            event = replace(event, conversation=self.key)
+        self.tell(event)
+
+    def keep_settings(self) -> None:
+        """Save how the model is to answer."""
+        self.recorder.keep_settings({"model": self.model, **asdict(self.asked.options)})
+
+    async def run(self, context: TurnContext) -> None:
+        """Run a turn for each message until cancelled; `context` is what they share.
+
+        Canceling ends the running turn and closes the backend.
+        """
+        self._is_running = True
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._take_over(context)
+                while self._queue:
+                    message = self._queue.popleft()
+                    self._publish_queue()
+                    try:
+                        await self._run_turn(context, message)
+                    except Exception as error:  # noqa: BLE001 - the next message may go well
+                        self._end_broken(message, error)
+                    await self._take_over(context)
+                self._idle.set()
+        finally:
+            self._is_running = False
+            self._idle.set()
+            self._retired.append(context.backend)
+            if self._next_backend is not None:
+                self._retired.append(self._next_backend)
+            await self._close_retired()
+
+    def send(self, message: Message) -> None:
+        """Send a message; it comes back without a model.
+
+        While a turn runs, up to `MAX_QUEUED` messages wait.
+        """
+        if self.context is None:
+            error = MessageError("Not sent, because there is no model.", "Choose a model first.")
+            give_back(self.publish, message.text, error)
+            return
+        if len(self._queue) >= MAX_QUEUED:
+            words = f"Not sent, because {MAX_QUEUED} messages are already waiting."
+            give_back(self.publish, message.text, MessageError(words))
+            return
+        if self._turn_task is not None:
+            text = "The message waits until the running turn ends."
+            self.publish(NoticeRaised(Notice(Severity.INFO, text)))
+        self._queue.append(message)
+        self._publish_queue()
+        self._idle.clear()
+        self._wake.set()
+
+    def cancel(self) -> None:
+        """Stop the running turn at once: its request, its calls on the servers, its questions.
+
+        Waiting messages are not sent; they return to the user together with the turn's unsent
+        text, so that nothing is lost and nothing runs after a stop.
+        """
+        waiting = [message.text for message in self._queue]
+        self._queue.clear()
+        self._publish_queue()
+        if self._turn is None or self._turn.has_ended:
+            for text in waiting:
+                self.publish(MessageReturned(text))
+            return
+        self._turn.add_unsent(waiting)
+        if self._turn_task is not None and not self._is_cancelled:
+            self._is_cancelled = True
+            self._turn_task.cancel()
+
+    def unqueue(self, text: str, *, give_back: bool) -> None:
+        """Take the last waiting message with this text out, and perhaps give it back."""
+        waiting = [index for index, message in enumerate(self._queue) if message.text == text]
+        if not waiting:
+            return
+        del self._queue[waiting[-1]]
+        self._publish_queue()
+        if give_back:
+            self.publish(MessageReturned(text))
+
+    def clear(self) -> None:
+        """Start a new conversation; a running turn is cancelled first."""
+        if self.context is None:
+            return
+        self._queue.clear()
+        self._publish_queue()
+        if self._turn_task is None:
+            self._clear_now()
+        else:
+            self._is_clear_due = True
+            self.cancel()
+
+    def use_backend(self, backend: ModelBackend) -> None:
+        """Switch to another model from the next turn on; the old one is closed."""
+        if self._next_backend is not None:
+            self._retired.append(self._next_backend)
+        self._next_backend = backend
+        self._wake.set()
+
+    async def wait_idle(self) -> None:
+        await self._idle.wait()
+
+    async def end(self) -> None:
+        """Stop its turn, down to the wire."""
+        if self.choosing is not None:
+            self.choosing.cancel()
+        if self.running is not None:
+            self.running.cancel()
+            await self.wait_idle()
+
+    async def _run_turn(self, context: TurnContext, message: Message) -> None:
+        self._turn = Turn(context, message)
+        self._turn.begin()
+        self._is_cancelled = False
+        self._turn_task = task = asyncio.create_task(self._turn.run())
+        try:
+            await asyncio.wait({task})
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+            self._turn.abandon()  # it may have been cancelled before its first step
+            self._turn_task = self._turn = None
+            if self._is_clear_due:
+                self._clear_now()
+        await context.save()
+
+    def _end_broken(self, message: Message, error: Exception) -> None:
+        """End a turn that broke down outside its steps, and give its message back."""
+        _log.exception("a turn broke down")
+        words = f"The turn failed unexpectedly ({type(error).__name__})."
+        advice = "See the log for details. Send the message again."
+        give_back(self.publish, message.text, MessageError(words, advice))
+        if self._turn is not None:
+            self.publish(TurnFinished(self._turn.id, TurnOutcome.FAILED))
+        self._turn_task = self._turn = None
+
+    def _publish_queue(self) -> None:
+        self.publish(QueueChanged(tuple(message.text for message in self._queue)))
+
+    def _clear_now(self) -> None:
+        self._is_clear_due = False
+        if self.context is not None:
+            self.context.history.contents.clear()
+        self.publish(ConversationCleared())
+
+    async def _take_over(self, context: TurnContext) -> None:
+        """Switch to the next backend, if there is one."""
+        if self._next_backend is not None:
+            if self._next_backend is not context.backend:
+                self._retired.append(context.backend)
+            context.backend, self._next_backend = self._next_backend, None
+            context.history.strip_signatures()
+            context.refused.clear()
+        await self._close_retired()
+
+    async def _close_retired(self) -> None:
+        while self._retired:
+            backend = self._retired.pop()
+            if self.is_used(backend):
+                continue
+            with contextlib.suppress(Exception):  # no longer used
+                async with asyncio.timeout(BACKEND_PATIENCE):
+                    await backend.aclose()
+
 
 MAX_OPEN: Final = 20
 """Most conversations that are open at once."""
@@ -156,18 +424,6 @@ class Conversations:
             )
             one.running = self._tasks.start(one.run(one.context))
         self._tell_context()
-
-    def cancel(self, key: ConversationId | None = None) -> None:
-        if (one := self.get(key)) is not None:
-            one.cancel()
-
-    def clear(self, key: ConversationId | None = None) -> None:
-        if (one := self.get(key)) is not None:
-            one.clear()
-
-    async def wait_idle(self, key: ConversationId | None = None) -> None:
-        if (one := self.get(key)) is not None:
-            await one.wait_idle()
 
     async def settle(self) -> None:
         """Wait until all is written, and what was left is unlocked, but not long."""

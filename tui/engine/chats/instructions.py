@@ -30,26 +30,22 @@ _INTRODUCTION: Final = (
 Instructions = tuple[tuple[ServerId, str], ...]
 
 
-def bounded(instructions: Sequence[tuple[ServerId, str]]) -> Instructions:
-    """Cut the instructions of servers to what is sent, with a mark."""
-    limit = min(MAX_OF_SERVER, MAX_OF_ALL // max(1, len(instructions)))
-    return tuple((server, _cut(text, limit)) for server, text in instructions)
-
-
 def compose(
-    own: str, context: Iterable[ContextFile], instructions: Iterable[tuple[ServerId, str]]
-) -> str:
-    """Return the system instruction.
+    own: str, context: Iterable[ContextFile], instructions: Sequence[tuple[ServerId, str]]
+) -> tuple[str, Instructions]:
+    """Return the system instruction, and the words of servers as they are in it.
 
-    It is the user's own, the files of context, and the servers' bounded words, quoted.
+    It is the user's own, the files of context, and the servers' words, cut to the limit and
+    quoted.
     """
-    said = [
+    limit = min(MAX_OF_SERVER, MAX_OF_ALL // max(1, len(instructions)))
+    said = tuple((server, _cut(text, limit)) for server, text in instructions)
+    quoted = [
         f"The server {server} says:\n" + "\n".join(f"> {line}" for line in text.split("\n"))
-        for server, text in instructions
+        for server, text in said
     ]
-    return "\n\n".join(
-        filter(None, [own, *_quoted(context), *([_INTRODUCTION, *said] if said else [])])
-    )
+    parts = [own, *_quoted(context), *([_INTRODUCTION, *quoted] if quoted else [])]
+    return "\n\n".join(filter(None, parts)), said
 
 
 def _quoted(context: Iterable[ContextFile]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
-from tui.engine.chats.instructions import Instructions, bounded, compose
+from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import resource_tools, tool_search
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
@@ -432,14 +432,15 @@ class Turn:
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
-        said = bounded(self._setup.tools.instructions())
+        own, said_now = self._setup.settings.system_instruction, self._setup.tools.instructions()
+        instruction, said = compose(own, self._files, said_now)
         if said != context.instructions:
             context.instructions = said
             self._publish(InstructionsSent(said))
         return context.asked.request(
             self._history.contents,
             [tool.declaration for tool in offered.values()],
-            compose(self._setup.settings.system_instruction, self._files, said),
+            instruction,
         )
 
     async def _answer_calls(

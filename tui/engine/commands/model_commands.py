@@ -18,7 +18,7 @@ from tui.engine.chats.backends.backend import (
     ModelTraits,
     WireContent,
 )
-from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import Conversation
 from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import ModelStep, counting
 from tui.engine.chats.turn import TurnContext

@@ -18,7 +18,7 @@ from tui.engine.approval.inquiry import Edit, Inquiry, TurnRecord, UnusableEditE
 from tui.engine.approval.policy import Policy
 from tui.engine.bus import EventBus
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
-from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import Conversation
 from tui.engine.chats.history import History
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.turn import Message, MessageContent, RetryWait, TurnContext, TurnSetup

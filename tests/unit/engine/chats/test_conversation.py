@@ -16,7 +16,7 @@ from tests.unit.engine.chats.support import (
     open_backend,
     text_result,
 )
-from tui.engine.chats.conversation import MAX_QUEUED
+from tui.engine.chats.conversations import MAX_QUEUED
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA
 from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult

@@ -7,7 +7,6 @@ import pytest
 
 from tui.engine.bus import Publish
 from tui.engine.chats import step
-from tui.engine.chats import step as module
 from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelRequest
 from tui.engine.chats.backends.gemini import traits
 from tui.engine.chats.history import UNSIGNED
@@ -106,7 +105,7 @@ async def test_an_answer_without_end_is_broken_off(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GENERATION_TIMEOUT", 0.05)
+    monkeypatch.setattr(step, "GENERATION_TIMEOUT", 0.05)
     backend = Scripted()
     with pytest.raises(GenerationError, match="did not answer within"):
         await generate(backend)

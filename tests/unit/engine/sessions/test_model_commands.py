@@ -13,7 +13,7 @@ from tests.unit.engine.sessions.test_resuming import library, notices, remarks, 
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
-from tui.engine.chats.conversation import Conversation
+from tui.engine.chats.conversations import Conversation
 from tui.engine.commands.model_commands import context_parts
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import UserMessage

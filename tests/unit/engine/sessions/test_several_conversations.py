@@ -22,8 +22,7 @@ from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_killed import ENGINE
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chats.backends.backend import ModelBackend
-from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import MAX_OPEN
+from tui.engine.chats.conversations import MAX_OPEN, Conversation
 from tui.model.chat import (
     MAIN,
     BackendKind,

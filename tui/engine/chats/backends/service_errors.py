@@ -12,7 +12,6 @@ import httpx2
 from google.genai import errors as genai_errors
 
 from tui.engine.chats.backends.backend import ModelError
-from tui.engine.chats.backends.gemini_http import BodyTooLongError
 from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
@@ -48,6 +47,10 @@ _DECLARATION_NAME: Final = re.compile(
     r"([A-Za-z_][\w.:-]{0,127})",
     re.IGNORECASE,
 )
+
+
+class BodyTooLongError(httpx2.ReadError):
+    """The service sent more than the limit, which the message names."""
 
 
 @dataclass(frozen=True, slots=True)

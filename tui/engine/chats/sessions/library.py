@@ -25,6 +25,7 @@ from tui.engine.chats.sessions.session_file import (
     SessionFile,
     SessionLock,
     entry,
+    fields_of,
     summary,
 )
 from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
@@ -333,14 +334,10 @@ def to_markdown(saved: SavedSession) -> str:
 
 def to_json(saved: SavedSession) -> str:
     """Return a session as JSON in ASCII."""
-    view = saved.view
     content = {
         "kind": KIND,
         "version": STATE_VERSION,
-        "id": view.id,
-        "title": view.title,
-        "model": view.model,
-        "started": view.started,
+        **fields_of(saved.view, "id", "title", "model", "started"),
         "entries": [entry(shown) for shown in saved.entries],
     }
     return json.dumps(content, indent=2) + "\n"

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
-from tui.engine.chats.conversation import Conversation
-from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import (
     SessionError,

@@ -43,29 +43,19 @@ _ANY: Final = frozenset[str]()
 
 def header(view: SessionView) -> Record:
     """Return the first line of a session."""
-    return {
-        "t": "session",
-        "version": STATE_VERSION,
-        "id": view.id,
-        "folder": view.folder,
-        "started": view.started,
-        "model": view.model,
-        "first": view.first,
-        "parent": view.parent,
-    }
+    names = ("id", "folder", "started", "model", "first", "parent")
+    return {"t": "session", "version": STATE_VERSION, **fields_of(view, *names)}
 
 
 def summary(view: SessionView) -> Record:
     """Return what a list shows of a session."""
-    return {
-        "t": "summary",
-        "title": view.title,
-        "first": view.first,
-        "model": view.model,
-        "tokens": view.tokens,
-        "turns": view.turns,
-        "parent": view.parent,
-    }
+    names = ("title", "first", "model", "tokens", "turns", "parent")
+    return {"t": "summary", **fields_of(view, *names)}
+
+
+def fields_of(shown: object, *names: str) -> Record:
+    """Return some fields by their names."""
+    return {name: getattr(shown, name) for name in names}
 
 
 def entry(shown: Entry) -> Record:
@@ -78,16 +68,8 @@ def entry(shown: Entry) -> Record:
         case Thought(id, text):
             return {"t": "thought", "id": id, "text": text}
         case ToolCall():
-            return {
-                "t": "call",
-                "id": shown.id,
-                "server": shown.server,
-                "tool": shown.tool,
-                "arguments": shown.arguments,
-                "status": shown.status.name,
-                "seconds": shown.seconds,
-                "result": shown.result,
-            }
+            names = ("id", "server", "tool", "arguments", "seconds", "result")
+            return {"t": "call", "status": shown.status.name, **fields_of(shown, *names)}
         case ChatNotice(id, severity, text, advice):
             return {"t": "notice", "id": id, "status": severity, "text": text, "advice": advice}
         case TurnEnd(id, calls, seconds, tokens):
