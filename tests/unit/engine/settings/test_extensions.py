@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.settings.sources.extensions import manifest_files
+from tui.engine.settings.sources.source import manifest_files
 from tui.model.servers import Origin, ServerStatus
 
 
