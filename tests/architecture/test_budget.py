@@ -21,7 +21,7 @@ BUDGET: Final = {
     "engine/sign_in": 1_720,
     "engine": 1_530,
     "engine/trust": 1_370,
-    "engine/approval": 1_330,
+    "engine/approval": 1_310,
     "engine/definitions": 1_070,
     "engine/commands": 960,
     "store": 820,

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
-from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.calls import CallRunner

@@ -1,6 +1,6 @@
 """The commands on the rules of tools."""
 
-from tui.engine.approval.tool_access import ToolAccess
+from tui.engine.approval.gate import ToolAccess
 from tui.engine.bus import Publish
 from tui.engine.mcp.manager import ServerManager
 from tui.model.consent import GrantId, GrantView

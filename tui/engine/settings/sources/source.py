@@ -128,7 +128,7 @@ class Report:
         home: The user's home, for paths as shown.
     """
 
-    def __init__(self, home: Path = Path("/")) -> None:
+    def __init__(self, home: Path) -> None:
         self.home = home
         self.problems: list[SettingsProblem] = []
 
@@ -149,6 +149,7 @@ class Source:
         origin: The layer it makes.
         file: The file, as shown.
         document: What it holds.
+        report: Takes what is wrong in it.
         extension: The name of the gemini-cli extension it belongs to, or "".
         variables: What its references stand for besides the environment's variables.
         env: Variables that its servers get, for an extension.
@@ -157,10 +158,10 @@ class Source:
     origin: Origin
     file: str
     document: SettingsDocument
+    report: Report = field(repr=False, compare=False)
     extension: str = ""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    report: Report = field(default_factory=Report, repr=False, compare=False)
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -232,7 +233,7 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
         return None
     if document is None:
         return None
-    source = Source(origin, shown_path(path, report.home), document, report=report)
+    source = Source(origin, shown_path(path, report.home), document, report)
     is_refused = bool(document.duplicates) and not fatal
     words = "this last one counts" if fatal else "the file was not used"
     for key, line in document.duplicates[:1] if is_refused else document.duplicates:
