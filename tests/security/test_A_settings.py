@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
-from tests.unit.engine.settings.test_loader_rules import Files
+from tests.unit.engine.settings.test_loader import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.servers import ServerStatus
 from tui.model.settings import (

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tui.engine.settings.settings_schema import settings_reference
+from tui.engine.settings.origins import settings_reference
 
 README: Final = Path(__file__).parents[2] / "README.md"
 _BLOCK: Final = re.compile(r"(<!-- settings: begin -->\n).*?(<!-- settings: end -->)", re.DOTALL)

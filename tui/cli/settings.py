@@ -15,8 +15,7 @@ from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import begin_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.origins import Layers, merged
-from tui.engine.settings.settings_schema import settings_schema
+from tui.engine.settings.origins import Layers, merged, settings_schema
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.text import sanitize_line
 

@@ -10,8 +10,8 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
+from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
-from tui.engine.approval.tool_access import ToolAccess
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chats.backends.backend import ModelBackend, Provider

@@ -15,16 +15,14 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import policy_places
-from tui.engine.settings.sources.extensions import (
-    INSTALLATION,
-    manifest_files,
-)
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     ENV_FILE,
     FOLDER_NAME,
+    INSTALLATION,
     dotenv_files,
     layer_files,
+    manifest_files,
     user_variables,
 )
 from tui.engine.trust.folder_gate import FolderGate, OpenedFolder, Trust

@@ -143,10 +143,8 @@ class TurnRecord:
         return self.calls[key]
 
     def has_denied(self, tool: OfferedTool, shown: str) -> bool:
-        return any(
-            (call.tool.server, call.tool.name, call.shown) == (tool.server, tool.name, shown)
-            for call in self.denied
-        )
+        denied = ((call.tool.server, call.tool.name, call.shown) for call in self.denied)
+        return (tool.server, tool.name, shown) in denied
 
 
 @dataclass(slots=True)

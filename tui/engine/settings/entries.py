@@ -277,7 +277,14 @@ class ServerReader:
         preview = preview_of(usable, self._variables_of(entry), own, _BLANKABLE)
         blank = replace(blank, preview=preview)
         withheld = entry.project and server not in self._trusted
-        raw, secrets = (usable, frozenset[str]()) if withheld else self._expanded(entry, usable)
+        raw, secrets = usable, frozenset[str]()
+        if not withheld:
+            expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
+            raw = expansion.members(usable)
+            secrets = frozenset(expansion.secrets)
+            self.problems += expansion_problems(
+                expansion, (), lambda where, words: entry.problem(words, *where)
+            )
         self._report_unknown(entry, raw)
         try:
             settings, slips = salvaged(known_part(raw))
@@ -346,17 +353,6 @@ class ServerReader:
         """Return the variables for an entry: the process's own win over the folder's."""
         brought = self._variables if entry.project else _NONE
         return {**brought, **self._environ, **entry.source.variables}
-
-    def _expanded(
-        self, entry: Entry, raw: Mapping[str, Any]
-    ) -> tuple[Mapping[str, Any], frozenset[str]]:
-        """Expand variables."""
-        expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-        value = expansion.members(raw)
-        self.problems += expansion_problems(
-            expansion, (), lambda where, words: entry.problem(words, *where)
-        )
-        return value, frozenset(expansion.secrets)
 
     def _from_settings(
         self, blank: ServerDefinition, settings: ServerSettings, secrets: frozenset[str]

@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -197,15 +197,15 @@ class Translation:
             return self._asked(name)
         if kind == "env" and name:
             return f"${{{name}}}"
-        fixed: Mapping[str, Callable[[], str]] = {
-            "workspaceFolder": lambda: str(self.folder),
-            "workspaceRoot": lambda: str(self.folder),
-            "workspaceFolderBasename": lambda: self.folder.name,
-            "userHome": lambda: str(self.home),
-            "pathSeparator": lambda: "/",
+        fixed = {
+            "workspaceFolder": str(self.folder),
+            "workspaceRoot": str(self.folder),
+            "workspaceFolderBasename": self.folder.name,
+            "userHome": str(self.home),
+            "pathSeparator": "/",
         }
         if kind in fixed and name is None:
-            return fixed[kind]()
+            return fixed[kind]
         if name is not None and not name.startswith("-"):  # ${NAME:-default} is ours as well
             self._warn(f"gemdeck does not know {found.group()}; it stays as it is.")
         return found.group()

@@ -2,8 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,42 +17,34 @@ from tui.engine.settings.entries import (
     server_id,
 )
 from tui.engine.settings.prohibitions import (
+    BLOCK_KEY,
+    DENY_KEY,
     EVERY,
     DenyRule,
-    blocked_variables,
-    excluded_tools,
-    named_policies,
-    names_in,
-    policy_places,
+    blocked_by,
+    denied_by,
     read_enablement,
     read_policies,
-    report_permissions,
 )
 from tui.engine.settings.project import (
-    DENY_KEY,
     LIMITS,
     ProjectGate,
     ProjectOffer,
     ProjectRules,
     ProjectVerdict,
     compared,
-    denied_tools,
-    project_entries,
-    project_rules,
-    read_project,
-    used_variables,
+    read_offer,
 )
 from tui.engine.settings.sources.context_places import (
     ContextPlaces,
     find_context,
-    project_context,
 )
-from tui.engine.settings.sources.extensions import read_extensions
 from tui.engine.settings.sources.source import (
     Report,
     Source,
     known_keys,
     layer_files,
+    read_extensions,
     read_source,
     read_variables,
     shown_path,
@@ -71,9 +62,6 @@ from tui.model.settings_rules import check_model_name
 
 MAX_UNKNOWN: Final = 200
 """Unknown keys of one section that are reported."""
-
-BLOCK_KEY: Final = "environmentBlock"
-"""The list of variables that no server gets."""
 
 COMMAND_SERVER: Final = "mcp"
 """The name of the server that `mcp.serverCommand` starts."""
@@ -115,11 +103,8 @@ def read_gemdeck(
             source.note(("gemdeck", key), "unknown key, ignored")
         raw = {key: raw[key] for key in raw if key in known}
         raw = source.expanded(raw, ("gemdeck",), environ)
-        denied += denied_tools(raw.pop(DENY_KEY, None), source)
-        denied += excluded_tools(source, environ)
-        report_permissions(source)
-        blocked += names_in(raw.pop(BLOCK_KEY, None), source, ("gemdeck", BLOCK_KEY))
-        blocked += blocked_variables(source)
+        denied += denied_by(source, raw.pop(DENY_KEY, None), environ)
+        blocked += blocked_by(source, raw.pop(BLOCK_KEY, None))
         section = source.salvaged(GemdeckSettings, raw, "gemdeck")
         values |= {key: getattr(section, key) for key in section.model_fields_set}
     if foreign:
@@ -245,7 +230,9 @@ def read_mcp(
         mcp = source.salvaged(McpSettings, raw, "mcp")
         if raw.get("allowed") is not None:
             rules = rules.allowing(frozenset(map(compared, mcp.allowed or ())), source.file)
-        for key in _forbidding(source, raw, mcp):
+        wrong = () if isinstance(source.content.get("mcp"), dict | None) else (("mcp",),)
+        unread = {key for key in raw if raw[key] is not None} - mcp.model_fields_set
+        for key in (*wrong, *(("mcp", key) for key in sorted(unread & {"allowed", "excluded"}))):
             source.note(key, "no server is started until this is corrected")
             rules = rules.allowing(frozenset(), source.file)
         excluded = {compared(name): source.file for name in mcp.excluded}
@@ -253,17 +240,6 @@ def read_mcp(
         if mcp.server_command:
             rules = replace(rules, command=mcp.server_command, command_source=source)
     return rules
-
-
-def _forbidding(
-    source: Source, raw: Mapping[str, Any], mcp: McpSettings
-) -> Iterator[tuple[str, ...]]:
-    """Name what was meant to forbid servers and cannot be read."""
-    if not isinstance(source.content.get("mcp"), dict | None):
-        yield ("mcp",)
-    for key in ("allowed", "excluded"):
-        if raw.get(key) is not None and key not in mcp.model_fields_set:
-            yield ("mcp", key)
 
 
 def command_entry(command: str, source: Source) -> Entry:
@@ -339,8 +315,8 @@ def load_settings(
     sources = [one for at in own if (one := read_source(at.origin, at.path, report))]
     variables = read_variables(user_variables(home), report) or {}
     environ = {**variables, **environ}
-    policies = (*policy_places(home, own), *named_policies(home, sources, environ))
-    gemdeck = read_gemdeck(sources, environ, model, read_policies(policies, report), report)
+    denied = read_policies(own, sources, environ, report)
+    gemdeck = read_gemdeck(sources, environ, model, denied, report)
     inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
     mcp = read_mcp(sources, environ, read_enablement(report))
@@ -351,12 +327,8 @@ def load_settings(
     offer: ProjectOffer | None = None
     if project.may_read():
         files = [layer for layer in layers if layer.origin is Origin.PROJECT]
-        brought, given = read_project(files, folder, report)
         taken = {definition.id for _, definition in servers}
-        entries = [one for one in project_entries(brought) if not _is_taken(one, taken)]
-        sketches = tuple(map(reader.fork(given).read, entries))
-        rules, used = project_rules(brought), used_variables(sketches, given)
-        offer = ProjectOffer(sketches, rules, used, project_context(context, folder, report))
+        entries, offer = read_offer(files, reader, taken, context, report)
     verdict = project.judge(offer)
     if offer is not None:
         trusting = reader.fork(offer.variables, verdict.servers)
@@ -405,14 +377,6 @@ def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
             raw = {key: value for key, value in raw.items() if key != "trust"}
         found[server] = replace(entry, raw=raw)
     return found
-
-
-def _is_taken(entry: Entry, taken: AbstractSet[ServerId]) -> bool:
-    """Return whether the user or the system already use the name of a project's server."""
-    if server_id(entry.name) not in taken:
-        return False
-    entry.source.note(entry.path, "skipped: your own settings define a server with this name")
-    return True
 
 
 def _with_protocols(

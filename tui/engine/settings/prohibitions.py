@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import BadDocumentError, read_document
@@ -24,9 +26,10 @@ from tui.engine.settings.sources.source import (
     Source,
     shown_path,
     system_folder,
+    validation_problems,
 )
 from tui.model.servers import Origin
-from tui.model.settings import MAX_PATTERNS, ToolPattern
+from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
 from tui.text import sanitize_line
 
 MAX_POLICY: Final = 256 * 1024
@@ -43,6 +46,12 @@ MAX_NAMED: Final = 10
 
 EVERY: Final = "*"
 """Stands for all servers."""
+
+DENY_KEY: Final = "alwaysDeny"
+"""The key under ``gemdeck`` that forbids tools."""
+
+BLOCK_KEY: Final = "environmentBlock"
+"""The list of variables that no server gets."""
 
 _POLICIES: Final = "policies"
 _EXCLUDE: Final = ("tools", "exclude")
@@ -103,7 +112,42 @@ class DenyRule(ToolPattern):
     source: str = ""
 
 
-def excluded_tools(source: Source, environ: Mapping[str, str]) -> tuple[DenyRule, ...]:
+def denied_by(source: Source, own: object, environ: Mapping[str, str]) -> tuple[ToolPattern, ...]:
+    """Read what a file denies, and name what gives no permission here and has been given up.
+
+    Args:
+        source: The file.
+        own: The value of its ``gemdeck.alwaysDeny``.
+        environ: Variables for expansion.
+    """
+    for path, words in _WITHOUT_EFFECT.items():
+        if _value(source.content, path):
+            source.note(path, words)
+    if old := [key for key in source.content if key in _RENAMED]:
+        named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
+        source.note((old[0],), f"old names without effect: {named}")
+    return (*_always_denied(own, source), *_excluded_tools(source, environ))
+
+
+def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
+    """Read ``gemdeck.alwaysDeny`` item by item; what is no list of fit length forbids all tools."""
+    path = ("gemdeck", DENY_KEY)
+    if raw is None:
+        return
+    if not isinstance(raw, list) or len(raw) > MAX_PATTERNS:
+        words = f"no tool runs until this is a list of at most {MAX_PATTERNS} rules: [ … ]"
+        source.note(path, words)
+        yield ToolPattern()
+        return
+    for index, item in enumerate(raw):
+        try:
+            yield from GemdeckSettings.model_validate({DENY_KEY: [item]}).always_deny
+        except ValidationError as error:
+            keys, words = validation_problems(error)[0]
+            source.note((*path, index, *keys[2:]), words)
+
+
+def _excluded_tools(source: Source, environ: Mapping[str, str]) -> tuple[DenyRule, ...]:
     """Read `tools.exclude`, whose names mean tools with and without their server's name."""
     tools = source.content.get(_EXCLUDE[0]) or {}
     raw = tools.get(_EXCLUDE[1]) if isinstance(tools, dict) else tools
@@ -137,27 +181,28 @@ def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
     return [folder / _POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
 
 
-def named_policies(
-    home: Path, sources: Iterable[Source], environ: Mapping[str, str]
-) -> Iterator[Path]:
-    """List the folders and files of policies that settings of the user or the system name.
+def read_policies(
+    layers: Iterable[LayerFile],
+    sources: Iterable[Source],
+    environ: Mapping[str, str],
+    report: Report,
+) -> tuple[DenyRule, ...]:
+    """Read the rules of policies that deny tools of servers. Blocks.
 
     Args:
-        home: The user's home.
-        sources: The settings.
+        layers: The settings files of the user and the system; see `policy_places`.
+        sources: Those that there are. They may name further places of policies.
         environ: Variables for expansion.
+        report: Takes what is wrong.
     """
+    home = report.home
+    places = policy_places(home, layers)
     for source, key in itertools.product(sources, ("policyPaths", "adminPolicyPaths")):
-        named = names_in(source.content.get(key), source, (key,))
+        named = _names_in(source.content.get(key), source, (key,))
         for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
-            place = home / text.removeprefix("~/")
-            if not place.exists():
+            places.append(home / text.removeprefix("~/"))
+            if not places[-1].exists():
                 source.note((key,), f"{sanitize_line(text, MAX_NAME)} does not exist")
-            yield place
-
-
-def read_policies(places: Iterable[Path], report: Report) -> tuple[DenyRule, ...]:
-    """Read the rules of policies that deny tools of servers. Blocks."""
     denials: list[DenyRule] = []
     for place in dict.fromkeys(places):
         files: Sequence[Path] = ()
@@ -208,13 +253,14 @@ def _is_off(entry: object) -> bool:
     return str(enabled).lower() in {"false", "0"}
 
 
-def blocked_variables(source: Source) -> tuple[str, ...]:
-    """Return the variables that gemini-cli is told to withhold."""
+def blocked_by(source: Source, own: object) -> tuple[str, ...]:
+    """Return the variables that gemdeck, by its own list, and gemini-cli are told to withhold."""
     path = ("security", "environmentVariableRedaction", "blocked")
-    return names_in(_value(source.content, path), source, path)
+    theirs = _names_in(_value(source.content, path), source, path)
+    return (*_names_in(own, source, ("gemdeck", BLOCK_KEY)), *theirs)
 
 
-def names_in(value: object, source: Source, path: tuple[str, ...]) -> tuple[str, ...]:
+def _names_in(value: object, source: Source, path: tuple[str, ...]) -> tuple[str, ...]:
     """Read a list of names that forbids: what is wrong in it takes nothing else with it."""
     listed = [value] if isinstance(value, str) else value
     if listed is None:
@@ -224,17 +270,6 @@ def names_in(value: object, source: Source, path: tuple[str, ...]) -> tuple[str,
     if not isinstance(listed, list) or len(kept) < len(listed):
         source.note(path, f"must be a list of at most {MAX_PATTERNS} names; only its names count")
     return kept
-
-
-def report_permissions(source: Source) -> None:
-    """Name what gives no permission here, and keys that gemini-cli has given up."""
-    for path, words in _WITHOUT_EFFECT.items():
-        if _value(source.content, path):
-            source.note(path, words)
-    old = [key for key in source.content if key in _RENAMED]
-    if old:
-        named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
-        source.note((old[0],), f"old names without effect: {named}")
 
 
 def _policy_files(place: Path) -> Sequence[Path]:

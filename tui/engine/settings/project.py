@@ -4,20 +4,20 @@ Reading them has no effect. No reference is expanded and no program is opened un
 knows what the user said about this folder with this content, allows it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationError
+from pydantic import BeforeValidator, PlainSerializer
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
-from tui.engine.settings.entries import Entry, server_entries
-from tui.engine.settings.prohibitions import excluded_tools, report_permissions
+from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
+from tui.engine.settings.prohibitions import DENY_KEY, denied_by
+from tui.engine.settings.sources.context_places import ContextPlaces, project_context
 from tui.engine.settings.sources.source import (
     LayerFile,
     Report,
@@ -26,13 +26,11 @@ from tui.engine.settings.sources.source import (
     leads_out,
     read_dotenv,
     read_source,
-    validation_problems,
 )
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
-    MAX_PATTERNS,
     GemdeckSettings,
     McpSettings,
     OAuthSettings,
@@ -41,9 +39,6 @@ from tui.model.settings import (
 )
 from tui.model.trust import FolderTrust, TrustRequest
 from tui.text import counted, sanitize_line
-
-DENY_KEY: Final = "alwaysDeny"
-"""The key under ``gemdeck`` that forbids tools."""
 
 
 class ProjectSay(StrEnum):
@@ -237,38 +232,52 @@ class ProjectGate(Installation, Protocol):
         """Decide which of this content takes effect; None means nothing was read."""
 
 
-def read_project(
-    layers: Sequence[LayerFile], folder: Path, report: Report
-) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-    """Read the settings files of a folder; its ``.env`` only where one of them refers to variables.
+def read_offer(
+    layers: Iterable[LayerFile],
+    reader: ServerReader,
+    taken: Container[ServerId],
+    context: ContextPlaces,
+    report: Report,
+) -> tuple[list[Entry], ProjectOffer]:
+    """Read what a folder brings, unexpanded, with its entries. Blocks.
+
+    Its ``.env`` is read only where one of its files refers to variables.
 
     Args:
         layers: The files that may be there.
-        folder: The folder.
+        reader: Reads its servers.
+        taken: The names that the user's and the system's servers have.
+        context: Where its files of context may be.
         report: Takes what is wrong.
     """
-    inside = [layer for layer in layers if not leads_out(layer.path, folder, report)]
-    found = [read_source(layer.origin, layer.path, report) for layer in inside]
-    sources = tuple(source for source in found if source is not None)
+    folder = reader.folder
+    inside = [one for one in layers if not leads_out(one.path, folder, report)]
+    sources = [one for at in inside if (one := read_source(at.origin, at.path, report))]
     refers = any(references_in(source.content.get("mcpServers")) for source in sources)
-    return sources, read_dotenv(folder, report) if refers else _NONE
+    variables = read_dotenv(folder, report) if refers else _NONE
+    entries: list[Entry] = []
+    for entry in server_entries(sources):
+        counting = replace(entry, raw=_counting(entry))
+        if server_id(entry.name) in taken:
+            words = "skipped: your own settings define a server with this name"
+            entry.source.note(entry.path, words)
+        else:
+            entries.append(counting)
+    servers = tuple(map(reader.fork(variables).read, entries))
+    names = {name for server in servers for name in references_in(dict(server.written))}
+    used = MappingProxyType({name: variables[name] for name in variables if name in names})
+    said = project_context(context, folder, report)
+    return entries, ProjectOffer(servers, _rules_of(sources), used, said)
 
 
-def project_entries(sources: Sequence[Source]) -> tuple[Entry, ...]:
-    """Return the servers of a folder without the keys that have no effect there."""
-    return tuple(replace(entry, raw=_counting(entry)) for entry in server_entries(sources))
-
-
-def project_rules(sources: Sequence[Source]) -> ProjectRules:
+def _rules_of(sources: Iterable[Source]) -> ProjectRules:
     """Read what a folder forbids; the lowest limit counts. References are not expanded here."""
     rules = ProjectRules()
     for source in sources:
         _report_ignored(source)
         raw_mcp, raw = _counting_part(source, "mcp"), _counting_part(source, "gemdeck")
         mcp = source.salvaged(McpSettings, raw_mcp, "mcp")
-        denied = denied_tools(raw.pop(DENY_KEY, None), source)
-        denied += excluded_tools(source, _NONE)
-        report_permissions(source)
+        denied = denied_by(source, raw.pop(DENY_KEY, None), _NONE)
         own = source.salvaged(GemdeckSettings, raw, "gemdeck")
         allowed = rules.allowed
         if raw_mcp.get("allowed") is not None:
@@ -288,34 +297,6 @@ def project_rules(sources: Sequence[Source]) -> ProjectRules:
             **lowest,
         )
     return rules
-
-
-def denied_tools(raw: object, source: Source) -> tuple[ToolPattern, ...]:
-    """Read ``gemdeck.alwaysDeny`` item by item; what is no list of fit length forbids all tools."""
-    if raw is None:
-        return ()
-    path = ("gemdeck", DENY_KEY)
-    if not isinstance(raw, list) or len(raw) > MAX_PATTERNS:
-        source.note(
-            path, f"no tool runs until this is a list of at most {MAX_PATTERNS} rules: [ … ]"
-        )
-        return (ToolPattern(),)
-    found: list[ToolPattern] = []
-    for index, item in enumerate(raw):
-        try:
-            found += GemdeckSettings.model_validate({DENY_KEY: [item]}).always_deny
-        except ValidationError as error:
-            keys, words = validation_problems(error)[0]
-            source.note((*path, index, *keys[2:]), words)
-    return tuple(found)
-
-
-def used_variables(
-    servers: Sequence[ServerDefinition], variables: Mapping[str, str]
-) -> Mapping[str, str]:
-    """Return the variables that servers refer to; the others have no effect."""
-    names = {name for server in servers for name in references_in(dict(server.written))}
-    return MappingProxyType({name: variables[name] for name in variables if name in names})
 
 
 def compared(name: str) -> str:

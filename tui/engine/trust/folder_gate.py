@@ -99,7 +99,8 @@ class OpenedFolder:
         start_folders: Where the user's servers may start although they run code from there.
         outside: The folder of the empty folders in which servers start, or None.
         named: Folders that the command line says to trust.
-        first_seen: What each server was first seen to run in a folder that is named.
+        first_seen: What each server was first seen to run in a folder that is named, and what
+            that folder was first seen to bring itself, under no name.
         in_force: What the folder forbade when it was trusted last in this run.
         withdrawals: How often trust was taken back in this run.
         is_withdrawn: Whether it was, and not given again: this holds even if it cannot be written.
@@ -122,7 +123,6 @@ class OpenedFolder:
         self.first_seen: dict[tuple[Path, str], str] = {}
         self._on_problem = on_problem
         self._is_checked = False
-        self._named_hash = ""
         self.in_force = ProjectRules()
         self.withdrawals = 0
         self.is_withdrawn = False
@@ -155,8 +155,7 @@ class OpenedFolder:
         """Return whether the command line trusts this folder; with the content it had first."""
         if identity.path not in self.named:
             return False
-        self._named_hash = self._named_hash or content_hash
-        return self._named_hash == content_hash
+        return self.first_seen.setdefault((identity.path, ""), content_hash) == content_hash
 
     def trust(self, offer: ProjectOffer, shown: tuple[object, ...], *, children: bool) -> None:
         """Trust the folder with what it was seen to bring.

@@ -164,9 +164,7 @@ def sign_in_cautions(sign_in: object) -> Iterator[str]:
 
 def _program_name(word: str) -> str:
     name = PurePosixPath(word.replace("\\", "/")).name.lower()
-    for ending in (".exe", ".cmd", ".bat", ".com"):
-        name = name.removesuffix(ending)
-    return name
+    return re.sub(r"(?:\.(?:exe|cmd|bat|com))+$", "", name)
 
 
 def _code_flag(names: Sequence[str], words: Sequence[str]) -> str:
@@ -193,17 +191,12 @@ def _unpinned(names: Sequence[str], words: Sequence[str]) -> str | None:
         elif pair in _RUNNER_WORDS:
             packages = _packages(words[index + 2 :])
             if pair in _FILE_RUNNERS:  # their first word is a file, unless it is an address
-                named = _named(words)
+                named = {value for flag, value in _flags(words) if flag in _PACKAGE_FLAGS}
                 packages = [word for word in packages if ":" in word or word in named]
         else:
             continue
         return next((package for package in packages if not _PINNED.fullmatch(package)), None)
     return None
-
-
-def _named(words: Sequence[str]) -> set[str]:
-    """Return the packages named by flags."""
-    return {value for flag, value in _flags(words) if flag in _PACKAGE_FLAGS}
 
 
 def _packages(rest: Sequence[str]) -> list[str]:

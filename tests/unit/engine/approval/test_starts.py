@@ -20,10 +20,6 @@ from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
 A, SALT = TrustAnswer, b"salt"
 
 
-def fail(problem: str) -> None:
-    pytest.fail(problem)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "home" / "clone"
@@ -38,7 +34,7 @@ def opened(
     home = home or folder.parent
     state = state or home / "state"
     state.mkdir(mode=0o700, exist_ok=True)
-    return OpenedFolder(folder, home, state, (), fail, attended=attended)
+    return OpenedFolder(folder, home, state, (), pytest.fail, attended=attended)
 
 
 def server(*words: str, name: str = "mine", **more: object) -> ServerDefinition:

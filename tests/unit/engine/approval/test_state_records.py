@@ -77,10 +77,6 @@ def kept(path: Path, text: str) -> Path:
     return path
 
 
-def fail(problem: str) -> None:
-    pytest.fail(problem)
-
-
 def test_grants_are_read_and_written() -> None:
     scope = GrantScope.FOLDER
     allowed = Grant(Effect.ALLOW, "f1", "go", "d1", scope, "/work", (("path", '"/a"'),))
@@ -111,7 +107,7 @@ def test_a_grant_stands_without_what_is_remembered_beside_it() -> None:
 def test_pins_are_read_and_written(tmp_path: Path) -> None:
     fingerprint = "ab" * 32
     path = kept(tmp_path / "pins" / f"{fingerprint}.json", PINS)
-    store = PinStore(path.parent, fail)
+    store = PinStore(path.parent, pytest.fail)
     known = {"k1": Pin("h1", "{}"), "k2": Pin("h2")}
     assert store.load(fingerprint) == known
     store.save(fingerprint, {"k3": Pin("h3", "x")}, replacing=False)
@@ -123,7 +119,7 @@ def test_pins_are_read_and_written(tmp_path: Path) -> None:
 
 def test_trust_is_read_and_written(tmp_path: Path) -> None:
     path = kept(tmp_path / "state" / "trust.json", TRUST)
-    store = TrustStore(path.parent, tmp_path, fail)
+    store = TrustStore(path.parent, tmp_path, pytest.fail)
     expected = Record(WORK, Word.TRUSTED, 4.5, True, ("h2", "h1"), CONTENT)
     assert store.standing(WORK).record == expected
     assert store.standing(OTHER).never
@@ -140,7 +136,7 @@ def test_a_record_of_before_there_were_rules_is_read(tmp_path: Path) -> None:
     [folder, _] = content["folders"]
     del folder["content"]["forbidden"], folder["content"]["rule_lines"], folder["inherited"]
     path = kept(tmp_path / "state" / "trust.json", json.dumps(content))
-    record = TrustStore(path.parent, tmp_path, fail).standing(WORK).record
+    record = TrustStore(path.parent, tmp_path, pytest.fail).standing(WORK).record
     assert record is not None
     assert record.content is not None
     assert record.content.forbidden == ProjectRules()
@@ -175,14 +171,14 @@ def test_an_odd_record_of_trust_counts_as_none(tmp_path: Path, change: dict[str,
     content = json.loads(TRUST)
     content["folders"] = [{**content["folders"][0], **change}]
     path = kept(tmp_path / "state" / "trust.json", json.dumps(content))
-    assert TrustStore(path.parent, tmp_path, fail).standing(WORK).record is None
+    assert TrustStore(path.parent, tmp_path, pytest.fail).standing(WORK).record is None
 
 
 def test_a_folder_whose_name_is_no_unicode_leaves_the_other_answers_alone(tmp_path: Path) -> None:
     path = kept(tmp_path / "state" / "trust.json", TRUST)
     odd = FolderIdentity(Path(os.fsdecode(b"/work\xff %41")), 1, 5, 3)
-    TrustStore(path.parent, tmp_path, fail).never(odd)
-    store = TrustStore(path.parent, tmp_path, fail)
+    TrustStore(path.parent, tmp_path, pytest.fail).never(odd)
+    store = TrustStore(path.parent, tmp_path, pytest.fail)
     assert store.standing(odd).never
     assert store.standing(OTHER).never
 
@@ -196,7 +192,7 @@ def test_an_answer_about_a_start_folder_is_read_and_written(tmp_path: Path) -> N
         json.dumps({"version": 1, "folders": [entry, {**entry, "path": "/odd", "dev": "1"}]}),
     )
     odd = FolderIdentity(Path(os.fsdecode(b"/work\xff %41")), 1, 5, 3)
-    store = StartFolders(path.parent, tmp_path, fail)
+    store = StartFolders(path.parent, tmp_path, pytest.fail)
     store.keep(odd, TrustAnswer.NEVER)
     assert said(store, odd) is TrustAnswer.NEVER
     expected = StartRecord(WORK, TrustAnswer.TRUST, 4.5, CONTENT.servers, ())
@@ -219,7 +215,7 @@ def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Pa
     outer, inner = identify(above), identify(below)
     assert outer is not None
     assert inner is not None
-    store = StartFolders(None, tmp_path / "home", fail)
+    store = StartFolders(None, tmp_path / "home", pytest.fail)
     store.keep(outer, TrustAnswer.TRUST_WITH_CHILDREN)
     assert store.standing(inner) == (None, True)
     store.inherit(inner, CONTENT.servers)
@@ -234,7 +230,7 @@ def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Pa
 
 
 def test_a_server_is_allowed_in_a_folder_or_outside_it_as_was_said_last(tmp_path: Path) -> None:
-    store, [one] = StartFolders(None, tmp_path, fail), CONTENT.servers
+    store, [one] = StartFolders(None, tmp_path, pytest.fail), CONTENT.servers
     other = replace(one, name="other")
     store.keep(WORK, TrustAnswer.TRUST, [one, other])
     store.keep(WORK, TrustAnswer.START_OUTSIDE, outside=[one])
@@ -256,7 +252,7 @@ async def test_a_grant_for_a_folder_whose_name_is_not_unicode_leaves_the_others_
     folder = os.fsdecode(b"/work\xff %41")
     odd = Grant(Effect.ALLOW, "f1", "go", "d1", GrantScope.FOLDER, folder, ())
     for added in ({odd: GrantNote("notes", "go")}, {}):
-        book = GrantBook(StateFile(path, fails_closed=True, on_problem=fail))
+        book = GrantBook(StateFile(path, fails_closed=True, on_problem=pytest.fail))
         await book.refresh()
         book.add(added)
         await book.aclose()

@@ -11,6 +11,7 @@ import pytest
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
+from tui.model.servers import ServerStatus
 
 
 class ClosedGate:
@@ -78,3 +79,16 @@ def machine(tmp_path: Path) -> Machine:
 
 def messages(loaded: LoadedSettings) -> list[str]:
     return [str(problem) for problem in loaded.problems]
+
+
+GOOD = {"command": "x"}
+
+
+# mcp
+
+
+def withheld(machine: Machine) -> dict[str, ServerStatus | None]:
+    return {name: server.withheld for name, server in machine.servers().items()}
+
+
+OFF = ServerStatus.DISABLED

@@ -1,14 +1,21 @@
-"""Edits of settings files keep what they are not about, to the byte."""
+"""A settings file is begun; edits keep what they are not about, to the byte."""
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.edits import EditError, add_server, remove_server
+from tui.engine.settings.edits import (
+    EditError,
+    add_server,
+    begin_settings,
+    remove_server,
+    sample_settings,
+)
 from tui.engine.settings.sources.document import parse_document
 
 ENTRY = {"command": "x", "args": ["ü"]}
@@ -173,3 +180,36 @@ def test_permissions_and_a_link_stay(file: Path, tmp_path: Path) -> None:
     add_server(file, "new", ENTRY)
     assert file.is_symlink()
     assert os.stat(target).st_mode & 0o777 == 0o644  # noqa: PTH116 - follows nothing else
+
+
+def test_a_file_is_begun_that_can_be_read_with_the_line_of_its_first_entry(home: Path) -> None:
+    path, line = begin_settings(home)
+    assert path == home / ".gemini" / "settings.json"
+    assert '"files": {' in path.read_text().splitlines()[line - 1]
+
+
+def test_a_file_that_is_there_is_left_as_it_is(home: Path) -> None:
+    (home / ".gemini").mkdir()
+    file = home / ".gemini" / "settings.json"
+    file.write_text('{\n "a": 1,\n "mcpServers": {\n}}')
+    assert begin_settings(home) == (file, 4)
+    file.write_text("{}")
+    assert begin_settings(home) == (file, 1)
+    assert file.read_text() == "{}"
+
+
+def test_the_sample_is_at_hand() -> None:
+    assert '"mcpServers"' in sample_settings()
+
+
+def test_on_a_full_disk_no_empty_file_stays_in_the_way(
+    home: Path,
+) -> None:
+    _, most = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            begin_settings(home)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (home / ".gemini" / "settings.json").exists()

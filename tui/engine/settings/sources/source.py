@@ -1,11 +1,17 @@
-"""Files of settings and of variables: where they are, what they hold and what is wrong there."""
+"""Files of settings, of extensions and of variables: where they are, and what is wrong in them.
+
+The user installed the extensions of gemini-cli, ``~/.gemini/extensions/NAME``, so their servers
+start like the user's own and rank below them. Of a manifest `mcpServers` and `settings` are read;
+what the user told gemini-cli to set is in the ``.env`` beside it. Which extensions are enabled for
+a folder comes from gemini-cli's own file: an extension disabled there is off here, too.
+"""
 
 import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -15,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
+from tui.engine.definitions.folder_code import extensions_folder
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -121,7 +128,7 @@ class Report:
         home: The user's home, for paths as shown.
     """
 
-    def __init__(self, home: Path = Path("/")) -> None:
+    def __init__(self, home: Path) -> None:
         self.home = home
         self.problems: list[SettingsProblem] = []
 
@@ -142,6 +149,7 @@ class Source:
         origin: The layer it makes.
         file: The file, as shown.
         document: What it holds.
+        report: Takes what is wrong in it.
         extension: The name of the gemini-cli extension it belongs to, or "".
         variables: What its references stand for besides the environment's variables.
         env: Variables that its servers get, for an extension.
@@ -150,10 +158,10 @@ class Source:
     origin: Origin
     file: str
     document: SettingsDocument
+    report: Report = field(repr=False, compare=False)
     extension: str = ""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    report: Report = field(default_factory=Report, repr=False, compare=False)
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -225,7 +233,7 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
         return None
     if document is None:
         return None
-    source = Source(origin, shown_path(path, report.home), document, report=report)
+    source = Source(origin, shown_path(path, report.home), document, report)
     is_refused = bool(document.duplicates) and not fatal
     words = "this last one counts" if fatal else "the file was not used"
     for key, line in document.duplicates[:1] if is_refused else document.duplicates:
@@ -341,3 +349,104 @@ def parse_dotenv(text: str) -> Mapping[str, str]:
         if value is not None and _NAME.fullmatch(name) and "\0" not in value
     }
     return MappingProxyType(dict(list(kept.items())[:MAX_VARIABLES]))
+
+
+MAX_EXTENSIONS: Final = 200
+"""Extensions that are read, in the order of their folders' names."""
+
+MAX_NAME: Final = 64
+"""Longest name of an extension, in characters."""
+
+MAX_RULES: Final = 1_000
+"""Rules that are read of when one extension is enabled."""
+
+MANIFEST: Final = "gemini-extension.json"
+INSTALLATION: Final = ".gemini-extension-install.json"
+EXTENSION_RULES: Final = "extension-enablement.json"
+
+
+def manifest_files(home: Path) -> list[Path]:
+    """List where the manifests of a user's extensions are or may be."""
+    place = extensions_folder(home)
+    try:
+        names = sorted(entry.name for entry in os.scandir(place) if entry.is_dir())
+    except OSError:
+        return []
+    return [_origin_of(place / name) / MANIFEST for name in names[:MAX_EXTENSIONS]]
+
+
+def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
+    """Read the manifests of the extensions that are enabled for an opened folder."""
+    rules = _enablement(report)
+    if rules is None:
+        return
+    seen: set[str] = set()
+    for path in manifest_files(report.home):
+        source = read_source(Origin.EXTENSION, path, report)
+        if source is None:
+            continue
+        given = source.content.get("name")
+        name = sanitize_line(given if isinstance(given, str) else path.parent.name, MAX_NAME)
+        if not name or name in seen:
+            words = f"skipped: another extension has the same name, {name or 'empty'}"
+            source.note(("name",), words)
+        elif _is_enabled(rules.get(name), folder):
+            env = _settings(source, path.parent)
+            places = {"extensionPath": str(path.parent), "workspacePath": str(folder)}
+            known = {**env, **places, "/": os.sep, "pathSeparator": os.sep}
+            yield replace(source, extension=name, variables=known, env=env)
+        seen.add(name)
+
+
+def _origin_of(installed: Path) -> Path:
+    """Return the folder of an extension; a linked one is elsewhere."""
+    try:
+        document = read_document(installed / INSTALLATION)
+    except BadDocumentError:
+        return installed
+    match document.content if document is not None else {}:
+        case {"type": "link", "source": str(place)} if Path(place).is_absolute():
+            return Path(place)
+    return installed
+
+
+def _settings(source: Source, extension: Path) -> Mapping[str, str]:
+    """Return the variables that an extension declares as its settings and the user has set."""
+    declared = source.content.get("settings")
+    entries = declared[:MAX_RULES] if isinstance(declared, list) else ()
+    named = [entry.get("envVar") for entry in entries if isinstance(entry, dict)]
+    names = [name for name in named if isinstance(name, str)]
+    path = extension / ENV_FILE
+    if not names or leads_out(path, extension, source.report):
+        return {}
+    found = read_variables(path, source.report) or {}
+    return {name: found[name] for name in names if name in found}
+
+
+def _enablement(report: Report) -> Mapping[str, Any] | None:
+    """Read gemini-cli's rules: per extension ``{"overrides": [RULE, …]}``; None if unreadable."""
+    path = extensions_folder(report.home) / EXTENSION_RULES
+    try:
+        document = read_document(path)
+    except BadDocumentError as error:
+        report.note(path, f"{error}; no extension is used until this is corrected", error.line)
+        return None
+    return document.content if document is not None else {}
+
+
+def _is_enabled(entry: object, folder: Path) -> bool:
+    """Return whether an extension is enabled for a folder: the last rule that matches decides.
+
+    A rule is a folder with a slash at both ends, with ``*`` behind it for the folders in it too,
+    and with ``!`` before it to disable.
+    """
+    rules = entry.get("overrides") if isinstance(entry, dict) else None
+    place = f"/{folder.as_posix().strip('/')}/".replace("//", "/")
+    enabled = True
+    for rule in rules[:MAX_RULES] if isinstance(rules, list) else ():
+        if not isinstance(rule, str):
+            continue
+        named = rule.removeprefix("!")
+        if place.startswith(named[:-1]) if named.endswith("*") else place == named:
+            enabled = not rule.startswith("!")
+    return enabled

@@ -1,4 +1,4 @@
-"""The difference between an argument and the file of the folder that another one names."""
+"""What a question about a call shows: the difference to a file, and a form that changes nothing."""
 
 import asyncio
 import os
@@ -9,12 +9,12 @@ import pytest
 from tests.support.waiting import eventually
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
 from tui.engine.approval.gate import Gate
-from tui.engine.approval.inquiry import MAX_FILE, file_change
+from tui.engine.approval.inquiry import MAX_FILE, argument_fields, file_change
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import Permit
+from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised
-from tui.model.requests import ConfirmationRequest, FileChange
+from tui.model.requests import ConfirmationRequest, FieldKind, FileChange
 
 BEFORE = "import os\nprint(1)\nprint(2)\nend\n"
 AFTER = "import os\nprint(3)\nend\n"
@@ -127,3 +127,61 @@ async def test_questions_have_the_difference_and_come_in_the_order_of_their_call
     for request in (first, second):
         desk.answer(request.id, Decision(Choice.ONCE))
     assert [type(outcome) for outcome in await asyncio.gather(*tasks)] == [Permit, Permit]
+
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "default": "/", "title": "The path"},
+        "depth": {"type": "integer", "minimum": 0},
+        "ratio": {"type": "number"},
+        "deep": {"type": "boolean", "default": True},
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "kinds": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+    },
+    "required": ["path"],
+}
+
+
+def test_fields_are_filled_in_with_the_arguments_and_never_with_defaults() -> None:
+    arguments = {"path": "/tmp", "depth": 2, "ratio": 0.5, "kind": "b", "kinds": ["b", "a"]}
+    fields = {field.key: field for field in argument_fields(SCHEMA, arguments)}
+    assert [field.default for field in fields.values()] == ["/tmp", 2, 0.5, None, "b", ("b", "a")]
+    assert fields["path"].title == "The path"
+    assert fields["path"].required
+    assert fields["deep"].kind is FieldKind.BOOLEAN
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "a\u202eb"},
+        {"path": "x" * 5_000},
+        {"path": None},
+        {"path": "/", "more": 1},
+        {"path": 5},
+        {"path": "/", "depth": True},
+        {"path": "/", "kind": "c"},
+        {"path": "/", "kinds": ["a", "c"]},
+        {"path": "/", "deep": "yes"},
+    ],
+)
+def test_arguments_that_a_form_would_change_or_hide_have_none(arguments: JsonObject) -> None:
+    assert argument_fields(SCHEMA, arguments) == ()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": 5},
+        {"properties": {"a": 5}},
+        {"properties": {"a": {"type": "object"}}},
+        {"properties": {"a": {"$ref": "#/x"}}},
+        {"properties": {"a\u202e": {"type": "string"}}},
+        {"properties": {"a": {"enum": ["\u202e"]}}},
+        {"properties": {f"p{number}": {"type": "string"} for number in range(60)}},
+    ],
+)
+def test_a_schema_that_is_not_flat_has_no_form(schema: JsonObject) -> None:
+    assert argument_fields(schema, {}) == ()
