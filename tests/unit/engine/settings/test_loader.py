@@ -1,4 +1,4 @@
-"""Files, layers and bad files; the rules over all servers, and the eras that are forced."""
+"""What the loader makes of all layers: which counts, which is left out, and what is said of it."""
 
 import os
 from collections.abc import Mapping
