@@ -34,12 +34,12 @@ from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
     EntryId,
     UserMessage,
 )
+from tui.model.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.requests import PendingRequest
 from tui.model.sessions import (
     SessionPreviewed,
@@ -49,9 +49,9 @@ from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
+from tui.ui.dialogs.choices import ImportScreen
 from tui.ui.questions import arming
-from tui.ui.dialogs.link import LinkScreen
-from tui.ui.dialogs.server_imports import ImportScreen
+from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences
 
 Step = Callable[[Pilot[Any], Store], Awaitable[None]]

@@ -14,7 +14,8 @@ from tui.model.consent import Choice, Decision
 from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
-from tui.ui.questions.calls.call_view import CLAIMS_NOTE, coloured_arguments, facts
+from tui.ui.questions.calls.argument_lines import coloured_arguments
+from tui.ui.questions.calls.call_view import CLAIMS_NOTE, facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
 
 KEY_REPEAT_SECONDS = 0.03

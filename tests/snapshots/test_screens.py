@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from tests.snapshots.decks import HISTORIES, SIZES, deck, pressing, settle
 from tui.model.trust import ImportOffer, ImportState
-from tui.ui.dialogs.server_imports import ImportScreen
+from tui.ui.dialogs.choices import ImportScreen
 
 SnapCompare = Callable[..., bool]
 

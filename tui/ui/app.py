@@ -300,7 +300,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     async def action_import_servers(self) -> None:
         """Offer the servers of other clients."""
         from tui.engine.settings.edits import EditError  # noqa: PLC0415 - with the engine
-        from tui.ui.dialogs.server_imports import ImportScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.choices import ImportScreen  # noqa: PLC0415 - on first use
 
         try:
             offers = await asyncio.to_thread(self._settings.find_imports)
@@ -354,7 +354,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.push_screen(DeckPalette(self))
 
     def action_help(self) -> None:
-        from tui.ui.dialogs.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.details import HelpScreen, lines_here  # noqa: PLC0415 - on first use
 
         here = lines_here(self, self.screen.active_bindings, self.focused)
         self.push_screen(HelpScreen(here, self._own_keys))

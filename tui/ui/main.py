@@ -12,7 +12,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId
-from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -282,7 +281,8 @@ class MainScreen(Screen[None]):
     @on(FillPrompt)
     def _on_fill_prompt(self, event: FillPrompt) -> None:
         """Open the form for the arguments, even without any."""
-        from tui.ui.dialogs.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+        from tui.model.requests import FieldKind, FormField  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - ditto
         from tui.ui.widgets.text.describe import describe_prompt  # noqa: PLC0415 - ditto
 
         event.stop()

@@ -14,9 +14,8 @@ from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.servers import ServerId
 from tui.ui.questions.answers import AnswerRows
 from tui.ui.questions.arming import REPEAT_SECONDS
-from tui.ui.questions.calls.call_answers import NEXT, UNDO
 from tui.ui.questions.calls.steps import DenyReasonScreen
-from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.confirmation import NEXT, UNDO, ConfirmationQuestion
 
 
 @pytest.mark.parametrize(

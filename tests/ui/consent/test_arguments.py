@@ -11,8 +11,7 @@ from tests.ui.hands import confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import FileChange
-from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, argument_lines
-from tui.ui.questions.calls.arguments_text import ArgumentsText
+from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, ArgumentsText, argument_lines
 
 
 def rows(

@@ -14,7 +14,7 @@ from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import canonical_json
-from tui.ui.dialogs.help import HelpScreen
+from tui.ui.dialogs.details import HelpScreen
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
 from tui.ui.widgets.forms.argument_form import FORM, INCOMPLETE

@@ -20,7 +20,7 @@ from tui.model.requests import (
     SamplingMessage,
 )
 from tui.model.trust import DifferenceLine, ToolChange
-from tui.ui.dialogs.link import LinkScreen
+from tui.ui.questions.address import LinkScreen
 
 SIZES = [(40, 12), (60, 20), (80, 24), (120, 36)]
 

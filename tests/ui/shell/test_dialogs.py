@@ -14,9 +14,8 @@ from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.sessions import SessionId, SessionsListed, SessionView
 from tui.ui import keymap
-from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, HelpScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen

@@ -26,8 +26,7 @@ from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.trust import FoldersOpened
 from tui.store.store import Store
 from tui.ui.commands.runner import CommandRunner
-from tui.ui.dialogs.details import DetailsScreen
-from tui.ui.dialogs.help import HelpScreen
+from tui.ui.dialogs.details import DetailsScreen, HelpScreen
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.widgets.chat.command_completion import complete_command
 from tui.ui.widgets.chat.completion import complete

@@ -1,4 +1,4 @@
-"""Asks whether what a folder brings, or what changed in the user's settings, may run."""
+"""Asks whether what a folder brings, or what changed in the settings or in tools, may be used."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -8,6 +8,8 @@ from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
     Disclosure,
+    ToolChangeAnswer,
+    ToolChangeRequest,
     TrustAnswer,
     TrustRequest,
     TrustSubject,
@@ -199,3 +201,51 @@ def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:
 def _listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
     for number, name in enumerate(names):
         yield LabelledLine("" if number else label, f"{before}{name}")
+
+
+KEEP_AWAY: Final = Answer(
+    "keep-away",
+    "n,d,escape",
+    "Keep them away",
+    "keep them away from the model",
+    ToolChangeAnswer.KEEP_AWAY,
+    short="Keep away",
+)
+ACCEPT: Final = Answer(
+    "accept",
+    "a",
+    "Accept",
+    "let the model use them as they are now",
+    ToolChangeAnswer.ACCEPT,
+)
+
+
+class ToolChangeQuestion(Question[ToolChangeRequest]):
+    """Lists each changed tool with its difference. What the server wrote stays on the right."""
+
+    BINDING_GROUP_TITLE = "Changed tools"
+    HELP = "A server changed tools that you knew. The model does not have them until you accept."
+    PREFIX = "changes"
+    COMPLETE = "with every change"
+    ROWS = ((KEEP_AWAY, ACCEPT),)
+    SAFE = KEEP_AWAY
+
+    def title_words(self) -> str:
+        """Say how many tools changed."""
+        number = len(self._request.changes)
+        return "A server changed a tool" if number == 1 else f"A server changed {number:,} tools"
+
+    def lines(self) -> Sequence[LabelledLine]:
+        """Lay out changed tools, each with what came and what went."""
+        words = (
+            "What you allowed before no longer holds for them. The model does not have them until "
+            "you accept."
+        )
+        lines = [
+            LabelledLine("server", self._request.server, "bold"),
+            LabelledLine("", words, "$text-muted", wraps=True),
+        ]
+        for change in self._request.changes:
+            lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
+            lines += difference_lines(change.difference)
+        return lines
