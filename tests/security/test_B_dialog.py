@@ -51,8 +51,7 @@ async def rows_seen_by_paging(hands: Confirming) -> list[str]:
 @pytest.mark.parametrize("text", [SPACES, HIDDEN], ids=["spaces", "hidden"])
 async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen(text: str) -> None:
     values = {"command": text}
-    async with confirming(asked(values, ())) as hands:
-        await hands.arm()
+    async with confirming(asked(values, ()), armed=True) as hands:
         await hands.press("j")
         rows = await rows_seen_by_paging(hands)
         shown = "".join(row.rstrip() for row in rows).replace("·", " ")
@@ -70,8 +69,7 @@ def test_B09_long_arguments_are_on_the_screen_to_their_last_character() -> None:
 
 
 async def test_B09_no_answer_allows_arguments_whose_end_was_not_seen() -> None:
-    async with confirming(asked({"command": LONG}, ())) as hands:
-        await hands.arm()
+    async with confirming(asked({"command": LONG}, ()), armed=True) as hands:
         await hands.press("o", "t", "t", "s", "s", "a", "a")
         assert hands.decisions == []
         await hands.arm()
@@ -110,8 +108,7 @@ async def test_B10_a_held_key_allows_nothing(key: str) -> None:
 
 
 async def test_B10_enter_and_a_paste_never_allow() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         hands.app.post_message(events.Paste("o\rt\rt\ra\ra\r"))
         await hands.pilot.pause()
         assert hands.decisions == []

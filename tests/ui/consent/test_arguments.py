@@ -114,8 +114,7 @@ def test_a_difference_that_is_not_of_this_text_is_left_out() -> None:
 
 @pytest.mark.parametrize("key", ["", "j"])
 async def test_either_view_counts_as_read(key: str) -> None:
-    async with confirming(asked({"text": "line\n" * 60}, ())) as hands:
-        await hands.arm()
+    async with confirming(asked({"text": "line\n" * 60}, ()), armed=True) as hands:
         if key:
             await hands.press(key)
             assert '"text": "line\\nline' in hands.text

@@ -1,6 +1,7 @@
 """Dialogs with the details of a server, a tool or a rule."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from textwrap import wrap
 from time import monotonic
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -12,7 +13,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 
 from tui.model.catalog import ToolView
-from tui.model.consent import GrantView, ToolStanding
+from tui.model.consent import ToolStanding
 from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.servers import ServerId
@@ -78,25 +79,20 @@ class ReportScreen(DetailsScreen, Generic[T]):
         self._bridge.watch(self, self._select, lambda part: self.update(self._describe(part)))
 
 
-class ServerDetailsScreen(DetailsScreen):
+class ServerDetailsScreen(ReportScreen[Content]):
     """Show the details of a server and keep them up to date."""
 
     def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
-        super().__init__(server)
-        self._bridge = bridge
-        self._server = server
+        def describe(state: AppState) -> Content:
+            view = find_server(state, server)
+            if view is None:
+                return Content("This server is no longer in the settings.")
+            return describe_server(view, monotonic(), state.instructions.get(server, ""))
 
-    def on_mount(self) -> None:
-        self._bridge.watch(self, self._describe, self.update)
-
-    def _describe(self, state: AppState) -> Content:
-        view = find_server(state, self._server)
-        if view is None:
-            return Content("This server is no longer in the settings.")
-        return describe_server(view, monotonic(), state.instructions.get(self._server, ""))
+        super().__init__(server, bridge, describe, lambda words: words)
 
 
-class ToolDetailsScreen(DetailsScreen):
+class ToolDetailsScreen(ReportScreen[tuple[ToolView | None, ToolStanding | None]]):
     """Show the details of a tool, with its schema and what happens on a call.
 
     Args:
@@ -109,32 +105,22 @@ class ToolDetailsScreen(DetailsScreen):
     def __init__(
         self, bridge: StoreBridge, commands: Commands, server: ServerId, tool: str
     ) -> None:
-        super().__init__(f"{server} · {tool}")
-        self._bridge = bridge
-        self._commands = commands
-        self._server = server
-        self._tool = tool
+        def find(state: AppState) -> tuple[ToolView | None, ToolStanding | None]:
+            view = find_server(state, server)
+            tools = view.catalog.tools if view is not None else ()
+            return next((one for one in tools if one.name == tool), None), state.standing
+
+        def describe(found: tuple[ToolView | None, ToolStanding | None]) -> Content:
+            view, standing = found
+            if view is None:
+                return Content("The server no longer has this tool.")
+            return describe_tool(server, view, schema=True, standing=standing, framed=True)
+
+        super().__init__(f"{server} · {tool}", bridge, find, describe)
+        self._explain = partial(commands.explain_tool, server, tool)
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, self._view, self._show)
-        self._bridge.watch(self, lambda state: state.grants, self._explain)
-
-    def _explain(self, _: tuple[GrantView, ...]) -> None:
-        self._commands.explain_tool(self._server, self._tool)
-
-    def _view(self, state: AppState) -> tuple[ToolView | None, ToolStanding | None]:
-        view = find_server(state, self._server)
-        tools = view.catalog.tools if view is not None else ()
-        return next((tool for tool in tools if tool.name == self._tool), None), state.standing
-
-    def _show(self, view: tuple[ToolView | None, ToolStanding | None]) -> None:
-        tool, standing = view
-        if tool is None:
-            self.update(Content("The server no longer has this tool."))
-        else:
-            self.update(
-                describe_tool(self._server, tool, schema=True, standing=standing, framed=True)
-            )
+        self._bridge.watch(self, lambda state: state.grants, lambda _: self._explain())
 
 
 KEY_WIDTH: Final = 16

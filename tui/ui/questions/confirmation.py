@@ -17,6 +17,7 @@ from tui.model.consent import Choice, GrantScope
 from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.calls.argument_lines import ArgumentsText
@@ -25,7 +26,6 @@ from tui.ui.questions.calls.call_view import (
     CallFacts,
     CallList,
     again_words,
-    heading,
     notes_content,
     seen_words,
     server_words,
@@ -241,48 +241,54 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.fold(folded=not self._shows_more)
 
     def heading_words(self) -> Content:
-        return heading(self._call.arguments, self.reading.position, edited=self._call.shows_edit)
+        """Say how much there is, whose it is, and where in it the view stands."""
+        arguments, position = self._call.arguments, self.reading.position
+        if arguments == "{}":
+            return Content("arguments")
+        size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
+        words = f"complete: {size}, {counted(len(arguments), 'character')}"
+        edited = ("edited by you", "bold $text-warning") if self._call.shows_edit else ""
+        return Content.assemble("arguments", " " if edited else "", edited, f", {words}")
 
-    def caption(self, answer: Answer, *, short: bool) -> str:
+    def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
-            return SHORT_SCOPES[self._scope] if short else self._scope.value
+            return SHORT_SCOPES[self._scope] if self.is_short else self._scope.value
         if answer is UNDO and not self._call.shows_edit:
             return "Yours"
         if answer is JSON and self._shows_json:
-            return "Read" if short else "To be read"
+            return "Read" if self.is_short else "To be read"
         if answer is MORE and self._shows_more:
             return "Less"
-        return super().caption(answer, short=short)
+        return super().caption(answer)
 
-    def armed_words(self, *, short: bool) -> str:
+    def armed_words(self) -> str:
         """Say how many calls were seen, and what their key allows."""
         if len(self._calls) == 1 or not self._seen:
-            return super().armed_words(short=short)
-        return seen_words(self._seen, self._calls, short=short)
+            return super().armed_words()
+        return seen_words(self._seen, self._calls, short=self.is_short)
 
     @property
     def _seen(self) -> list[AskedCall]:
         """The calls that were shown to their end and have no answer yet."""
         return [call for call in self._calls if call.is_seen and not call.is_answered]
 
-    def unread_words(self, *, short: bool) -> str:
-        return "" if self._call.is_seen else super().unread_words(short=short)
+    def unread_words(self) -> str:
+        return "" if self._call.is_seen else super().unread_words()
 
-    def refusal(self, answer: Answer, *, short: bool) -> str:
-        """Say why an answer cannot be given yet, or nothing."""
+    def refusal(self, answer: Answer) -> str:
         if answer.scoped and not self._request.may_last:
-            return f"Always: {NOT_LASTING[short]}."
+            return f"Always: {NOT_LASTING[self.is_short]}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
-        return super().refusal(answer, short=short)
+        return super().refusal(answer)
 
-    def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
+    def again_words(self, answer: Answer, key: str) -> str:
         """Ask for a key once more, and say what it reaches."""
         if answer is ALLOW_SEEN:
-            return again_words(key, self._seen, self._calls, short=short)
-        words = super().again_words(answer, key, short=short)
-        return f"{words}, {self.caption(SCOPE, short=short)}" if answer.scoped else words
+            return again_words(key, self._seen, self._calls, short=self.is_short)
+        words = super().again_words(answer, key)
+        return f"{words}, {self.caption(SCOPE)}" if answer.scoped else words
 
     def _look(self) -> None:
         super()._look()
@@ -360,7 +366,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def action_scroll(self, rows: int, pages: int) -> None:
         """Scroll the text; from its end and its beginning a page leads to another call."""
-        at_end = pages == 1 and not self.unread_words(short=True)
+        at_end = pages == 1 and not self.unread_words()
         at_start = pages == -1 and self.reading.position.first == 1
         if at_end and self.reading.position.shows_end and self._step_to(1):
             return
@@ -471,7 +477,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         except ArgumentsError as error:
             self.say(f"Cannot be edited: {error}")
             return
-        self._open_step(editor, self._take_edit)
+
+        def show_edit(text: str) -> None:
+            self._call.show_edit(text)
+            self.changed()
+
+        self._open_step(editor, show_edit)
 
     def _open_step(self, step: QuestionStep, take: Callable[[str], None]) -> None:
         """Lay a step over the question; `take` gets what it gives, unless that is nothing."""
@@ -491,7 +502,3 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if step is not None:
             step.withdraw()
         return step is not None
-
-    def _take_edit(self, text: str) -> None:
-        self._call.show_edit(text)
-        self.changed()

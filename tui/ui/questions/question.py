@@ -129,21 +129,23 @@ class Question(ModalScreen[None], Generic[R]):
     def offers(self, answer: Answer) -> bool:  # noqa: ARG002 - for those that do not
         return True
 
-    def caption(self, answer: Answer, *, short: bool) -> str:
-        return answer.short if short and answer.short else answer.label
+    def caption(self, answer: Answer) -> str:
+        return answer.short if self.is_short and answer.short else answer.label
 
-    def refusal(self, answer: Answer, *, short: bool) -> str:
+    def refusal(self, answer: Answer) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        return self.unread_words(short=short) if answer.allows else ""
+        return self.unread_words() if answer.allows else ""
 
-    def unread_words(self, *, short: bool) -> str:
-        return self.reading.words(short=short)
+    def unread_words(self) -> str:
+        return self.reading.words(short=self.is_short)
 
-    def armed_words(self, *, short: bool) -> str:
-        return self.ARMED[short]
+    def armed_words(self) -> str:
+        return self.ARMED[self.is_short]
 
-    def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
-        return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
+    def again_words(self, answer: Answer, key: str) -> str:
+        if self.is_short:
+            return f"{key} again: {answer.brief}"
+        return f"Press {key} again: {answer.words}"
 
     def place(self, frame: Frame) -> None:
         """Give the frame another place than the middle."""
@@ -225,8 +227,7 @@ class Question(ModalScreen[None], Generic[R]):
             view.show_lines(self.lines())
 
     def show_answers(self) -> None:
-        short = self.is_short
-        self.rows.show(partial(self.caption, short=short), self.offers, short=short)
+        self.rows.show(self.caption, self.offers, short=self.is_short)
 
     def send(self, value: requests.Answer) -> None:
         """Give the one answer; the question goes when the state says that it is settled."""
@@ -285,7 +286,7 @@ class Question(ModalScreen[None], Generic[R]):
         if self._arming.goes_into_draft(event):
             pass
         elif answer is not None:
-            self._arming.press(event, answer, refused=bool(self.refusal(answer, short=True)))
+            self._arming.press(event, answer, refused=bool(self.refusal(answer)))
         elif is_text:
             self._arming.text(event)
         else:
@@ -310,7 +311,7 @@ class Question(ModalScreen[None], Generic[R]):
         event.stop()
         self._said = ""
         answer = self._answers[event.button.id or ""]
-        self._arming.click(answer, refused=bool(self.refusal(answer, short=True)))
+        self._arming.click(answer, refused=bool(self.refusal(answer)))
         self.show_hint()
 
     def action_scroll(self, rows: int, pages: int) -> None:
@@ -349,12 +350,13 @@ class Question(ModalScreen[None], Generic[R]):
         if self._said:
             return self._said
         if (held := self._arming.held) is not None:
-            return held.held_words(self._key_of(held), short=short)
+            what = held.brief if short and held.brief else held.words
+            other = "another" if short else "any other"
+            return f"{self._key_of(held)}: {what} · {other} letter stops it"
         if (awaited := self._arming.awaited) is not None:
-            return self.again_words(awaited, self._key_of(awaited), short=short)
+            return self.again_words(awaited, self._key_of(awaited))
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self.unread_words(short=short) if may_allow else ""
-        return unread or self.armed_words(short=short)
+        return (self.unread_words() if may_allow else "") or self.armed_words()
 
     def heading_words(self) -> Content:
         return Content(f"{self.reading.position.words}, {self.COMPLETE}")
@@ -362,10 +364,9 @@ class Question(ModalScreen[None], Generic[R]):
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
             return
-        short = self.is_short
-        if refusal := self.refusal(answer, short=short):
+        if refusal := self.refusal(answer):
             # the hint says what is unread by itself, and only while it is
-            self.say("" if refusal == self.unread_words(short=short) else refusal)
+            self.say("" if refusal == self.unread_words() else refusal)
         else:
             self.steps().get(answer.name, partial(self.choose, answer))()
 

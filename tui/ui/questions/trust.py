@@ -91,10 +91,10 @@ class TrustQuestion(Question[TrustRequest]):
             return self._request.may_start_outside
         return not (answer.allows and self._request.refusal)
 
-    def caption(self, answer: Answer, *, short: bool) -> str:
+    def caption(self, answer: Answer) -> str:
         """Be brief where all answers are offered, so that they fit into 72 columns."""
-        crowded = answer is WITH_CHILDREN and self._request.may_start_outside
-        return super().caption(answer, short=short or crowded)
+        is_crowded = answer is WITH_CHILDREN and self._request.may_start_outside
+        return answer.short if is_crowded else super().caption(answer)
 
 
 def trust_lines(request: TrustRequest) -> list[LabelledLine]:
@@ -112,12 +112,12 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         lines.append(LabelledLine("", UNWATCHED, "$text-muted", wraps=True))
     for server in request.servers:
         lines += [LabelledLine(), *_server_lines(server)]
-    if request.variables:
-        lines += [LabelledLine(), *_listed(".env sets", request.variables)]
-    if request.rules:
-        lines += [LabelledLine(), *_listed("rules", request.rules)]
-    if request.context:
-        lines += [LabelledLine(), *_listed("to model", request.context)]
+    for label, names in (
+        (".env sets", request.variables),
+        ("rules", request.rules),
+        ("to model", request.context),
+    ):
+        lines += [LabelledLine(), *_listed(label, names)] if names else []
     if request.started:
         heading = LabelledLine("yours", "your servers that would run code from here", "bold")
         lines += [LabelledLine(), replace(heading, wraps=True)]
@@ -176,7 +176,10 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         program = server.program or "nothing: program not found"
         yield LabelledLine("command", server.command)
         yield LabelledLine("would run", program)
-        yield from _argument_lines(server.args)
+        count = f"{len(server.args):,}, one per line" if server.args else "none"
+        yield LabelledLine("arguments", count, "$text-muted")
+        for number, argument in enumerate(server.args, 1):
+            yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
     if server.cwd:
         yield LabelledLine("in folder", server.cwd)
     if server.url:
@@ -187,15 +190,6 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from _listed("reads", server.references, "your variable ")
     yield from _listed("inherits", server.inherited, "your variable ")
     yield from _listed("watched", server.files)
-
-
-def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:
-    if not args:
-        yield LabelledLine("arguments", "none", "$text-muted")
-        return
-    yield LabelledLine("arguments", f"{len(args):,}, one per line", "$text-muted")
-    for number, argument in enumerate(args, 1):
-        yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
 
 
 def _listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:

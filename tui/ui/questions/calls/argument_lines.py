@@ -231,7 +231,11 @@ def _block(
     if not text.endswith("\n"):
         words += ", no line break at the end"
     yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
-    numbered = _compared(lines, signs) if signs else _with_numbers(lines)
+    numbered = (
+        _compared(lines, signs)
+        if signs
+        else (ArgumentLine(str(number), line) for number, line in enumerate(lines, 1))
+    )
     for is_blank, group in groupby(numbered, lambda line: not line.text.plain.strip(" ·→")):
         run = list(group)
         if is_blank and len(run) > MAX_BLANK_LINES:
@@ -240,11 +244,6 @@ def _block(
             yield ArgumentLine("", Content.styled(words, MARKED))
         else:
             yield from run
-
-
-def _with_numbers(lines: Iterable[Content]) -> Iterator[ArgumentLine]:
-    for number, line in enumerate(lines, 1):
-        yield ArgumentLine(str(number), line)
 
 
 def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Iterator[ArgumentLine]:

@@ -16,7 +16,6 @@ from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import ConfirmationRequest
 from tui.text import counted
 from tui.ui.questions.calls.argument_lines import argument_lines, both_ends
-from tui.ui.widgets.text.folded_text import Position
 from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
 TALL: Final = 30
@@ -135,17 +134,6 @@ def server_words(request: ConfirmationRequest) -> Content:
         return Content("The server gives no description of this tool.")
     gap = "  " if request.title and request.description else ""
     return Content.assemble((one_line(request.title), "bold"), gap, request.description)
-
-
-def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
-    """Say how much there is, whose it is, and where in it the view stands."""
-    if arguments == "{}":
-        return Content("arguments")
-    size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
-    words = f"complete: {size}, {counted(len(arguments), 'character')}"
-    if edited:
-        return Content.assemble("arguments ", ("edited by you", "bold $text-warning"), f", {words}")
-    return Content(f"arguments, {words}")
 
 
 @lru_cache(maxsize=64)
