@@ -34,7 +34,7 @@ H = TypeVar("H", bound="Hands[Any]")
 
 def is_about(screen: Screen[Any], request: str) -> bool:
     """Tell whether a screen still asks a question, or is a step towards its answer."""
-    if not isinstance(screen, Question | QuestionStep) or screen._request.id != request:
+    if not isinstance(screen, Question | QuestionStep) or screen.request.id != request:
         return False
     goes = screen._obsolete if isinstance(screen, Question) else screen._withdrawn
     return screen is screen.app.screen or not goes  # under another dialog it waits for that

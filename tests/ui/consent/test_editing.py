@@ -40,32 +40,28 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
         assert decision.arguments == canonical_json({**values, "amount": 42})
 
 
+EDITED = canonical_json(json.loads(DEV))
+
+
 @pytest.mark.parametrize(
-    ("keys", "choice", "scope"),
+    ("keys", "decision"),
     [
-        (["m", "t", "t"], Choice.ALWAYS_TOOL, GrantScope.FOLDER),
-        (["s", "s"], Choice.ALWAYS_SERVER, GrantScope.SESSION),
-        (["a", "a"], Choice.ONCE, GrantScope.SESSION),
+        ("mtt", Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER, arguments=EDITED)),
+        ("ss", Decision(Choice.ALWAYS_SERVER, arguments=EDITED)),
+        ("aa", Decision(Choice.ONCE, arguments=EDITED)),
+        ("d", Decision(Choice.DENY)),
+        ("n", Decision(Choice.DENY_REST_OF_TURN)),
+        ("x", Decision(Choice.DENY)),
     ],
 )
-async def test_lasting_answers_use_the_edited_arguments(
-    keys: list[str], choice: Choice, scope: GrantScope
+async def test_answers_that_allow_send_the_edited_arguments_and_no_other_does(
+    keys: str, decision: Decision
 ) -> None:
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
         await hands.finish()
         await hands.press(*keys)
-        edited = canonical_json(json.loads(DEV))
-        assert hands.decisions == [Decision(choice, scope=scope, arguments=edited)]
-
-
-@pytest.mark.parametrize("key", ["d", "n", "x"])
-async def test_a_denial_sends_no_arguments(key: str) -> None:
-    async with confirming() as hands:
-        await hands.edit_as_json(DEV)
-        await hands.finish()
-        await hands.press(key)
-        assert [decision.arguments for decision in hands.decisions] == [None]
+        assert hands.decisions == [decision]
 
 
 async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -> None:

@@ -185,18 +185,6 @@ async def test_what_denies_is_taken_at_once() -> None:
             assert len(hands.calls) == 1
 
 
-async def test_notes_are_read_before_the_arguments() -> None:
-    notes = (f"{'a note ' * 40}{END}",)
-    async with asking(asked(notes=notes), (40, 12), armed=True) as hands:
-        await hands.press("o")
-        assert hands.calls == []
-        assert not in_sight(hands)
-        await hands.press("end")
-        assert in_sight(hands)
-        await hands.press("end", "o")
-        assert len(hands.calls) == 1
-
-
 async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> None:
     async with asking(KINDS["folder"].request, (80, 24)) as hands:  # type: ignore[arg-type]
         await hands.arm()
@@ -204,10 +192,13 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
         await hands.pilot.resize_terminal(40, 12)
         await until(hands.pilot, lambda: hands.modal.size == (40, 12))
         assert "Read to the end" not in hands.text
+        await hands.press("end")
+        assert hands.view.scroll_offset.y > 0
         again = trust(servers=(replace(GIT, args=(*ROWS, "other", END)),), variables=(), rules=())
         hands.app.store.dispatch(e.RequestRaised(again))
         await until(hands.pilot, lambda: hands.modal.request == again)
         await hands.arm()
+        assert hands.view.scroll_offset.y == 0
         await hands.press("t")
         assert hands.calls == []
         await hands.press("end", "t")
@@ -240,18 +231,6 @@ async def test_no_toast_covers_a_question(request_: PendingRequest) -> None:
         assert not any(toast.display for toast in app.screen.query(Toast))
         app.store.dispatch(e.RequestSettled(request_.id))
         await until(pilot, lambda: NOTICE in screen_text(app))
-
-
-async def test_what_changed_has_to_be_read_to_its_end_anew() -> None:
-    async with asking(trust(servers=(GIT,) * 9), armed=True) as hands:
-        await hands.press("end")
-        await show_again(hands, trust(servers=(GIT,) * 8))
-        await hands.arm()
-        assert hands.view.scroll_offset.y == 0
-        await hands.press("t")
-        assert hands.calls == []
-        await hands.press("end", "t")
-        assert [answer for _, (_, answer) in hands.calls] == [TrustAnswer.TRUST]
 
 
 async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_seen() -> None:

@@ -48,7 +48,7 @@ class AddressQuestion(Question[UrlRequest]):
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name who asks and where it leads, before what the server says."""
-        request = self._request
+        request = self.request
         lines = [
             LabelledLine("server", request.server, "bold"),
             LabelledLine("host", request.host or "none", "bold"),
@@ -91,7 +91,7 @@ class LinkScreen(Question[Any]):
     ROWS = ((OPEN, COPY, CLOSE),)
     SAFE = CLOSE
 
-    _request: Link
+    request: Link
 
     def __init__(
         self, urls: Sequence[str], commands: Commands, *, keyboard: Keyboard | None = None
@@ -108,7 +108,7 @@ class LinkScreen(Question[Any]):
 
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out the chosen link."""
-        link = self._request
+        link = self.request
         lines = [
             LabelledLine("host", link.host or "none", "bold"),
             LabelledLine("address", link.url),
@@ -121,7 +121,7 @@ class LinkScreen(Question[Any]):
         return lines
 
     def offers(self, answer: Answer) -> bool:
-        return answer is not OPEN or not self._request.refusal
+        return answer is not OPEN or not self.request.refusal
 
     def first_focus(self) -> Widget | None:
         """Begin in the list where there is one."""
@@ -131,19 +131,19 @@ class LinkScreen(Question[Any]):
     def choose(self, answer: Answer) -> None:
         """Open it, copy it, or leave it."""
         if answer is COPY:
-            self.app.copy_to_clipboard(self._request.url)
+            self.app.copy_to_clipboard(self.request.url)
             self.say("Copied.")
             return
         if answer is OPEN:
-            self._commands.open_link(self._request.url)
+            self._commands.open_link(self.request.url)
         self.dismiss()
 
     @on(OptionList.OptionHighlighted)
     def _choose_link(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         link = self._links[event.option_index]
-        if link != self._request:
-            self._request = self._shown = link
+        if link != self.request:
+            self.request = self._shown = link
             self.show_text()
             self.show_answers()
             self.call_after_refresh(self._look)
@@ -151,4 +151,4 @@ class LinkScreen(Question[Any]):
     @on(OptionList.OptionSelected)
     def _go_to_buttons(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.rows.button(CLOSE if self._request.refusal else OPEN).focus()
+        self.rows.button(CLOSE if self.request.refusal else OPEN).focus()

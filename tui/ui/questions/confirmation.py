@@ -182,7 +182,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def compose_text(self) -> Iterable[Widget]:
         """Lay out the parts, gemdeck's own notes apart from what the server says."""
         yield CallList()
-        yield CallFacts(self._request)
+        yield CallFacts(self.request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
         yield PlainText("server's description", classes="heading -description")
         yield FoldedText(wrap=True, id="confirmation-description")
@@ -212,12 +212,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show_text(self) -> None:
         """Show the call and the arguments that an answer would be about."""
         super().show_text()
-        said = notes_content(self._request)
-        self.facts.show(self._request)
+        said = notes_content(self.request)
+        self.facts.show(self.request)
         notes = self.query_one("#confirmation-notes", FoldedText)
         notes.show(said)
         notes.display = bool(said)
-        self.query_one("#confirmation-description", FoldedText).show(server_words(self._request))
+        self.query_one("#confirmation-description", FoldedText).show(server_words(self.request))
         self._show_arguments()
         self._show_calls()
 
@@ -233,7 +233,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show_answers(self) -> None:
         """Show what can be answered now."""
         super().show_answers()
-        may_last = self._request.may_last
+        may_last = self.request.may_last
         for answer in (ALWAYS_TOOL, ALWAYS_SERVER, SCOPE):
             self.rows.button(answer).display = may_last
         self.rows.button(UNDO).display = self._call.edit is not None
@@ -277,7 +277,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         return "" if self._call.is_seen else super().unread_words()
 
     def refusal(self, answer: Answer) -> str:
-        if answer.scoped and not self._request.may_last:
+        if answer.scoped and not self.request.may_last:
             return f"Always: {NOT_LASTING[self.is_short]}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
@@ -301,7 +301,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     # Going from call to call.
 
     def accepts(self, request: object) -> bool:
-        here = self._request.conversation
+        here = self.request.conversation
         return isinstance(request, ConfirmationRequest) and request.conversation == here
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
@@ -346,7 +346,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return
         self.arguments.styles.min_height = self.arguments.size.height  # the frame stays as it is
         self._call, self._scope = call, GrantScope.SESSION
-        self._request = call.request
+        self.request = call.request
         self._show_request()
 
     def _step_to(self, direction: int, *, around: bool = False) -> bool:
@@ -375,8 +375,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     # Answers, and the steps towards one.
 
-    def steps(self) -> Mapping[str, Callable[[], object]]:
-        return {
+    def choose(self, answer: Answer) -> None:
+        """Take the step that an answer is, else decide the call in sight."""
+        steps: Mapping[str, Callable[[], object]] = {
             ALLOW_SEEN.name: self._allow_seen,
             STOP.name: self._stop,
             SCOPE.name: self._next_scope,
@@ -387,9 +388,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             WITH_REASON.name: self._open_reason,
             UNDO.name: self._switch_edit,
         }
-
-    def choose(self, answer: Answer) -> None:
-        """Decide the call in sight."""
+        if answer.name in steps:
+            steps[answer.name]()
+            return
         assert isinstance(answer.value, Choice)  # noqa: S101 - all others are steps
         scope = self._scope if answer.scoped else GrantScope.SESSION
         self._decide(self._call, answer.value, scope=scope)
@@ -420,7 +421,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _open_reason(self) -> None:
         deny = partial(self._decide, self._call, Choice.DENY)
-        self._open_step(DenyReasonScreen(self._request), deny)
+        self._open_step(DenyReasonScreen(self.request), deny)
 
     def _switch_edit(self) -> None:
         if self._call.edit is None:
@@ -473,7 +474,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self.say(f"Too long to edit here: more than {MAX_EDITABLE:,} characters.")
             return
         try:
-            editor = EditArgumentsScreen(self._request, text, self._keyboard, held=held)
+            editor = EditArgumentsScreen(self.request, text, self._keyboard, held=held)
         except ArgumentsError as error:
             self.say(f"Cannot be edited: {error}")
             return

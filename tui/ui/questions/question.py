@@ -3,8 +3,7 @@
 Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
@@ -99,7 +98,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def __init__(self, request: R, commands: Commands, *, keyboard: Keyboard | None = None) -> None:
         super().__init__()
-        self._request = self._shown = request
+        self.request = self._shown = request
         self._commands = commands
         self._keyboard = keyboard or Keyboard()
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
@@ -153,10 +152,6 @@ class Question(ModalScreen[None], Generic[R]):
     def first_focus(self) -> Widget | None:
         return self.rows.button(self.SAFE)
 
-    def steps(self) -> Mapping[str, Callable[[], object]]:
-        """Give what answers do, by their names, that are not for `choose`."""
-        return {}
-
     def choose(self, answer: Answer) -> None:
         """Take an answer that counts; by itself its value is sent."""
         assert isinstance(answer.value, TrustAnswer | ToolChangeAnswer | Reply)  # noqa: S101
@@ -174,10 +169,6 @@ class Question(ModalScreen[None], Generic[R]):
     # What all kinds share.
 
     @property
-    def request(self) -> R:
-        return self._request
-
-    @property
     def asks(self) -> bool:
         return not (self._is_answered or self._obsolete)
 
@@ -186,17 +177,17 @@ class Question(ModalScreen[None], Generic[R]):
         return self.app.size.width < WORDY
 
     def accepts(self, request: object) -> bool:
-        return isinstance(request, type(self._request)) and request.id == self._request.id
+        return isinstance(request, type(self.request)) and request.id == self.request.id
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
         """Take note of what is asked now, this first, and of the words on how many wait."""
-        self._request, self._waiting = cast("R", pending[0]), waiting
+        self.request, self._waiting = cast("R", pending[0]), waiting
         if self.is_mounted:
             self._show_request()
 
     def compose(self) -> ComposeResult:
         """Lay out the text, the answers and the hint, complete before they are drawn."""
-        self._shown = self._request
+        self._shown = self.request
         fit(self)
         self.show_answers()
         with Frame(classes=f"question -{self.PREFIX}") as frame:
@@ -233,7 +224,7 @@ class Question(ModalScreen[None], Generic[R]):
         """Give the one answer; the question goes when the state says that it is settled."""
         self._is_answered = True
         self._arming.end()
-        self._commands.answer(self._request.id, value)
+        self._commands.answer(self.request.id, value)
 
     def ask_again(self) -> None:
         self._is_answered = False
@@ -368,7 +359,7 @@ class Question(ModalScreen[None], Generic[R]):
             # the hint says what is unread by itself, and only while it is
             self.say("" if refusal == self.unread_words() else refusal)
         else:
-            self.steps().get(answer.name, partial(self.choose, answer))()
+            self.choose(answer)
 
     def _answer_of(self, event: events.Key) -> Answer | None:
         """Give the answer of a key, if any; Enter is that of the button with the focus."""
@@ -390,8 +381,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def _show_request(self) -> None:
         self.frame.border_subtitle = Content(self._waiting)
-        if self._request != self._shown:
-            self._shown = self._request
+        if self.request != self._shown:
+            self._shown = self.request
             self.changed()
 
     def _look(self) -> None:

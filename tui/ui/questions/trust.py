@@ -65,7 +65,7 @@ class TrustQuestion(Question[TrustRequest]):
 
     def title_words(self) -> str:
         """Say whether it is a folder or the user's own settings."""
-        request = self._request
+        request = self.request
         match request.subject:
             case TrustSubject.FOLDER if request.refusal:
                 return "This folder cannot be trusted"
@@ -81,19 +81,19 @@ class TrustQuestion(Question[TrustRequest]):
                 return "Do you trust the code in this folder?"
 
     def lines(self) -> Sequence[LabelledLine]:
-        return trust_lines(self._request)
+        return trust_lines(self.request)
 
     def offers(self, answer: Answer) -> bool:
         """Offer no trust where it is refused, and what goes further only where that can be."""
-        if answer is WITH_CHILDREN and not self._request.may_include_children:
+        if answer is WITH_CHILDREN and not self.request.may_include_children:
             return False
         if answer is OUTSIDE:
-            return self._request.may_start_outside
-        return not (answer.allows and self._request.refusal)
+            return self.request.may_start_outside
+        return not (answer.allows and self.request.refusal)
 
     def caption(self, answer: Answer) -> str:
         """Be brief where all answers are offered, so that they fit into 72 columns."""
-        is_crowded = answer is WITH_CHILDREN and self._request.may_start_outside
+        is_crowded = answer is WITH_CHILDREN and self.request.may_start_outside
         return answer.short if is_crowded else super().caption(answer)
 
 
@@ -226,7 +226,7 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
 
     def title_words(self) -> str:
         """Say how many tools changed."""
-        number = len(self._request.changes)
+        number = len(self.request.changes)
         return "A server changed a tool" if number == 1 else f"A server changed {number:,} tools"
 
     def lines(self) -> Sequence[LabelledLine]:
@@ -236,10 +236,10 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
             "you accept."
         )
         lines = [
-            LabelledLine("server", self._request.server, "bold"),
+            LabelledLine("server", self.request.server, "bold"),
             LabelledLine("", words, "$text-muted", wraps=True),
         ]
-        for change in self._request.changes:
+        for change in self.request.changes:
             lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
             lines += difference_lines(change.difference)
         return lines

@@ -19,12 +19,7 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
 
 from tui.model.frozen import dataclass
-from tui.model.input.arguments import (
-    ArgumentsError,
-    read_arguments,
-    reveal,
-    reveal_character,
-)
+from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
