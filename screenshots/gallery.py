@@ -49,10 +49,9 @@ from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
-from tui.ui.dialogs.choices import log_levels
-from tui.ui.dialogs.link import LinkScreen
-from tui.ui.dialogs.server_imports import ImportScreen
+from tui.ui.dialogs.choices import ImportScreen, log_levels
 from tui.ui.questions import arming
+from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences
 
 Step = Callable[[Pilot[Any], Store], Awaitable[None]]

@@ -12,7 +12,7 @@ from tests.support.measures import Measure
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
-    "ui": 12_190,
+    "ui": 12_050,
     "engine/mcp": 7_060,
     "engine/chats": 3_990,
     "cli": 2_530,
@@ -23,7 +23,7 @@ BUDGET: Final = {
     "engine/trust": 1_370,
     "engine/approval": 1_310,
     "engine/definitions": 1_070,
-    "engine/commands": 900,
+    "engine/commands": 890,
     "engine/files": 770,
     "store": 700,
     "engine/demo": 460,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.consent.samples import GIT, SEARCH, trust
-from tests.ui.hands import Disclosing, disclosing
+from tests.ui.hands import Asking, asking
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH
@@ -20,11 +20,11 @@ HELD_KEYS = 25
 NO = {TrustAnswer.NOT_NOW}
 
 
-def answers(hands: Disclosing) -> set[object]:
+def answers(hands: Asking) -> set[object]:
     return {arguments[1] for name, arguments in hands.calls if name == "desk.answer"}
 
 
-async def rows_seen_by_paging(hands: Disclosing) -> list[str]:
+async def rows_seen_by_paging(hands: Asking) -> list[str]:
     """Page through the text as a user does, and collect each row that was on the screen once."""
     view = hands.view
     seen: dict[int, str] = {}
@@ -53,8 +53,7 @@ def value_after(rows: list[str], label: str) -> str:
 
 async def test_A03_the_question_lists_every_server_before_any_answer_that_allows() -> None:
     servers = tuple(replace(GIT, server=ServerId(f"server-{n}")) for n in range(12))
-    async with disclosing(trust(servers=(*servers, SEARCH))) as hands:
-        await hands.arm()
+    async with asking(trust(servers=(*servers, SEARCH)), armed=True) as hands:
         await hands.press("t", "c", "c")
         assert hands.calls == []
         rows = await rows_seen_by_paging(hands)
@@ -69,8 +68,7 @@ async def test_A12_every_character_of_a_long_argument_can_be_reached() -> None:
     noise = string.ascii_letters + string.digits
     long = "".join(noise[n * n % 61] for n in range(64 * 1024))
     server = replace(GIT, args=("-y", long, "--danger"))
-    async with disclosing(trust(servers=(server,)), (120, 60)) as hands:
-        await hands.arm()
+    async with asking(trust(servers=(server,)), (120, 60), armed=True) as hands:
         rows = await rows_seen_by_paging(hands)
         assert value_after(rows, "2") == long
         assert value_after(rows, "3") == "--danger"
@@ -83,8 +81,7 @@ async def test_A12_every_character_of_a_long_argument_can_be_reached() -> None:
 )
 async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight(hidden: str) -> None:
     server = replace(GIT, args=("--first", hidden, "--last"))
-    async with disclosing(trust(servers=(server,))) as hands:
-        await hands.arm()
+    async with asking(trust(servers=(server,)), armed=True) as hands:
         await hands.press("t")
         assert hands.calls == []
         rows = await rows_seen_by_paging(hands)
@@ -96,8 +93,7 @@ async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight(hidden: st
 
 async def test_A12_five_hundred_arguments_stand_one_a_line_with_their_numbers() -> None:
     server = replace(GIT, args=tuple(f"--option-{n}" for n in range(1, 501)))
-    async with disclosing(trust(servers=(server,)), (80, 60)) as hands:
-        await hands.arm()
+    async with asking(trust(servers=(server,)), (80, 60), armed=True) as hands:
         rows = await rows_seen_by_paging(hands)
         numbered = [row.split() for row in rows if "--option-" in row]
         assert numbered == [[str(n), f"--option-{n}"] for n in range(1, 501)]
@@ -106,7 +102,7 @@ async def test_A12_five_hundred_arguments_stand_one_a_line_with_their_numbers() 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
 async def test_A23_forty_servers_and_a_held_enter_trust_nothing(size: tuple[int, int]) -> None:
     servers = tuple(replace(GIT, server=ServerId(f"server-{n}")) for n in range(40))
-    async with disclosing(trust(servers=servers), size) as hands:
+    async with asking(trust(servers=servers), size) as hands:
         for _ in range(HELD_KEYS):
             hands.clock.advance(KEY_REPEAT_SECONDS)
             await hands.pilot.press("enter")
@@ -120,7 +116,6 @@ async def test_A23_forty_servers_and_a_held_enter_trust_nothing(size: tuple[int,
 
 async def test_A23_a_calm_enter_says_not_now_and_escape_does_the_same() -> None:
     for key in ("enter", "escape"):
-        async with disclosing(trust()) as hands:
-            await hands.arm()
+        async with asking(trust(), armed=True) as hands:
             await hands.press("end", key)
             assert answers(hands) == NO

@@ -13,7 +13,8 @@ from tui.model.consent import Choice, Decision
 from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
-from tui.ui.questions.calls.call_view import CLAIMS_NOTE, coloured_arguments, facts
+from tui.ui.questions.calls.argument_lines import coloured_arguments
+from tui.ui.questions.calls.call_view import CLAIMS_NOTE, facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
 
 KEY_REPEAT_SECONDS = 0.03
@@ -67,8 +68,7 @@ def test_B09_long_arguments_are_on_the_screen_to_their_last_character() -> None:
 
 
 async def test_B09_no_answer_allows_arguments_whose_end_was_not_seen() -> None:
-    async with confirming(asked({"command": LONG}, ())) as hands:
-        await hands.arm()
+    async with confirming(asked({"command": LONG}, ()), armed=True) as hands:
         await hands.press("o", "t", "t", "s", "s", "a", "a")
         assert hands.decisions == []
         await hands.arm()

@@ -15,7 +15,7 @@ from tui.model import events as e
 from tui.model.chat import EntryId
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerStatus
-from tui.ui.dialogs.link import LinkScreen
+from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.text.labelled_text import LabelledText
 
 DECOY = ServerId("decoy")

@@ -5,7 +5,7 @@ import pytest
 
 from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
 from tui.model.trust import ImportOffer, ImportState
-from tui.ui.dialogs.server_imports import ImportScreen
+from tui.ui.dialogs.choices import ImportScreen
 
 FILES = ImportOffer(
     "Claude Desktop",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -29,11 +29,12 @@ from tui.ui.widgets.text.labelled_text import LabelledText
 Q = TypeVar("Q", bound=Question[Any])
 S = TypeVar("S", bound=Screen[Any])
 W = TypeVar("W", bound=Widget)
+H = TypeVar("H", bound="Hands[Any]")
 
 
 def is_about(screen: Screen[Any], request: str) -> bool:
     """Tell whether a screen still asks a question, or is a step towards its answer."""
-    if not isinstance(screen, Question | QuestionStep) or screen._request.id != request:
+    if not isinstance(screen, Question | QuestionStep) or screen.request.id != request:
         return False
     goes = screen._obsolete if isinstance(screen, Question) else screen._withdrawn
     return screen is screen.app.screen or not goes  # under another dialog it waits for that
@@ -128,13 +129,22 @@ class Hands(Generic[Q]):
 
 
 class Asking(Hands[Question[Any]]):
-    """A server's question."""
+    """Any question: a server's, or one on a folder or changed tools."""
 
     KIND = Question
 
     @property
     def body(self) -> VerticalScroll:
         return self.one(VerticalScroll, ".body")
+
+    @property
+    def view(self) -> LabelledText:
+        return self.one(LabelledText)
+
+    @property
+    def everything(self) -> str:
+        """All rows of the text, in sight or not."""
+        return "\n".join(self.view._row(row).plain for row in range(self.view.row_count))
 
 
 class Confirming(Hands[ConfirmationQuestion]):
@@ -187,48 +197,27 @@ class Confirming(Hands[ConfirmationQuestion]):
         return json.loads(decision.arguments)
 
 
-class Disclosing(Hands[Question[Any]]):
-    """A question on a folder, on new servers or on changed tools."""
-
-    KIND = Question
-
-    @property
-    def view(self) -> LabelledText:
-        return self.modal.query_one(LabelledText)
-
-    @property
-    def everything(self) -> str:
-        """All rows of the text, in sight or not."""
-        view = self.view
-        return "\n".join(view._row(row).plain for row in range(view.row_count))
-
-
 @asynccontextmanager
-async def asking(request: PendingRequest, size: tuple[int, int] = NARROW) -> AsyncIterator[Asking]:
-    """Run an app in which a server's question has been raised and drawn."""
+async def _hands_on(
+    kind: type[H], request: PendingRequest, size: tuple[int, int], armed: bool
+) -> AsyncIterator[H]:
     async with chat_app(size) as parts:
-        hands = Asking(*parts)
+        hands = kind(*parts)
         await hands.ask(request)
+        if armed:
+            await hands.arm()
         yield hands
 
 
-@asynccontextmanager
-async def confirming(
-    request: PendingRequest | None = None, size: tuple[int, int] = NARROW
-) -> AsyncIterator[Confirming]:
-    """Run an app in which a tool's question has been raised and drawn."""
-    async with chat_app(size) as parts:
-        hands = Confirming(*parts)
-        await hands.ask(request or asked())
-        yield hands
+def asking(
+    request: PendingRequest, size: tuple[int, int] = NARROW, *, armed: bool = False
+) -> AbstractAsyncContextManager[Asking]:
+    """Run an app in which a question has been raised and drawn, or takes answers already."""
+    return _hands_on(Asking, request, size, armed)
 
 
-@asynccontextmanager
-async def disclosing(
-    request: PendingRequest, size: tuple[int, int] = NARROW
-) -> AsyncIterator[Disclosing]:
-    """Run an app in which a question on folders or changed tools has been raised and drawn."""
-    async with chat_app(size) as parts:
-        hands = Disclosing(*parts)
-        await hands.ask(request)
-        yield hands
+def confirming(
+    request: PendingRequest | None = None, size: tuple[int, int] = NARROW, *, armed: bool = False
+) -> AbstractAsyncContextManager[Confirming]:
+    """Run an app in which a tool's question has been raised and drawn, or takes answers."""
+    return _hands_on(Confirming, request or asked(), size, armed)

@@ -13,14 +13,12 @@ from textual.screen import Screen
 from tui.engine.settings.edits import EditError
 from tui.model.requests import FieldKind, FormField
 from tui.ui.commands.runner import UsageError, run_command
-from tui.ui.dialogs.choices import ThemeScreen
-from tui.ui.dialogs.details import ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
+from tui.ui.dialogs.details import HelpScreen, ServerDetailsScreen, ToolDetailsScreen, lines_here
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.help import HelpScreen, lines_here
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
-from tui.ui.dialogs.server_imports import ImportScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette

@@ -169,10 +169,7 @@ class PendingController:
 
     def _make(self, request: PendingRequest) -> Question[Any]:
         """Make the screen for a kind of request; all are loaded with the first question."""
-        from tui.ui.questions.address import (  # noqa: PLC0415
-            AddressQuestion,
-            ToolChangeQuestion,
-        )
+        from tui.ui.questions.address import AddressQuestion  # noqa: PLC0415
         from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
         from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
         from tui.ui.questions.sampling import (  # noqa: PLC0415
@@ -181,7 +178,7 @@ class PendingController:
             SamplingQuestion,
         )
         from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
-        from tui.ui.questions.trust import TrustQuestion  # noqa: PLC0415
+        from tui.ui.questions.trust import ToolChangeQuestion, TrustQuestion  # noqa: PLC0415
 
         kinds: dict[type[PendingRequest], type[Question[Any]]] = {
             ConfirmationRequest: ConfirmationQuestion,

@@ -11,7 +11,7 @@ from tests.ui.chat.samples import request
 from tests.ui.harness import ChatApp, Clock, click, until
 from tui.model.consent import Choice, Decision, RequestId
 from tui.ui.questions.arming import PAUSE_SECONDS, REPEAT_SECONDS
-from tui.ui.questions.calls.call_answers import DENY
+from tui.ui.questions.confirmation import DENY
 from tui.ui.widgets.frame import Heading
 
 

@@ -13,9 +13,8 @@ from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.ui.questions.calls.call_answers import DENY
-from tui.ui.questions.calls.call_view import coloured_arguments
-from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.calls.argument_lines import coloured_arguments
+from tui.ui.questions.confirmation import DENY, ConfirmationQuestion
 
 SHOWN = tuple(answer.name for answer in ConfirmationQuestion.ROWS[0])
 """The buttons that are always there."""

@@ -28,8 +28,8 @@ from tui.model.chat import (
 )
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.store.state import AppState
-from tui.ui.dialogs.link import LinkScreen
 from tui.ui.dialogs.list_dialog import ViewerScreen
+from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.chat.entries import EntryView, ModelEntry, ThoughtEntry
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
 from tui.ui.widgets.chat.window import MAX_SHOWN

@@ -9,14 +9,10 @@ from textual.widgets import Input
 from tests.ui.chat.samples import request
 from tests.ui.consent.samples import asked
 from tests.ui.hands import confirming
-from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
-from tui.model.servers import ServerId
 from tui.ui.questions.answers import AnswerRows
 from tui.ui.questions.arming import REPEAT_SECONDS
-from tui.ui.questions.calls.call_answers import NEXT, UNDO
-from tui.ui.questions.calls.steps import DenyReasonScreen
-from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.confirmation import NEXT, UNDO, ConfirmationQuestion
 
 
 @pytest.mark.parametrize(
@@ -34,8 +30,7 @@ from tui.ui.questions.confirmation import ConfirmationQuestion
 async def test_a_lasting_answer_holds_for_the_scope_that_is_shown(
     switches: int, scope: GrantScope, key: str, choice: Choice
 ) -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("full_stop", *["m"] * switches)
         assert f"m {scope.value}" in hands.text
         await hands.press(key)
@@ -46,8 +41,7 @@ async def test_a_lasting_answer_holds_for_the_scope_that_is_shown(
 
 
 async def test_the_scope_goes_with_no_other_answer_and_not_to_the_next_question() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("m", "o")
         assert hands.decisions == [Decision(Choice.ONCE)]
         await hands.settle()
@@ -60,16 +54,14 @@ async def test_the_scope_goes_with_no_other_answer_and_not_to_the_next_question(
 
 
 async def test_the_key_of_the_scope_may_follow_itself_at_once_but_no_answer_may() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.pilot.press("m", "m", "o")
         await hands.until(lambda: "m saved everywhere" in hands.text)
         assert hands.decisions == []
 
 
 async def test_switching_the_scope_takes_back_the_first_press_of_an_answer() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("t", "m", "t")
         assert hands.decisions == []
         await hands.press("t")
@@ -86,8 +78,7 @@ async def test_no_key_does_anything_before_the_question_is_armed(key: str) -> No
 
 
 async def test_all_answers_are_shown_where_more_are_asked_for() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         assert "Always this server" not in hands.text
         await hands.press("full_stop")
         assert "s Always this server" in hands.text
@@ -96,8 +87,7 @@ async def test_all_answers_are_shown_where_more_are_asked_for() -> None:
 
 
 async def test_allowing_what_was_seen_needs_its_key_twice_and_soon() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("a")
         assert hands.hint == "Press a again: allow this one once, 1 of 1 call seen"
         hands.clock.advance(REPEAT_SECONDS)
@@ -108,16 +98,14 @@ async def test_allowing_what_was_seen_needs_its_key_twice_and_soon() -> None:
 
 
 async def test_denying_the_rest_of_the_turn_needs_its_key_once() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("n")
         assert hands.decisions == [Decision(Choice.DENY_REST_OF_TURN)]
         assert [name for name, _ in hands.app.commands.calls] == ["desk.answer"]
 
 
 async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:
-    async with confirming(asked(may_last=False)) as hands:
-        await hands.arm()
+    async with confirming(asked(may_last=False), armed=True) as hands:
         await hands.press("full_stop")
         assert "Always" not in hands.text
         for key in ("t", "s", "m"):
@@ -129,8 +117,7 @@ async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing()
 
 
 async def test_a_denial_with_a_word_hands_the_word_over() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("w")
         await hands.until(lambda: isinstance(hands.app.focused, Input))
         await hands.press(*"not so", "o", "t", "t", "x", "enter")
@@ -140,8 +127,7 @@ async def test_a_denial_with_a_word_hands_the_word_over() -> None:
 
 
 async def test_esc_leaves_the_word_and_the_question_is_armed_anew() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("w")
         await hands.until(lambda: isinstance(hands.app.focused, Input))
         await hands.press("o", "o")
@@ -155,8 +141,7 @@ async def test_esc_leaves_the_word_and_the_question_is_armed_anew() -> None:
 
 
 async def test_a_pasted_word_is_one_line_and_shows_what_was_hidden() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.press("w")
         await hands.until(lambda: isinstance(hands.app.focused, Input))
         hands.app.post_message(events.Paste("ask\u200b me\no\r"))
@@ -164,34 +149,6 @@ async def test_a_pasted_word_is_one_line_and_shows_what_was_hidden() -> None:
         assert hands.decisions == []
         await hands.press("enter")
         assert hands.decisions == [Decision(Choice.DENY, note="ask⟨U+200B⟩ me")]
-
-
-async def test_the_word_goes_with_its_question() -> None:
-    async with confirming() as hands:
-        await hands.arm()
-        await hands.press("w")
-        await hands.until(lambda: isinstance(hands.app.focused, Input))
-        await hands.settle()
-        await hands.until(lambda: len(hands.app.screen_stack) == 1)
-        assert hands.decisions == []
-        assert "went away while you were writing" in "".join(
-            notice.message for notice in hands.app._notifications
-        )
-
-
-async def test_the_next_question_takes_the_place_of_one_that_a_word_lies_over() -> None:
-    async with confirming() as hands:
-        await hands.arm()
-        await hands.press("w")
-        await hands.until(lambda: isinstance(hands.app.screen, DenyReasonScreen))
-        following = replace(request(1), server=ServerId("other"))
-        hands.app.store.dispatch(e.RequestRaised(following))
-        await hands.settle()
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
-        assert hands.modal.request == following
-        await hands.arm()
-        await hands.press("d")
-        assert hands.decisions == [Decision(Choice.DENY)]
 
 
 async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> None:

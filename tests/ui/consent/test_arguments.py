@@ -11,8 +11,7 @@ from tests.ui.hands import confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import FileChange
-from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, argument_lines
-from tui.ui.questions.calls.arguments_text import ArgumentsText
+from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, ArgumentsText, argument_lines
 
 
 def rows(
@@ -115,8 +114,7 @@ def test_a_difference_that_is_not_of_this_text_is_left_out() -> None:
 
 @pytest.mark.parametrize("key", ["", "j"])
 async def test_either_view_counts_as_read(key: str) -> None:
-    async with confirming(asked({"text": "line\n" * 60}, ())) as hands:
-        await hands.arm()
+    async with confirming(asked({"text": "line\n" * 60}, ()), armed=True) as hands:
         if key:
             await hands.press(key)
             assert '"text": "line\\nline' in hands.text

@@ -6,7 +6,7 @@ from textual.widgets import Button
 
 from tests.support.waiting import PATIENCE
 from tests.ui.consent.samples import trust
-from tests.ui.hands import Confirming, confirming, disclosing
+from tests.ui.hands import Confirming, asking, confirming
 from tests.ui.harness import WIDE, click, holds
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.trust import TrustAnswer
@@ -80,8 +80,7 @@ async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
 
 
 async def test_a_click_on_the_trust_of_all_folders_takes_a_second_one() -> None:
-    async with disclosing(trust(), WIDE) as hands:
-        await hands.arm()
+    async with asking(trust(), WIDE, armed=True) as hands:
         await hands.pilot.press("end")
         await click(hands.pilot, "#children")
         assert hands.answers == []

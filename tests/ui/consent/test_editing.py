@@ -8,17 +8,18 @@ from textual import events
 from textual.widgets import Input, Select
 
 from tests.ui.chat.samples import request
-from tests.ui.consent.samples import VALUES, asked
+from tests.ui.consent.samples import FIELDS, VALUES, asked
 from tests.ui.hands import confirming
 from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import canonical_json
-from tui.ui.dialogs.help import HelpScreen
+from tui.model.requests import FormField
+from tui.ui.dialogs.details import HelpScreen
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
 from tui.ui.widgets.forms.argument_form import FORM, INCOMPLETE
-from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
+from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 
 DEV = '{"branch": "dev"}'
 
@@ -39,32 +40,28 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
         assert decision.arguments == canonical_json({**values, "amount": 42})
 
 
+EDITED = canonical_json(json.loads(DEV))
+
+
 @pytest.mark.parametrize(
-    ("keys", "choice", "scope"),
+    ("keys", "decision"),
     [
-        (["m", "t", "t"], Choice.ALWAYS_TOOL, GrantScope.FOLDER),
-        (["s", "s"], Choice.ALWAYS_SERVER, GrantScope.SESSION),
-        (["a", "a"], Choice.ONCE, GrantScope.SESSION),
+        ("mtt", Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER, arguments=EDITED)),
+        ("ss", Decision(Choice.ALWAYS_SERVER, arguments=EDITED)),
+        ("aa", Decision(Choice.ONCE, arguments=EDITED)),
+        ("d", Decision(Choice.DENY)),
+        ("n", Decision(Choice.DENY_REST_OF_TURN)),
+        ("x", Decision(Choice.DENY)),
     ],
 )
-async def test_lasting_answers_use_the_edited_arguments(
-    keys: list[str], choice: Choice, scope: GrantScope
+async def test_answers_that_allow_send_the_edited_arguments_and_no_other_does(
+    keys: str, decision: Decision
 ) -> None:
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
         await hands.finish()
         await hands.press(*keys)
-        edited = canonical_json(json.loads(DEV))
-        assert hands.decisions == [Decision(choice, scope=scope, arguments=edited)]
-
-
-@pytest.mark.parametrize("key", ["d", "n", "x"])
-async def test_a_denial_sends_no_arguments(key: str) -> None:
-    async with confirming() as hands:
-        await hands.edit_as_json(DEV)
-        await hands.finish()
-        await hands.press(key)
-        assert [decision.arguments for decision in hands.decisions] == [None]
+        assert hands.decisions == [decision]
 
 
 async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -> None:
@@ -159,15 +156,6 @@ async def test_json_that_could_not_be_sent_as_it_reads_is_refused(text: str, rea
         assert isinstance(hands.app.screen, EditArgumentsScreen)
 
 
-async def test_values_that_the_form_cannot_show_are_edited_as_json() -> None:
-    async with confirming(asked({"branch": "two\nlines", "colour": "two\nlines"})) as hands:
-        await hands.edit()
-        assert hands.app.focused is hands.editor.json
-        await hands.press("ctrl+t")
-        assert "The form cannot show these values" in hands.text
-        assert isinstance(hands.app.focused, JsonArea)
-
-
 async def test_the_one_long_text_is_edited_as_it_is() -> None:
     values = {"branch": "two\nlines", "amount": 3}
     async with confirming(asked(values)) as hands:
@@ -194,20 +182,6 @@ async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
         await hands.edit()
         await hands.press("x", "escape")
         assert "Press Esc again to drop" in hands.text
-
-
-async def test_a_long_text_that_hides_something_is_edited_as_json() -> None:
-    async with confirming(asked({"branch": "two\nli\u200bnes"}, fields=())) as hands:
-        await hands.edit()
-        assert hands.app.focused is hands.editor.json
-
-
-async def test_arguments_without_a_form_are_edited_as_json() -> None:
-    async with confirming(asked(fields=())) as hands:
-        await hands.edit()
-        assert isinstance(hands.app.focused, JsonArea)
-        await hands.press("ctrl+t")
-        assert "have no form" in hands.text
 
 
 async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
@@ -248,8 +222,7 @@ async def test_a_paste_that_is_too_long_is_refused_whole() -> None:
 
 
 async def test_arguments_too_long_to_edit_stay_as_they_are() -> None:
-    async with confirming(asked({"branch": "x" * MAX_EDITABLE})) as hands:
-        await hands.arm()
+    async with confirming(asked({"branch": "x" * MAX_EDITABLE}), armed=True) as hands:
         await hands.press("e")
         assert "Too long to edit here" in hands.hint
         assert isinstance(hands.app.screen, ConfirmationQuestion)
@@ -398,3 +371,26 @@ async def test_keys_of_one_burst_work_in_the_order_in_which_they_were_pressed() 
         await hands.until(lambda: "dev" in area.text)
         await hands.pilot.pause(0.1)
         assert area.text == '{\n  "branch": "dev"\n}'
+
+
+@pytest.mark.parametrize(
+    ("values", "fields", "words"),
+    [
+        (
+            dict.fromkeys(("branch", "colour"), "two\nlines"),
+            FIELDS,
+            "The form cannot show these values",
+        ),
+        ({"branch": "two\nli\u200bnes"}, (), "have no form"),
+        (VALUES, (), "have no form"),
+    ],
+)
+async def test_what_the_form_cannot_show_is_edited_as_json(
+    values: dict[str, object], fields: tuple[FormField, ...], words: str
+) -> None:
+    async with confirming(asked(values, fields)) as hands:
+        await hands.edit()
+        assert hands.app.focused is hands.editor.json
+        await hands.press("ctrl+t")
+        assert words in hands.text
+        assert hands.app.focused is hands.editor.json

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 from textual import events
+from textual.widgets._toast import Toast
 
 from tests.ui.consent.samples import GIT, asked, changed_tools, trust
-from tests.ui.hands import Asking, asking
-from tests.ui.harness import chat_app, until
+from tests.ui.hands import Asking, asking, confirming
+from tests.ui.harness import ChatApp, chat_app, until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
 from tui.model.requests import (
@@ -19,8 +20,10 @@ from tui.model.requests import (
     PendingRequest,
     SamplingMessage,
 )
-from tui.model.trust import DifferenceLine, ToolChange
-from tui.ui.dialogs.link import LinkScreen
+from tui.model.trust import DifferenceLine, ToolChange, TrustAnswer, TrustRequest
+from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.questions.address import LinkScreen
+from tui.ui.questions.question import Question
 
 SIZES = [(40, 12), (60, 20), (80, 24), (120, 36)]
 
@@ -182,19 +185,6 @@ async def test_what_denies_is_taken_at_once() -> None:
             assert len(hands.calls) == 1
 
 
-async def test_notes_are_read_before_the_arguments() -> None:
-    notes = (f"{'a note ' * 40}{END}",)
-    async with asking(asked(notes=notes), (40, 12)) as hands:
-        await hands.arm()
-        await hands.press("o")
-        assert hands.calls == []
-        assert not in_sight(hands)
-        await hands.press("end")
-        assert in_sight(hands)
-        await hands.press("end", "o")
-        assert len(hands.calls) == 1
-
-
 async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> None:
     async with asking(KINDS["folder"].request, (80, 24)) as hands:  # type: ignore[arg-type]
         await hands.arm()
@@ -202,11 +192,82 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
         await hands.pilot.resize_terminal(40, 12)
         await until(hands.pilot, lambda: hands.modal.size == (40, 12))
         assert "Read to the end" not in hands.text
+        await hands.press("end")
+        assert hands.view.scroll_offset.y > 0
         again = trust(servers=(replace(GIT, args=(*ROWS, "other", END)),), variables=(), rules=())
         hands.app.store.dispatch(e.RequestRaised(again))
         await until(hands.pilot, lambda: hands.modal.request == again)
         await hands.arm()
+        assert hands.view.scroll_offset.y == 0
         await hands.press("t")
         assert hands.calls == []
         await hands.press("end", "t")
         assert len(hands.calls) == 1
+
+
+NOTICE = "a server put this here"
+
+
+def screen_text(app: ChatApp) -> str:
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def show_again(hands: Asking, request: TrustRequest) -> None:
+    """Let the request on the screen change."""
+    hands.app.store.dispatch(e.RequestRaised(request))
+    await until(hands.pilot, lambda: hands.modal.request == request)
+
+
+@pytest.mark.parametrize("request_", [asked(), trust(), changed_tools(), form()])
+async def test_no_toast_covers_a_question(request_: PendingRequest) -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        app.notify(NOTICE, timeout=60, markup=False)
+        await until(pilot, lambda: NOTICE in screen_text(app))
+        app.store.dispatch(e.RequestRaised(request_))
+        await until(pilot, lambda: isinstance(app.screen, Question))
+        await until(pilot, lambda: bool(app.screen.query(Toast)))
+        await pilot.pause()
+        assert not any(toast.display for toast in app.screen.query(Toast))
+        app.store.dispatch(e.RequestSettled(request_.id))
+        await until(pilot, lambda: NOTICE in screen_text(app))
+
+
+async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_seen() -> None:
+    async with asking(trust(servers=()), armed=True) as hands:
+        under = hands.modal
+        hands.app.push_screen(Dialog())
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, Dialog))
+        changed = trust(servers=(replace(GIT, args=("other",)),))
+        hands.app.store.dispatch(e.RequestRaised(changed))
+        await hands.pilot.pause(0.1)
+        hands.clock.advance(10)
+        await hands.pilot.pause(0.2)
+        assert not under.has_class("-armed")
+        await hands.pilot.press("escape")
+        await until(hands.pilot, lambda: hands.app.screen is under)
+        await hands.pilot.press("t")
+        assert hands.calls == []
+
+
+async def test_a_screen_without_room_for_the_text_lets_nothing_be_allowed() -> None:
+    async with asking(trust(servers=()), (80, 24)) as hands:
+        await hands.pilot.resize_terminal(20, 2)
+        await show_again(hands, trust(servers=(GIT,)))
+        await hands.arm()
+        await hands.press("end", "t")
+        assert hands.calls == []
+    async with confirming(size=(80, 24)) as confirmed:
+        await confirmed.pilot.resize_terminal(20, 2)
+        await confirmed.ask(replace(asked(), description="other"))
+        await confirmed.arm()
+        await confirmed.press("end", "o")
+        assert confirmed.decisions == []
+
+
+async def test_the_second_press_is_asked_for_in_words_that_fit() -> None:
+    async with asking(trust(), (40, 10), armed=True) as hands:
+        await hands.press("end", "c")
+        assert "c again: trust all folders in it" in hands.text
+        await hands.press("c")
+        assert [answer for _, (_, answer) in hands.calls] == [TrustAnswer.TRUST_WITH_CHILDREN]

@@ -11,15 +11,16 @@ from tests.ui.shell import decks
 from tests.ui.shell.test_servers import go_to, row_of
 from tui.model.catalog import Catalog
 from tui.model.chat import BackendKind, Usage
-from tui.model.consent import Effect, ToolStanding
+from tui.model.consent import UNASKED_GRANT, Effect, GrantView, ToolStanding
 from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, ToolExplained
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
+from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.dialogs.details import ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.panes.browser import ToolsPane
-from tui.ui.widgets.header import HeaderView, header_content
+from tui.ui.widgets.header import UNASKED, HeaderView, header_content, header_view
 
 ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")
 LIST, COMMIT = decks.GIT_TOOLS[:2]
@@ -228,3 +229,18 @@ async def test_the_reason_of_an_untrusted_server_comes_from_its_state() -> None:
     async with running(store) as deck:
         assert "t looks" in deck.text
         assert "t shows what" not in deck.text
+
+
+YOLO = GrantView(UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False)
+
+
+def test_the_header_says_that_tools_run_unasked_at_every_width() -> None:
+    state = AppState(workspace="~/a/folder/with/a/long/name", grants=(YOLO,))
+    for width in (80, 110, 200):
+        assert UNASKED in header_content(header_view(state), width).plain
+
+
+def test_the_header_says_nothing_where_tools_are_asked_about() -> None:
+    other = replace(YOLO, id=type(YOLO.id)("another"))
+    view = header_view(AppState(grants=(other,)))
+    assert UNASKED not in header_content(view, 200).plain

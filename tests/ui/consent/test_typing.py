@@ -1,14 +1,22 @@
 """When keys count as answers, and what becomes of those that do not."""
 
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
 from textual import events
+from textual.pilot import Pilot
 
 from tests.ui.consent.samples import asked, trust
-from tests.ui.hands import asking, confirming, disclosing
-from tests.ui.harness import ChatApp, Clock, holds, until
+from tests.ui.hands import asking, confirming
+from tests.ui.harness import NARROW, ChatApp, chat_app, holds, screen_lines, until
 from tests.ui.requests.samples import address
 from tui.model import events as e
-from tui.model.consent import Choice, Decision
-from tui.model.requests import Reply, ReplyAction
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.requests import PendingRequest, Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import (
     ARMING_SECONDS,
@@ -17,6 +25,7 @@ from tui.ui.questions.arming import (
     KEY_REPEAT_SECONDS,
     PAUSE_SECONDS,
     WRITING,
+    Arming,
 )
 from tui.ui.questions.question import Question
 
@@ -28,8 +37,7 @@ def question_is_open(app: ChatApp) -> bool:
 
 
 async def test_an_allowing_letter_is_dropped_if_another_letter_follows() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.pilot.press("o")
         assert hands.hint == "o: allow this call · any other letter stops it"
         hands.clock.advance(ARMING_SECONDS - 0.01)
@@ -43,8 +51,7 @@ async def test_an_allowing_letter_is_dropped_if_another_letter_follows() -> None
 
 
 async def test_an_allowing_letter_counts_once_nothing_followed_it() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.pilot.press("o")
         hands.clock.advance(ARMING_SECONDS - 0.01)
         await hands.pilot.pause(3 * HOLD_SECONDS)
@@ -55,8 +62,7 @@ async def test_an_allowing_letter_counts_once_nothing_followed_it() -> None:
 
 async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() -> None:
     for key, decisions in (("k", []), ("", [Decision(Choice.ONCE)])):
-        async with confirming() as hands:
-            await hands.arm()
+        async with confirming(armed=True) as hands:
             await hands.pilot.press("shift+tab", "shift+tab")
             assert hands.focused == "once"
             await hands.pilot.press("enter")
@@ -71,29 +77,25 @@ async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() 
 
 
 async def test_a_denying_answer_is_not_held() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.pilot.press("d")
         assert hands.decisions == [Decision(Choice.DENY)]
 
 
-async def test_other_allowing_answers_are_held_as_well() -> None:
-    async with disclosing(trust(), LARGE) as hands:
-        await hands.arm()
-        await hands.pilot.press("t", "x")
+@pytest.mark.parametrize(
+    ("request_", "key", "answer"),
+    [(trust(), "t", TrustAnswer.TRUST), (address(), "o", Reply(ReplyAction.ACCEPT))],
+)
+async def test_other_allowing_answers_are_held_as_well(
+    request_: PendingRequest, key: str, answer: object
+) -> None:
+    async with asking(request_, LARGE, armed=True) as hands:
+        await hands.pilot.press(key, "k")
         hands.clock.advance(PAUSE_SECONDS)
         await until(hands.pilot, lambda: hands.modal.armed)
         assert hands.calls == []
-        await hands.press("t")
-        assert [answer for _, (_, answer) in hands.calls] == [TrustAnswer.TRUST]
-    async with asking(address()) as asked_for:
-        await asked_for.arm()
-        await asked_for.pilot.press("o", "k")
-        asked_for.clock.advance(PAUSE_SECONDS)
-        await until(asked_for.pilot, lambda: asked_for.modal.armed)
-        assert asked_for.replies == []
-        await asked_for.press("o")
-        assert asked_for.replies == [Reply(ReplyAction.ACCEPT)]
+        await hands.press(key)
+        assert hands.answers == [answer]
 
 
 async def test_scrolling_holds_no_answer_back() -> None:
@@ -123,8 +125,7 @@ async def test_a_key_that_comes_too_early_is_dropped_and_says_so() -> None:
 async def test_words_with_answers_in_them_run_nothing() -> None:
     words = ("tomatoes", "please do so", "atoms", "ok then", "oops", "aardvark", "so", "ssh to it")
     for word in words:
-        async with confirming() as hands:
-            await hands.arm()
+        async with confirming(armed=True) as hands:
             for letter in word:
                 await hands.pilot.press("space" if letter == " " else letter)
                 hands.clock.advance(0.499)
@@ -134,8 +135,7 @@ async def test_words_with_answers_in_them_run_nothing() -> None:
 
 
 async def test_text_pasted_without_brackets_runs_nothing() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         for key in ("o", "t", "t", "s", "s", "a", "a", "o", "enter", "o"):
             await hands.pilot.press(key)
             hands.clock.advance(0.001)
@@ -144,34 +144,16 @@ async def test_text_pasted_without_brackets_runs_nothing() -> None:
         assert hands.decisions == []
 
 
-async def test_a_key_held_from_before_runs_nothing() -> None:
-    async with confirming() as hands:
-        for _ in range(60):
-            await hands.pilot.press("o")
-            hands.clock.advance(0.09)
-        assert hands.decisions == []
-
-
-async def test_a_key_held_on_an_armed_question_runs_nothing() -> None:
-    async with confirming() as hands:
-        await hands.arm()
-        await hands.pilot.press("o")
+@pytest.mark.parametrize(
+    ("key", "repeats"),
+    [("o", 20), ("t", 21)],  # an odd number: each would be the second press of the one before
+)
+async def test_a_key_held_on_an_armed_question_runs_nothing(key: str, repeats: int) -> None:
+    async with confirming(armed=True) as hands:
+        await hands.pilot.press(key)
         hands.clock.advance(0.4)  # a keyboard waits so long before it repeats
-        for _ in range(20):
-            await hands.pilot.press("o")
-            hands.clock.advance(0.09)
-        hands.clock.advance(ARMING_SECONDS)
-        await hands.until(lambda: not holds(hands.app))
-        assert hands.decisions == []
-
-
-async def test_a_held_key_is_no_second_press() -> None:
-    async with confirming() as hands:
-        await hands.arm()
-        await hands.pilot.press("t")
-        hands.clock.advance(0.4)  # a keyboard waits so long before it repeats
-        for _ in range(21):  # an odd number: each would be the second press of the one before
-            await hands.pilot.press("t")
+        for _ in range(repeats):
+            await hands.pilot.press(key)
             hands.clock.advance(0.09)
         hands.clock.advance(ARMING_SECONDS)
         await hands.until(lambda: not holds(hands.app))
@@ -179,23 +161,21 @@ async def test_a_held_key_is_no_second_press() -> None:
 
 
 async def test_the_second_press_counts_from_a_moment_after_the_first() -> None:
-    async with confirming() as hands:
-        await hands.arm()
+    async with confirming(armed=True) as hands:
         await hands.pilot.press("t")
         hands.clock.advance(KEY_REPEAT_SECONDS + 0.01)
         await hands.press("t")
         assert hands.decisions == [Decision(Choice.ALWAYS_TOOL)]
 
 
-def answers(app: ChatApp) -> list[str]:
+def answers(app: ChatApp) -> list[object]:
     """Give what was answered; the draft is saved as it may be."""
-    return [name for name, _ in app.commands.calls if name != "sessions.recorder.keep_draft"]
+    kept = "sessions.recorder.keep_draft"
+    return [arguments[1] for name, arguments in app.commands.calls if name != kept]
 
 
 async def test_what_was_being_written_goes_on_into_the_message() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chat_app(NARROW) as (app, pilot, clock):
         await pilot.press(*"stop")
         app.store.dispatch(e.RequestRaised(asked()))
         await until(pilot, lambda: question_is_open(app))
@@ -217,10 +197,8 @@ async def test_what_was_being_written_goes_on_into_the_message() -> None:
 
 
 async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
     text = "so that not one letter of it is lost"
-    async with app.run_test() as pilot:
+    async with chat_app(NARROW) as (app, pilot, _):
         for number, letter in enumerate(text):
             app.post_message(events.Key("space" if letter == " " else letter, letter))
             if number == 5:
@@ -235,9 +213,7 @@ async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> No
 
 
 async def test_a_question_that_nobody_asked_for_waits_for_a_pause_and_says_so() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chat_app(NARROW) as (app, pilot, clock):
         await pilot.press(*"hello")
         app.store.dispatch(e.RequestRaised(trust()))
         await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
@@ -253,9 +229,7 @@ async def test_a_question_that_nobody_asked_for_waits_for_a_pause_and_says_so() 
 
 
 async def test_a_waiting_question_opens_with_its_key() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chat_app(NARROW) as (app, pilot, _):
         await pilot.press(*"hello")
         app.store.dispatch(e.RequestRaised(address()))
         await until(pilot, lambda: "opens it ·" in str(app.chat.working.render()))
@@ -264,9 +238,7 @@ async def test_a_waiting_question_opens_with_its_key() -> None:
 
 
 async def test_a_waiting_question_that_is_settled_leaves_no_trace() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chat_app(NARROW) as (app, pilot, clock):
         await pilot.press(*"hello")
         app.store.dispatch(e.RequestRaised(address()))
         await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
@@ -278,8 +250,138 @@ async def test_a_waiting_question_that_is_settled_leaves_no_trace() -> None:
 
 
 async def test_a_confirmation_opens_at_once() -> None:
-    app = ChatApp(clock=Clock())
-    async with app.run_test() as pilot:
+    async with chat_app(NARROW) as (app, pilot, _):
         await pilot.press(*"hello")
         app.store.dispatch(e.RequestRaised(asked()))
         await until(pilot, lambda: question_is_open(app))
+
+
+def stall(seconds: float) -> None:
+    """Hold the loop up."""
+    time.sleep(seconds)
+
+
+def read(key: str) -> events.Key:
+    """Read a key from the terminal, which is when it is stamped."""
+    return events.Key(key, key)
+
+
+def hand_over(app: ChatApp, *keys: events.Key) -> None:
+    assert app._driver is not None
+    for key in keys:
+        app._driver.send_message(key)
+
+
+def question(app: ChatApp) -> Question[Any]:
+    assert isinstance(app.screen, Question)
+    return app.screen
+
+
+def when_held(app: ChatApp, act: Callable[[], None]) -> None:
+    """Act once as soon as an answer is held, in the very moment."""
+    arming = question(app)._arming
+    changed = arming._changed
+
+    def act_once() -> None:
+        changed()
+        if arming.held is not None:
+            arming._changed = changed
+            act()
+
+    arming._changed = act_once
+
+
+async def rearmed(app: ChatApp, pilot: Pilot[None]) -> None:
+    """Wait until what was typed has held answers back, and no longer does."""
+    await until(pilot, lambda: not question(app).armed)
+    await until(pilot, lambda: question(app).armed and not holds(app))
+
+
+@asynccontextmanager
+async def armed() -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(e.RequestRaised(asked()))
+        await until(pilot, lambda: isinstance(app.screen, Question) and app.screen.armed)
+        yield app, pilot
+
+
+async def test_a_word_typed_during_a_stall_runs_nothing() -> None:
+    async with armed() as (app, pilot):
+
+        def type_on() -> None:
+            hand_over(app, read("k"))
+            stall(ARMING_SECONDS + 0.1)
+
+        when_held(app, type_on)
+        hand_over(app, read("o"))
+        await rearmed(app, pilot)
+        assert answers(app) == []
+
+
+async def test_a_letter_that_is_read_only_after_a_stall_still_ends_the_word() -> None:
+    """A parser may hold the interpreter, and with it the thread that reads the terminal."""
+    async with armed() as (app, pilot):
+
+        def stall_then_read() -> None:
+            stall(ARMING_SECONDS + 0.1)
+            loop = asyncio.get_running_loop()
+            loop.call_later(HOLD_SECONDS / 4, lambda: hand_over(app, read("k")))
+
+        when_held(app, stall_then_read)
+        hand_over(app, read("o"))
+        await rearmed(app, pilot)
+        assert answers(app) == []
+
+
+async def test_an_answer_alone_counts_after_a_stall() -> None:
+    async with armed() as (app, pilot):
+        when_held(app, lambda: stall(ARMING_SECONDS + 0.1))
+        hand_over(app, read("o"))
+        await until(pilot, lambda: answers(app) == [Decision(Choice.ONCE)])
+
+
+async def test_a_key_from_before_the_question_was_armed_is_too_early_however_late_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = Arming.begin
+    app = ChatApp()
+
+    def begin_and_stall(arming: Arming) -> None:
+        begin(arming)
+        hand_over(app, read("d"))
+        stall(ARMING_SECONDS + 0.1)
+
+    async with app.run_test() as pilot:
+        monkeypatch.setattr(Arming, "begin", begin_and_stall)
+        app.store.dispatch(e.RequestRaised(asked()))
+        await until(pilot, lambda: isinstance(app.screen, Question))
+        await until(pilot, lambda: question(app).armed)
+        hand_over(app, read("m"))
+        await until(pilot, lambda: GrantScope.FOLDER in "\n".join(screen_lines(app)))
+        assert answers(app) == []
+
+
+async def test_a_held_key_whose_repeats_are_handled_late_is_no_second_press() -> None:
+    async with armed() as (app, pilot):
+        first, repeated = read("t"), read("t")
+        hand_over(app, first)
+        await until(pilot, lambda: question(app)._arming.awaited is not None)
+        stall(2 * KEY_REPEAT_SECONDS)
+        hand_over(app, repeated)
+        await until(pilot, lambda: question(app)._arming.awaited is None)
+        assert answers(app) == []
+
+
+async def test_what_was_being_written_goes_on_through_a_stall() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        hand_over(app, read("h"), read("a"))
+        await until(pilot, lambda: app.chat.composer.text == "ha")
+        rest = read("d")
+        app.store.dispatch(e.RequestRaised(asked()))
+        await until(pilot, lambda: isinstance(app.screen, Question))
+        stall(PAUSE_SECONDS)
+        hand_over(app, rest)
+        await until(pilot, lambda: app.chat.composer.text == "had")
+        assert answers(app) == []

@@ -1,27 +1,28 @@
-"""Forms that servers ask to fill in."""
+"""Forms that servers ask to fill in, and what of them is in sight, however long their words are."""
 
 from dataclasses import replace
 
 import pytest
 from textual import events
-from textual.widgets import Button, Input, Select, SelectionList, TextArea
+from textual.widgets import Button, Input, Select, SelectionList
 
+from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
-from tests.ui.harness import click, holds, until
+from tests.ui.harness import holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
 from tui.model import events as e
-from tui.model.consent import RequestId
 from tui.model.requests import (
     FieldKind,
+    FieldOption,
     FormField,
     FormValue,
     Reply,
     ReplyAction,
 )
-from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion
-from tui.ui.widgets.forms.form_fields import FieldRow, problem_of
+from tui.ui.widgets.forms.argument_form import WholeText
+from tui.ui.widgets.forms.form_fields import PRIVATE_WARNING, FieldRow, problem_of
 
 NAME = FIELDS[0]
 
@@ -64,8 +65,7 @@ async def test_each_kind_of_field_begins_with_its_default_and_is_sent_by_its_key
 
 
 async def test_changed_fields_are_sent_with_their_types() -> None:
-    async with asking(form(), (120, 50)) as hands:
-        await hands.arm()
+    async with asking(form(), (120, 50), armed=True) as hands:
         for key, text in (("name", "Ada"), ("mail", "a@b.c"), ("age", "41"), ("share", "0.5")):
             await fill(hands, key, text)
         row(hands, "news").query_one(Select).value = 1
@@ -101,8 +101,7 @@ async def test_changed_fields_are_sent_with_their_types() -> None:
 async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent(
     key: str, text: str, reason: str
 ) -> None:
-    async with asking(form()) as hands:
-        await hands.arm()
+    async with asking(form(), armed=True) as hands:
         await fill(hands, "name", "Ada")
         await fill(hands, key, text)
         await hands.press("pagedown", "pagedown", "ctrl+s")
@@ -140,8 +139,7 @@ def test_bounds_hold_for_what_is_filled_in(field: FormField, value: FormValue, r
 
 
 async def test_letters_cannot_be_typed_into_numbers() -> None:
-    async with asking(form()) as hands:
-        await hands.arm()
+    async with asking(form(), armed=True) as hands:
         row(hands, "age").query_one(Input).focus()
         await hands.press(*"x7y")
         assert row(hands, "age").query_one(Input).value == "307"
@@ -176,16 +174,14 @@ async def test_typing_for_the_composer_reaches_no_field_and_answers_nothing() ->
 
 
 async def test_enter_goes_to_the_next_field_and_never_accepts() -> None:
-    async with asking(form((NAME, FIELDS[1]))) as hands:
-        await hands.arm()
+    async with asking(form((NAME, FIELDS[1])), armed=True) as hands:
         await hands.press(*"Ada", "enter")
         assert hands.app.focused is row(hands, "mail").control
         assert hands.replies == []
 
 
 async def test_escape_closes_an_open_choice_before_it_cancels_the_form() -> None:
-    async with asking(form()) as hands:
-        await hands.arm()
+    async with asking(form(), armed=True) as hands:
         choice = row(hands, "colour").query_one(Select)
         choice.focus()
         await hands.press("enter")
@@ -197,23 +193,10 @@ async def test_escape_closes_an_open_choice_before_it_cancels_the_form() -> None
         assert hands.replies == [Reply(ReplyAction.CANCEL)]
 
 
-async def test_buttons_answer_by_mouse_once_armed() -> None:
-    async with asking(form()) as hands:
-        await click(hands.pilot, "#decline")
-        assert hands.replies == []
-        await hands.arm()
-        pressed = hands.one(Button, "#decline")
-        await until(hands.pilot, lambda: not pressed.has_class("-active"))
-        await click(hands.pilot, "#decline")
-        await until(hands.pilot, lambda: bool(hands.replies))
-        assert hands.replies == [Reply(ReplyAction.DECLINE)]
-
-
 async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> None:
     twin = replace(FIELDS[0], key="twin", title="Mail", required=False)
     fields = (FIELDS[0], twin, *FIELDS[1:])
-    async with asking(form(fields)) as hands:
-        await hands.arm()
+    async with asking(form(fields), armed=True) as hands:
         await hands.press(*"Ada", "end", "ctrl+s")
         first = hands.modal
         again = form(fields, problem="this is no address.", wrong="mail")
@@ -245,32 +228,8 @@ async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -
         assert len(hands.replies) == 2
 
 
-async def test_a_settled_form_goes_and_the_next_takes_its_place() -> None:
-    async with asking(form()) as hands:
-        other = form((NAME,), request=RequestId("other"), message="Another one.")
-        hands.app.store.dispatch(e.RequestRaised(other))
-        await until(hands.pilot, lambda: str(hands.modal.frame.border_subtitle) == "1 of 2")
-        hands.app.store.dispatch(e.RequestSettled(FORM_ID))
-        await until(hands.pilot, lambda: hands.modal.request == other)
-        assert len(hands.app.screen_stack) == 2
-        hands.app.store.dispatch(e.RequestSettled(other.id))
-        await until(hands.pilot, lambda: len(hands.app.screen_stack) == 1)
-        assert isinstance(hands.app.focused, TextArea)
-
-
-async def test_a_form_under_another_dialog_goes_when_that_closes() -> None:
-    async with asking(form()) as hands:
-        await hands.app.push_screen(ViewerScreen("title", "text"))
-        hands.app.store.dispatch(e.RequestSettled(FORM_ID))
-        await until(hands.pilot, lambda: not hands.app.store.state.pending)
-        await hands.pilot.pause(0.1)
-        await hands.press("escape")
-        await until(hands.pilot, lambda: len(hands.app.screen_stack) == 1)
-
-
 async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
-    async with asking(form(), (120, 50)) as hands:
-        await hands.arm()
+    async with asking(form(), (120, 50), armed=True) as hands:
         await fill(hands, "age", "17")
         await hands.press("ctrl+s")
         assert complaint(hands, "name") == "This is required."
@@ -285,24 +244,105 @@ async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
 
 
 async def test_a_paste_of_several_lines_loses_none_of_them() -> None:
-    async with asking(form(), (120, 50)) as hands:
-        await hands.arm()
+    async with asking(form(), (120, 50), armed=True) as hands:
         line = row(hands, "name").query_one(Input)
         line.post_message(events.Paste("Ada\nLovelace\r\n\tof London\n"))
         await until(hands.pilot, lambda: line.value == "Ada Lovelace of London")
 
 
 async def test_a_form_without_fields_has_the_safe_answer_in_focus() -> None:
-    async with asking(form(())) as hands:
-        await hands.arm()
+    async with asking(form(()), armed=True) as hands:
         await hands.press("enter")
         assert hands.replies == [Reply(ReplyAction.DECLINE)]
 
 
-async def test_no_answer_can_be_given_by_the_name_of_an_action() -> None:
-    async with asking(form((replace(NAME, required=False),))) as hands:
-        await hands.arm()
-        for _, binding in hands.modal._bindings:
-            if binding.id and binding.id.startswith("form."):
-                await hands.modal.run_action(binding.action)
+@pytest.mark.parametrize("size", [(60, 16), (40, 10)])
+async def test_another_size_leaves_the_field_that_is_filled_in_in_sight(
+    size: tuple[int, int],
+) -> None:
+    async with asking(form(), armed=True) as hands:
+        last = row(hands, "password").query_one(Input)
+        last.focus()
+        await hands.pilot.resize_terminal(*size)
+        await until(hands.pilot, lambda: hands.modal.size == size)
+        await until(hands.pilot, lambda: hands.body.region.contains_region(last.region))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16), (40, 10)])
+async def test_every_answer_is_in_sight_and_every_field_can_be_reached(
+    size: tuple[int, int],
+) -> None:
+    async with asking(form(), size, armed=True) as hands:
+        for button in hands.modal.query(Button):
+            assert hands.modal.frame.region.contains_region(button.region)
+            assert hands.app.screen.region.contains_region(button.region)
+        last = row(hands, "password").query_one(Input)
+        last.focus()
+        await until(hands.pilot, lambda: hands.body.region.contains_region(last.region))
+        if size != (40, 10):
+            assert PRIVATE_WARNING.split(".")[0] in hands.text
+
+
+async def test_a_default_of_many_lines_is_sent_as_it_came_unless_it_is_changed() -> None:
+    field = FormField("t", FieldKind.TEXT, "T", default="a\nb")
+    async with asking(form((field,)), armed=True) as hands:
+        await hands.press("ctrl+s")
+        assert hands.replies[0].content == {"t": "a\nb"}
+
+
+@pytest.mark.parametrize("default", ["a\nb", "x" * 60 + "end"])
+async def test_a_default_that_its_line_cannot_show_stands_above_it(default: str) -> None:
+    field = FormField("t", FieldKind.TEXT, "T", default=default)
+    async with asking(form((field,)), (40, 24)) as hands:
+        shown = hands.one(WholeText, ".default")
+        assert "".join(rows_of(shown)) == "Already filled in below:" + default.replace("\n", "")
+
+
+WIDE = FieldOption("wide", f"{'wide ' * 40}end")
+
+
+async def test_an_option_of_several_rows_has_one_box() -> None:
+    field = FormField("t", FieldKind.CHOICES, "T", options=(WIDE, *COLOURS))
+    async with asking(form((field,)), (60, 24), armed=True) as hands:
+        ticks = row(hands, "t").query_one(SelectionList)
+        rows = [ticks.render_line(y).text for y in range(ticks.size.height)]
+        boxes = [y for y, text in enumerate(rows) if text.startswith("▐")]
+        assert len(rows) > 6
+        assert boxes == [0, *range(len(rows) - 3, len(rows))]
+        assert "".join("".join(rows).split()).startswith("▐▌" + WIDE.label.replace(" ", ""))
+        ticks.focus()
+        await hands.press("space", "down", "space", "ctrl+s")
+        assert hands.replies[0].content == {"t": ("wide", "r")}
+
+
+async def test_a_wide_option_is_read_once_it_is_chosen() -> None:
+    fields = (FormField("c", FieldKind.CHOICE, "C", options=(*COLOURS, WIDE)), *FIELDS[1:])
+    async with asking(form(fields), armed=True) as hands:
+        await hands.press("end")
+        assert "Read to the end" not in hands.text
+        choice = row(hands, "c").query_one(Select)
+        choice.focus()
+        await hands.press("enter", "end", "enter", "ctrl+s")
+        assert choice.value == len(COLOURS)
         assert hands.replies == []
+        await hands.press("pagedown", "pagedown", "pagedown", "ctrl+s")
+        assert hands.replies[0].content is not None
+        assert hands.replies[0].content["c"] == "wide"
+
+
+async def test_what_cannot_be_in_sight_with_the_words_above_it_gets_no_keys() -> None:
+    async with asking(form((NAME,), message="word\n" * 40), armed=True) as hands:
+        assert hands.focused == "decline"
+        assert hands.body.scroll_offset.y == 0
+
+
+async def test_home_and_end_move_the_cursor_before_they_scroll() -> None:
+    async with asking(form(), (40, 12), armed=True) as hands:
+        line = row(hands, "age").query_one(Input)
+        line.focus()
+        await until(hands.pilot, lambda: hands.body.region.contains_region(line.region))
+        await hands.press("home")
+        assert line.cursor_position == 0
+        assert hands.body.scroll_offset.y > 0
+        await hands.press("home")
+        await until(hands.pilot, lambda: hands.body.scroll_offset.y == 0)

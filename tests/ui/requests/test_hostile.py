@@ -86,8 +86,7 @@ def hostile_review(text: str) -> PendingRequest:
 async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
     make: Callable[[str], PendingRequest], text: str, loop_watch: LoopWatch
 ) -> None:
-    async with asking(make(text)) as hands:
-        await hands.arm()
+    async with asking(make(text), armed=True) as hands:
         buttons, region = hands.modal.query("Button"), hands.app.screen.region
         await hands.until(lambda: all(region.contains_region(one.region) for one in buttons))
         if "click" in text:
@@ -99,8 +98,7 @@ async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
 
 
 async def test_a_review_under_hostile_names_can_be_refused() -> None:
-    async with asking(hostile_review("[/x]")) as hands:
-        await hands.arm()
+    async with asking(hostile_review("[/x]"), armed=True) as hands:
         await hands.press("d")
         assert len(hands.replies) == 1
         assert isinstance(hands.app.screen, Question)

@@ -14,9 +14,8 @@ from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.sessions import SessionId, SessionsListed, SessionView
 from tui.ui import keymap
-from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, HelpScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
@@ -80,7 +79,7 @@ async def test_the_choice_of_a_model_is_a_dialog_over_the_deck(size: tuple[int, 
         left, right = region.x, size[0] - region.right
         assert abs(left - right) <= 1
         assert left > 0
-        assert screen.key_form.query_one(Input).region.height <= 1
+        assert screen.query_one("#key", Input).region.height <= 1
 
 
 async def test_help_shows_every_action_when_scrolled() -> None:

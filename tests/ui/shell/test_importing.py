@@ -6,7 +6,7 @@ from tests.ui.harness import running
 from tests.ui.shell import decks
 from tui.engine.settings.edits import EditError
 from tui.model.trust import ImportOffer, ImportState
-from tui.ui.dialogs.server_imports import ImportScreen
+from tui.ui.dialogs.choices import ImportScreen
 
 FILES = ImportOffer(
     "Cursor",

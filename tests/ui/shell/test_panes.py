@@ -15,7 +15,7 @@ from tui.model.chat import BackendKind, TurnPhase, Usage
 from tui.model.events import RequestRaised, RequestSettled, ServerStatusChanged
 from tui.model.servers import ServerStatus
 from tui.model.trust import BranchRead, FolderTrust
-from tui.ui.dialogs.help import HelpScreen
+from tui.ui.dialogs.details import HelpScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane

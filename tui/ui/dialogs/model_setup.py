@@ -1,6 +1,6 @@
 """The choice of the model service: Gemini at Google or elsewhere, Vertex AI, or the demo."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from typing import ClassVar, Final
 
@@ -31,6 +31,11 @@ MAX_ADDRESS: Final = 2_048
 
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
+
+OPTIONAL: Final = "address-key"
+"""The field that may stay empty."""
+
+KEY_OF_ADDRESS: Final = "API key; empty for the one kept for this address"
 
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
@@ -70,6 +75,14 @@ _CHOICES: Final = {
 }
 
 
+_USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
+    ServiceChoice.KEY: lambda models, key: models.use_api_key(key),
+    ServiceChoice.ADDRESS: lambda models, address, key: models.use_address(address, key),
+    ServiceChoice.VERTEX: lambda models, project, place: models.use_vertex(project, place),
+}
+"""What is tried with the filled-in lines of each form; the first argument is `ModelChoice`."""
+
+
 class ModelScreen(ModalScreen[None]):
     """Let the user choose the model service; closes when the engine has accepted the choice.
 
@@ -83,51 +96,35 @@ class ModelScreen(ModalScreen[None]):
 
     frame = query_one(".dialog", Vertical)
     choices = query_one(OptionList)
-    key_form = query_one("#key-form", Vertical)
-    address_form = query_one("#address-form", Vertical)
-    vertex_form = query_one("#vertex-form", Vertical)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._is_trying = False
-        self._before = bridge.state.model
+        self._before = model = bridge.state.model
+        self._offered = [*_offered(model)]
+        self._forms = {
+            ServiceChoice.KEY: _form(KEY_HINT, _line("key", "API key", MAX_KEY, password=True)),
+            ServiceChoice.ADDRESS: _form(
+                ADDRESS_HINT,
+                _line("address", "https://…", MAX_ADDRESS, model.address),
+                _line(OPTIONAL, KEY_OF_ADDRESS, MAX_KEY, password=True),
+            ),
+            ServiceChoice.VERTEX: _form(
+                VERTEX_HINT,
+                _line("project", "project id", MAX_NAME),
+                _line("location", "", MAX_NAME, "global"),
+            ),
+        }
+        self._chosen: ServiceChoice | None = None
 
     def compose(self) -> ComposeResult:
-        model = self._bridge.state.model
-        self._offered = offered = [*_offered(model)]
         with Vertical(classes="dialog") as frame:
             frame.border_title = "Model"
-            yield PlainText(_now(model))
-            yield OptionList(*map(_choice, offered), markup=False, compact=True)
-            with Vertical(id="key-form", classes="form"):
-                yield PlainText(KEY_HINT, classes="hint")
-                yield Input(
-                    placeholder="API key", password=True, max_length=MAX_KEY, id="key", compact=True
-                )
-            with Vertical(id="address-form", classes="form"):
-                yield PlainText(ADDRESS_HINT, classes="hint")
-                yield Input(
-                    model.address,
-                    placeholder="https://…",
-                    max_length=MAX_ADDRESS,
-                    id="address",
-                    compact=True,
-                )
-                yield Input(
-                    placeholder="API key; empty for the one kept for this address",
-                    password=True,
-                    max_length=MAX_KEY,
-                    id="address-key",
-                    compact=True,
-                )
-            with Vertical(id="vertex-form", classes="form"):
-                yield PlainText(VERTEX_HINT, classes="hint")
-                yield Input(
-                    placeholder="project id", max_length=MAX_NAME, id="project", compact=True
-                )
-                yield Input("global", max_length=MAX_NAME, id="location", compact=True)
+            yield PlainText(_now(self._before))
+            yield OptionList(*map(_choice, self._offered), markup=False, compact=True)
+            yield from self._forms.values()
             yield PlainText(classes="problem")
 
     def on_mount(self) -> None:
@@ -139,25 +136,22 @@ class ModelScreen(ModalScreen[None]):
 
     def action_back(self) -> None:
         """Leave the form, else close."""
-        if any(form.display for form in self._forms):
+        if self._chosen is None:
+            self.dismiss()
+        else:
             self._show_form(None)
             self.choices.focus()
-        else:
-            self.dismiss()
 
-    @property
-    def _forms(self) -> tuple[Vertical, ...]:
-        return self.key_form, self.address_form, self.vertex_form
-
-    def _show_form(self, form: Vertical | None) -> None:
+    def _show_form(self, chosen: ServiceChoice | None) -> None:
+        self._chosen = chosen
         self._show_problem("")
-        self.choices.display = form is None
-        for candidate in self._forms:
-            candidate.display = candidate is form
-        enter, escape = ("choose", "close") if form is None else ("check", "back")
+        self.choices.display = chosen is None
+        for choice, form in self._forms.items():
+            form.display = choice is chosen
+        enter, escape = ("choose", "close") if chosen is None else ("check", "back")
         self.frame.border_subtitle = key_hints(("↵", enter), ("Esc", escape))
-        if form is not None:
-            form.query_one(Input).focus()
+        if chosen is not None:
+            self._forms[chosen].query_one(Input).focus()
 
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
@@ -173,56 +167,29 @@ class ModelScreen(ModalScreen[None]):
             case ServiceChoice.FORGET:
                 self._commands.choose(lambda models: models.forget_key())
                 self.dismiss()
-            case ServiceChoice.KEY:
-                self._show_form(self.key_form)
-            case ServiceChoice.ADDRESS:
-                self._show_form(self.address_form)
-            case ServiceChoice.VERTEX:
-                self._show_form(self.vertex_form)
+            case choice:
+                self._show_form(choice)
 
-    @on(Input.Submitted, "#key")
-    def _on_key_submitted(self, event: Input.Submitted) -> None:
+    @on(Input.Submitted)
+    def _on_submitted(self, event: Input.Submitted) -> None:
+        """Try what stands in the form, unless something that it needs is empty."""
         event.stop()
-        key = event.value.strip()
-        if not key:
-            self._show_problem("The key is empty. Paste one and press Enter.")
+        assert self._chosen is not None  # noqa: S101 - only a form that is shown has the keys
+        lines = [*self._forms[self._chosen].query(Input)]
+        if event.input.id == "address":
+            lines[-1].focus()
             return
-        self._try()
-        self._commands.choose(lambda models: models.use_api_key(key))
-
-    @on(Input.Submitted, "#address")
-    def _on_address_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.query_one("#address-key", Input).focus()
-
-    @on(Input.Submitted, "#address-key")
-    def _on_address_key_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        if address := self._filled("address"):
-            self._try()
-            key = event.value.strip()
-            self._commands.choose(lambda models: models.use_address(address, key))
-
-    @on(Input.Submitted, "#project, #location")
-    def _on_vertex_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        if (project := self._filled("project")) and (location := self._filled("location")):
-            self._try()
-            self._commands.choose(lambda models: models.use_vertex(project, location))
-
-    def _filled(self, name: str) -> str:
-        """Return what stands in a field; an empty one is asked for."""
-        field = self.query_one(f"#{name}", Input)
-        if not (value := field.value.strip()):
-            self._show_problem(f"The {name} is empty. Type one and press Enter.")
-            field.focus()
-        return value
-
-    def _try(self) -> None:
-        """Wait for the outcome: another model, or a notice that says why not."""
-        self._is_trying = True
+        for line in lines:
+            if not line.value.strip() and line.id != OPTIONAL:
+                verb = "Paste" if line.password else "Type"
+                self._show_problem(f"The {line.id} is empty. {verb} one and press Enter.")
+                line.focus()
+                return
+        self._is_trying = True  # until there is another model, or a notice that says why not
         self._before = self._bridge.state.model
         self._show_problem(TRYING)
+        use, values = _USES[self._chosen], [line.value.strip() for line in lines]
+        self._commands.choose(lambda models: use(models, *values))
 
     def _on_model(self, model: ModelView) -> None:
         if self._is_trying and model != self._before:
@@ -238,6 +205,14 @@ class ModelScreen(ModalScreen[None]):
         line = self.query_one(".problem", PlainText)
         line.update(text)
         line.display = bool(text)
+
+
+def _form(hint: str, *lines: Input) -> Vertical:
+    return Vertical(PlainText(hint, classes="hint"), *lines, classes="form")
+
+
+def _line(name: str, hint: str, most: int, value: str = "", *, password: bool = False) -> Input:
+    return Input(value, placeholder=hint, password=password, max_length=most, id=name, compact=True)
 
 
 def _offered(model: ModelView) -> Iterator[ServiceChoice]:

@@ -75,13 +75,10 @@ class ArgumentRow(TypedField):
 
     def action_move(self, by: int) -> None:
         """Highlight the next or previous completion."""
-        if self._values:
-            index = self.offered.highlighted
-            self.offered.highlighted = (
-                (0 if by > 0 else len(self._values) - 1)
-                if index is None
-                else (index + by) % len(self._values)
-            )
+        if by > 0:
+            self.offered.action_cursor_down()
+        else:
+            self.offered.action_cursor_up()
 
     def accept(self, index: int | None = None) -> bool:
         """Put a completion, by default the highlighted one, into the line.

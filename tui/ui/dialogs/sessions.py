@@ -170,16 +170,14 @@ def _entry(view: SessionView) -> ListEntry[SessionView]:
 def _previewed(preview: SessionPreviewed) -> Content:
     if preview.failure:
         return Content.styled(one_line(preview.failure), "$text-error")
-    shown = [
-        line
-        for entry in preview.entries
-        if (
-            line := entry.text
-            if isinstance(entry, UserMessage | ModelText)
-            else f"{entry.server} · {entry.tool}"
-            if isinstance(entry, ToolCall)
-            else ""
-        )
-    ]
-    lines = (one_line(line[:MAX_LINE]) for line in shown[-PREVIEWED:])
-    return Content("\n").join(Content(line) for line in lines)
+    lines: list[str] = []
+    for entry in preview.entries:
+        match entry:
+            case UserMessage() | ModelText():
+                lines.append(entry.text)
+            case ToolCall():
+                lines.append(f"{entry.server} · {entry.tool}")
+            case _:
+                pass
+    shown = [*filter(None, lines)][-PREVIEWED:]
+    return Content("\n").join(Content(one_line(line[:MAX_LINE])) for line in shown)

@@ -349,7 +349,7 @@ class ChatPane(TabbedPane):
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
-        from tui.ui.dialogs.link import LinkScreen  # noqa: PLC0415 - on first use
+        from tui.ui.questions.address import LinkScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
 

@@ -1,63 +1,29 @@
-"""Asks whether an address that a server names may be opened."""
+"""Asks whether an address may be opened: one that a server names, or a link of the model's."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from textual import on
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
-from tui.text import counted
+from tui.store.commands import Commands
+from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
+from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
-from tui.ui.questions.trust import difference_lines, warning_line
+from tui.ui.questions.trust import warning_line
 from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
-KEEP_AWAY: Final = Answer(
-    "keep-away",
-    "n,d,escape",
-    "Keep them away",
-    "keep them away from the model",
-    ToolChangeAnswer.KEEP_AWAY,
-    short="Keep away",
-)
-ACCEPT: Final = Answer(
-    "accept",
-    "a",
-    "Accept",
-    "let the model use them as they are now",
-    ToolChangeAnswer.ACCEPT,
-)
+MAX_LINKS: Final = 50
+"""Links of one text that are offered."""
 
-
-class ToolChangeQuestion(Question[ToolChangeRequest]):
-    """Lists each changed tool with its difference. What the server wrote stays on the right."""
-
-    BINDING_GROUP_TITLE = "Changed tools"
-    HELP = "A server changed tools that you knew. The model does not have them until you accept."
-    PREFIX = "changes"
-    COMPLETE = "with every change"
-    ROWS = ((KEEP_AWAY, ACCEPT),)
-    SAFE = KEEP_AWAY
-
-    def title_words(self) -> str:
-        """Say how many tools changed."""
-        number = len(self._request.changes)
-        return "A server changed a tool" if number == 1 else f"A server changed {number:,} tools"
-
-    def lines(self) -> Sequence[LabelledLine]:
-        """Lay out changed tools, each with what came and what went."""
-        words = (
-            "What you allowed before no longer holds for them. The model does not have them until "
-            "you accept."
-        )
-        lines = [
-            LabelledLine("server", self._request.server, "bold"),
-            LabelledLine("", words, "$text-muted", wraps=True),
-        ]
-        for change in self._request.changes:
-            lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
-            lines += difference_lines(change.difference)
-        return lines
-
+MAX_LABEL: Final = 200
+"""Characters of an address in the list of links; below, the chosen one is shown whole."""
 
 OPEN: Final = Answer("open", "o", "Open", "open it", Reply(ReplyAction.ACCEPT))
 DECLINE: Final = Answer("decline", "d", "Decline", "decline", Reply(ReplyAction.DECLINE))
@@ -82,7 +48,7 @@ class AddressQuestion(Question[UrlRequest]):
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name who asks and where it leads, before what the server says."""
-        request = self._request
+        request = self.request
         lines = [
             LabelledLine("server", request.server, "bold"),
             LabelledLine("host", request.host or "none", "bold"),
@@ -103,3 +69,86 @@ class AddressQuestion(Question[UrlRequest]):
                 for number, text in enumerate(message.split("\n"))
             ),
         ]
+
+
+COPY: Final = Answer("copy", "c", "Copy", "copy the address")
+CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
+
+
+class LinkScreen(Question[Any]):
+    """Shows the host and the full address of a link; opens it only when told to.
+
+    Args:
+        urls: The addresses to choose from.
+        commands: Opens one.
+        keyboard: What was typed before.
+    """
+
+    BINDING_GROUP_TITLE = "Link"
+    HELP = "A link from the model. It opens only if you say so."
+    TITLE = "Open a link from the model?"
+    PREFIX = "link"
+    ROWS = ((OPEN, COPY, CLOSE),)
+    SAFE = CLOSE
+
+    request: Link
+
+    def __init__(
+        self, urls: Sequence[str], commands: Commands, *, keyboard: Keyboard | None = None
+    ) -> None:
+        self._links: list[Link] = [examine(url) for url in urls[:MAX_LINKS]]
+        super().__init__(self._links[0], commands, keyboard=keyboard)
+
+    def compose_text(self) -> Iterable[Widget]:
+        """Compose the choice of links above the address."""
+        if len(self._links) > 1:
+            options = (Option(Content(clip(link.url, MAX_LABEL))) for link in self._links)
+            yield OptionList(*options, markup=False, compact=True)
+        yield from super().compose_text()
+
+    def lines(self) -> Sequence[LabelledLine]:
+        """Lay out the chosen link."""
+        link = self.request
+        lines = [
+            LabelledLine("host", link.host or "none", "bold"),
+            LabelledLine("address", link.url),
+        ]
+        if link.refusal:
+            lines.append(LabelledLine("refused", link.refusal, "$text-error", wraps=True))
+        elif is_plain_http(link):
+            words = "The connection would not be encrypted."
+            lines.append(LabelledLine("! warning", words, "$text-warning", wraps=True))
+        return lines
+
+    def offers(self, answer: Answer) -> bool:
+        return answer is not OPEN or not self.request.refusal
+
+    def first_focus(self) -> Widget | None:
+        """Begin in the list where there is one."""
+        lists = self.query(OptionList)
+        return lists.first() if lists else super().first_focus()
+
+    def choose(self, answer: Answer) -> None:
+        """Open it, copy it, or leave it."""
+        if answer is COPY:
+            self.app.copy_to_clipboard(self.request.url)
+            self.say("Copied.")
+            return
+        if answer is OPEN:
+            self._commands.engine.features.open_link(self.request.url)
+        self.dismiss()
+
+    @on(OptionList.OptionHighlighted)
+    def _choose_link(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        link = self._links[event.option_index]
+        if link != self.request:
+            self.request = self._shown = link
+            self.show_text()
+            self.show_answers()
+            self.call_after_refresh(self._look)
+
+    @on(OptionList.OptionSelected)
+    def _go_to_buttons(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.rows.button(CLOSE if self.request.refusal else OPEN).focus()

@@ -64,12 +64,6 @@ class Answer:
             priority=self.priority,
         )
 
-    def held_words(self, key: str, *, short: bool) -> str:
-        """Say that it is about to count, and how to stop it."""
-        if short:
-            return f"{key}: {self.brief or self.words} · another letter stops it"
-        return f"{key}: {self.words} · any other letter stops it"
-
 
 Rows = tuple[tuple[Answer, ...], ...]
 """Rows of answers in the order of their buttons."""
@@ -89,16 +83,15 @@ class AnswerRows(Vertical):
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(classes="rows")
-        self._answers_of = rows
-        self._rows = [Horizontal(classes="row") for _ in rows]
-        self._answers = [answer for row in rows for answer in row if answer.label]
+        self._answers = [one for row in rows for one in row if one.label]
         self._buttons = {one.name: Button(id=one.name, compact=True) for one in self._answers}
+        self._rows = [
+            Horizontal(*(self.button(one) for one in row if one.label), classes="row")
+            for row in rows
+        ]
 
     def compose(self) -> ComposeResult:
-        """Compose the rows."""
-        for row, answers in zip(self._rows, self._answers_of, strict=True):
-            with row:
-                yield from (self._buttons[one.name] for one in answers if one.label)
+        yield from self._rows
 
     def show(
         self, caption: Callable[[Answer], str], offers: Callable[[Answer], bool], *, short: bool

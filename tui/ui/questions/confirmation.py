@@ -17,32 +17,17 @@ from tui.model.consent import Choice, GrantScope
 from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
-from tui.ui.questions.calls.arguments_text import ArgumentsText
-from tui.ui.questions.calls.asked_call import AskedCall, CallList, again_words, seen_words
-from tui.ui.questions.calls.call_answers import (
-    ALLOW_SEEN,
-    ALWAYS_SERVER,
-    ALWAYS_TOOL,
-    ANSWERS,
-    DENY,
-    EDIT,
-    JSON,
-    MORE,
-    NEXT,
-    NOT_LASTING,
-    SCOPE,
-    SCOPES,
-    SHORT_SCOPES,
-    STOP,
-    UNDO,
-    WITH_REASON,
-)
+from tui.ui.questions.calls.argument_lines import ArgumentsText
 from tui.ui.questions.calls.call_view import (
+    AskedCall,
     CallFacts,
-    heading,
+    CallList,
+    again_words,
     notes_content,
+    seen_words,
     server_words,
 )
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
@@ -57,6 +42,97 @@ from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame, Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText
+
+NOT_LASTING: Final = (
+    "not offered: nothing identifies this server later on",
+    "not for this server",
+)
+"""Says why no answer that lasts is offered, in many words and in few."""
+
+SCOPES: Final = tuple(GrantScope)
+"""The scopes in the order in which their key goes through them."""
+
+SHORT_SCOPES: Final = {
+    GrantScope.SESSION: "session",
+    GrantScope.FOLDER: "folder",
+    GrantScope.EVERYWHERE: "everywhere",
+}
+
+ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
+DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
+JSON: Final = Answer(
+    "json", "j", "Exact JSON", "show the arguments as JSON, or to be read", short="JSON"
+)
+MORE: Final = Answer("more", "full_stop", "More", "show all answers", key_display=".")
+EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
+UNDO: Final = Answer(
+    "undo-edit",
+    "u",
+    "Model's",
+    "switch between the model's arguments and your edit",
+    short="Undo",
+)
+WITH_REASON: Final = Answer(
+    "deny-with-reason",
+    "w",
+    "Deny, say why",
+    "deny this call and tell the model why",
+    short="Why",
+)
+
+
+def _always(kind: str, key: str, choice: Choice) -> Answer:
+    return Answer(
+        f"always-{kind}",
+        key,
+        f"Always this {kind}",
+        f"always this {kind}",
+        choice,
+        short=kind.title(),
+        brief=f"always {kind}",
+        twice=True,
+        scoped=True,
+    )
+
+
+ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
+ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
+SCOPE: Final = Answer(
+    "scope", "m", GrantScope.SESSION, "switch how long and where always holds", scoped=True
+)
+NEXT: Final = Answer("next-call", "c", "Next", "show the next call")
+ALLOW_SEEN: Final = Answer(
+    "allow-seen",
+    "a",
+    "Allow seen",
+    "allow each call that was shown to its end, once",
+    Choice.ONCE,
+    short="Seen",
+    twice=True,
+)
+DENY_REST: Final = Answer(
+    "deny-rest",
+    "n",
+    "Deny rest",
+    "deny this and all further calls of this turn",
+    Choice.DENY_REST_OF_TURN,
+    short="Rest",
+)
+STOP: Final = Answer(
+    "stop",
+    "x",
+    "Stop turn",
+    "deny this and all further calls, and stop the turn",
+    Choice.DENY,
+    short="Stop",
+)
+ANSWERS: Final = (
+    (ONCE, ALWAYS_TOOL, DENY, JSON, MORE),
+    (EDIT, UNDO, ALWAYS_SERVER, SCOPE),
+    (WITH_REASON, NEXT, ALLOW_SEEN, DENY_REST, STOP),
+)
+"""All of them, in rows: first those that are used most."""
+
 
 REFUSAL_SECONDS: Final = 1.0
 """Seconds after which edited arguments that were refused before count as refused again: the same
@@ -106,7 +182,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def compose_text(self) -> Iterable[Widget]:
         """Lay out the parts, gemdeck's own notes apart from what the server says."""
         yield CallList()
-        yield CallFacts(self._request)
+        yield CallFacts(self.request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
         yield PlainText("server's description", classes="heading -description")
         yield FoldedText(wrap=True, id="confirmation-description")
@@ -136,12 +212,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show_text(self) -> None:
         """Show the call and the arguments that an answer would be about."""
         super().show_text()
-        said = notes_content(self._request)
-        self.facts.show(self._request)
+        said = notes_content(self.request)
+        self.facts.show(self.request)
         notes = self.query_one("#confirmation-notes", FoldedText)
         notes.show(said)
         notes.display = bool(said)
-        self.query_one("#confirmation-description", FoldedText).show(server_words(self._request))
+        self.query_one("#confirmation-description", FoldedText).show(server_words(self.request))
         self._show_arguments()
         self._show_calls()
 
@@ -157,7 +233,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show_answers(self) -> None:
         """Show what can be answered now."""
         super().show_answers()
-        may_last = self._request.may_last
+        may_last = self.request.may_last
         for answer in (ALWAYS_TOOL, ALWAYS_SERVER, SCOPE):
             self.rows.button(answer).display = may_last
         self.rows.button(UNDO).display = self._call.edit is not None
@@ -165,48 +241,54 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.fold(folded=not self._shows_more)
 
     def heading_words(self) -> Content:
-        return heading(self._call.arguments, self.reading.position, edited=self._call.shows_edit)
+        """Say how much there is, whose it is, and where in it the view stands."""
+        arguments, position = self._call.arguments, self.reading.position
+        if arguments == "{}":
+            return Content("arguments")
+        size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
+        words = f"complete: {size}, {counted(len(arguments), 'character')}"
+        edited = ("edited by you", "bold $text-warning") if self._call.shows_edit else ""
+        return Content.assemble("arguments", " " if edited else "", edited, f", {words}")
 
-    def caption(self, answer: Answer, *, short: bool) -> str:
+    def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
-            return SHORT_SCOPES[self._scope] if short else self._scope.value
+            return SHORT_SCOPES[self._scope] if self.is_short else self._scope.value
         if answer is UNDO and not self._call.shows_edit:
             return "Yours"
         if answer is JSON and self._shows_json:
-            return "Read" if short else "To be read"
+            return "Read" if self.is_short else "To be read"
         if answer is MORE and self._shows_more:
             return "Less"
-        return super().caption(answer, short=short)
+        return super().caption(answer)
 
-    def armed_words(self, *, short: bool) -> str:
+    def armed_words(self) -> str:
         """Say how many calls were seen, and what their key allows."""
         if len(self._calls) == 1 or not self._seen:
-            return super().armed_words(short=short)
-        return seen_words(self._seen, self._calls, short=short)
+            return super().armed_words()
+        return seen_words(self._seen, self._calls, short=self.is_short)
 
     @property
     def _seen(self) -> list[AskedCall]:
         """The calls that were shown to their end and have no answer yet."""
         return [call for call in self._calls if call.is_seen and not call.is_answered]
 
-    def unread_words(self, *, short: bool) -> str:
-        return "" if self._call.is_seen else super().unread_words(short=short)
+    def unread_words(self) -> str:
+        return "" if self._call.is_seen else super().unread_words()
 
-    def refusal(self, answer: Answer, *, short: bool) -> str:
-        """Say why an answer cannot be given yet, or nothing."""
-        if answer.scoped and not self._request.may_last:
-            return f"Always: {NOT_LASTING[short]}."
+    def refusal(self, answer: Answer) -> str:
+        if answer.scoped and not self.request.may_last:
+            return f"Always: {NOT_LASTING[self.is_short]}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
-        return super().refusal(answer, short=short)
+        return super().refusal(answer)
 
-    def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
+    def again_words(self, answer: Answer, key: str) -> str:
         """Ask for a key once more, and say what it reaches."""
         if answer is ALLOW_SEEN:
-            return again_words(key, self._seen, self._calls, short=short)
-        words = super().again_words(answer, key, short=short)
-        return f"{words}, {self.caption(SCOPE, short=short)}" if answer.scoped else words
+            return again_words(key, self._seen, self._calls, short=self.is_short)
+        words = super().again_words(answer, key)
+        return f"{words}, {self.caption(SCOPE)}" if answer.scoped else words
 
     def _look(self) -> None:
         super()._look()
@@ -219,7 +301,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     # Going from call to call.
 
     def accepts(self, request: object) -> bool:
-        here = self._request.conversation
+        here = self.request.conversation
         return isinstance(request, ConfirmationRequest) and request.conversation == here
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
@@ -264,7 +346,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return
         self.arguments.styles.min_height = self.arguments.size.height  # the frame stays as it is
         self._call, self._scope = call, GrantScope.SESSION
-        self._request = call.request
+        self.request = call.request
         self._show_request()
 
     def _step_to(self, direction: int, *, around: bool = False) -> bool:
@@ -284,7 +366,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def action_scroll(self, rows: int, pages: int) -> None:
         """Scroll the text; from its end and its beginning a page leads to another call."""
-        at_end = pages == 1 and not self.unread_words(short=True)
+        at_end = pages == 1 and not self.unread_words()
         at_start = pages == -1 and self.reading.position.first == 1
         if at_end and self.reading.position.shows_end and self._step_to(1):
             return
@@ -293,8 +375,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     # Answers, and the steps towards one.
 
-    def steps(self) -> Mapping[str, Callable[[], object]]:
-        return {
+    def choose(self, answer: Answer) -> None:
+        """Take the step that an answer is, else decide the call in sight."""
+        steps: Mapping[str, Callable[[], object]] = {
             ALLOW_SEEN.name: self._allow_seen,
             STOP.name: self._stop,
             SCOPE.name: self._next_scope,
@@ -305,9 +388,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             WITH_REASON.name: self._open_reason,
             UNDO.name: self._switch_edit,
         }
-
-    def choose(self, answer: Answer) -> None:
-        """Decide the call in sight."""
+        if answer.name in steps:
+            steps[answer.name]()
+            return
         assert isinstance(answer.value, Choice)  # noqa: S101 - all others are steps
         scope = self._scope if answer.scoped else GrantScope.SESSION
         self._decide(self._call, answer.value, scope=scope)
@@ -338,7 +421,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _open_reason(self) -> None:
         deny = partial(self._decide, self._call, Choice.DENY)
-        self._open_step(DenyReasonScreen(self._request), deny)
+        self._open_step(DenyReasonScreen(self.request), deny)
 
     def _switch_edit(self) -> None:
         if self._call.edit is None:
@@ -391,11 +474,16 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self.say(f"Too long to edit here: more than {MAX_EDITABLE:,} characters.")
             return
         try:
-            editor = EditArgumentsScreen(self._request, text, self._keyboard, held=held)
+            editor = EditArgumentsScreen(self.request, text, self._keyboard, held=held)
         except ArgumentsError as error:
             self.say(f"Cannot be edited: {error}")
             return
-        self._open_step(editor, self._take_edit)
+
+        def show_edit(text: str) -> None:
+            self._call.show_edit(text)
+            self.changed()
+
+        self._open_step(editor, show_edit)
 
     def _open_step(self, step: QuestionStep, take: Callable[[str], None]) -> None:
         """Lay a step over the question; `take` gets what it gives, unless that is nothing."""
@@ -415,7 +503,3 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if step is not None:
             step.withdraw()
         return step is not None
-
-    def _take_edit(self, text: str) -> None:
-        self._call.show_edit(text)
-        self.changed()

@@ -93,7 +93,7 @@ class ServerQuestion(Question[R]):
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the body and the line for what is wrong."""
         known = [fact(label, clip(one_line(words), MAX_NAME)) for label, words in self.facts()]
-        server = fact("server", clip(one_line(self._request.server), MAX_NAME), "bold")
+        server = fact("server", clip(one_line(self.request.server), MAX_NAME), "bold")
         yield PlainText(Content("\n").join((server, *known)), classes="facts")
         yield Heading(self.heading_words)
         yield _Body(*self.compose_body(), classes="body -fits")
@@ -135,9 +135,9 @@ class FormQuestion(ServerQuestion[FormRequest]):
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose the message and the fields."""
-        message = self._request.message or "The server does not say what it is for."
+        message = self.request.message or "The server does not say what it is for."
         yield WholeText(message, wrap=True, classes="server-words")
-        self.form = ArgumentForm(self._request.fields, make_row, shows_defaults=True)
+        self.form = ArgumentForm(self.request.fields, make_row, shows_defaults=True)
         yield self.form
 
     def on_mount(self) -> None:
@@ -148,19 +148,19 @@ class FormQuestion(ServerQuestion[FormRequest]):
         return (
             isinstance(request, FormRequest)
             and super().accepts(request)
-            and request.fields == self._request.fields
+            and request.fields == self.request.fields
         )
 
     def changed(self) -> None:
         """Show why the answer was not taken, and let it be given again."""
         if row := self._point_out():
-            row.complain(self._request.problem)
+            row.complain(self.request.problem)
             row.control.focus()
         self.ask_again()
 
     def _point_out(self) -> FieldRow | None:
         """Say why the answer was not taken, and return the field that this is about."""
-        wrong, problem = self._request.wrong, self._request.problem
+        wrong, problem = self.request.wrong, self.request.problem
         row = next((one for one in self.form.rows if one.field.key == wrong), None)
         self.complain(f"{row.field.title}: {problem}" if row else problem)
         return row

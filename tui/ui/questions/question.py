@@ -3,8 +3,7 @@
 Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
@@ -99,7 +98,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def __init__(self, request: R, commands: Commands, *, keyboard: Keyboard | None = None) -> None:
         super().__init__()
-        self._request = self._shown = request
+        self.request = self._shown = request
         self._commands = commands
         self._keyboard = keyboard or Keyboard()
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
@@ -129,31 +128,29 @@ class Question(ModalScreen[None], Generic[R]):
     def offers(self, answer: Answer) -> bool:  # noqa: ARG002 - for those that do not
         return True
 
-    def caption(self, answer: Answer, *, short: bool) -> str:
-        return answer.short if short and answer.short else answer.label
+    def caption(self, answer: Answer) -> str:
+        return answer.short if self.is_short and answer.short else answer.label
 
-    def refusal(self, answer: Answer, *, short: bool) -> str:
+    def refusal(self, answer: Answer) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        return self.unread_words(short=short) if answer.allows else ""
+        return self.unread_words() if answer.allows else ""
 
-    def unread_words(self, *, short: bool) -> str:
-        return self.reading.words(short=short)
+    def unread_words(self) -> str:
+        return self.reading.words(short=self.is_short)
 
-    def armed_words(self, *, short: bool) -> str:
-        return self.ARMED[short]
+    def armed_words(self) -> str:
+        return self.ARMED[self.is_short]
 
-    def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
-        return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
+    def again_words(self, answer: Answer, key: str) -> str:
+        if self.is_short:
+            return f"{key} again: {answer.brief}"
+        return f"Press {key} again: {answer.words}"
 
     def place(self, frame: Frame) -> None:
         """Give the frame another place than the middle."""
 
     def first_focus(self) -> Widget | None:
         return self.rows.button(self.SAFE)
-
-    def steps(self) -> Mapping[str, Callable[[], object]]:
-        """Give what answers do, by their names, that are not for `choose`."""
-        return {}
 
     def choose(self, answer: Answer) -> None:
         """Take an answer that counts; by itself its value is sent."""
@@ -172,10 +169,6 @@ class Question(ModalScreen[None], Generic[R]):
     # What all kinds share.
 
     @property
-    def request(self) -> R:
-        return self._request
-
-    @property
     def asks(self) -> bool:
         return not (self._is_answered or self._obsolete)
 
@@ -184,17 +177,17 @@ class Question(ModalScreen[None], Generic[R]):
         return self.app.size.width < WORDY
 
     def accepts(self, request: object) -> bool:
-        return isinstance(request, type(self._request)) and request.id == self._request.id
+        return isinstance(request, type(self.request)) and request.id == self.request.id
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
         """Take note of what is asked now, this first, and of the words on how many wait."""
-        self._request, self._waiting = cast("R", pending[0]), waiting
+        self.request, self._waiting = cast("R", pending[0]), waiting
         if self.is_mounted:
             self._show_request()
 
     def compose(self) -> ComposeResult:
         """Lay out the text, the answers and the hint, complete before they are drawn."""
-        self._shown = self._request
+        self._shown = self.request
         fit(self)
         self.show_answers()
         with Frame(classes=f"question -{self.PREFIX}") as frame:
@@ -225,14 +218,13 @@ class Question(ModalScreen[None], Generic[R]):
             view.show_lines(self.lines())
 
     def show_answers(self) -> None:
-        short = self.is_short
-        self.rows.show(partial(self.caption, short=short), self.offers, short=short)
+        self.rows.show(self.caption, self.offers, short=self.is_short)
 
     def send(self, value: requests.Answer) -> None:
         """Give the one answer; the question goes when the state says that it is settled."""
         self._is_answered = True
         self._arming.end()
-        self._commands.engine.desk.answer(self._request.id, value)
+        self._commands.engine.desk.answer(self.request.id, value)
 
     def ask_again(self) -> None:
         self._is_answered = False
@@ -285,7 +277,7 @@ class Question(ModalScreen[None], Generic[R]):
         if self._arming.goes_into_draft(event):
             pass
         elif answer is not None:
-            self._arming.press(event, answer, refused=bool(self.refusal(answer, short=True)))
+            self._arming.press(event, answer, refused=bool(self.refusal(answer)))
         elif is_text:
             self._arming.text(event)
         else:
@@ -310,7 +302,7 @@ class Question(ModalScreen[None], Generic[R]):
         event.stop()
         self._said = ""
         answer = self._answers[event.button.id or ""]
-        self._arming.click(answer, refused=bool(self.refusal(answer, short=True)))
+        self._arming.click(answer, refused=bool(self.refusal(answer)))
         self.show_hint()
 
     def action_scroll(self, rows: int, pages: int) -> None:
@@ -349,12 +341,13 @@ class Question(ModalScreen[None], Generic[R]):
         if self._said:
             return self._said
         if (held := self._arming.held) is not None:
-            return held.held_words(self._key_of(held), short=short)
+            what = held.brief if short and held.brief else held.words
+            other = "another" if short else "any other"
+            return f"{self._key_of(held)}: {what} · {other} letter stops it"
         if (awaited := self._arming.awaited) is not None:
-            return self.again_words(awaited, self._key_of(awaited), short=short)
+            return self.again_words(awaited, self._key_of(awaited))
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self.unread_words(short=short) if may_allow else ""
-        return unread or self.armed_words(short=short)
+        return (self.unread_words() if may_allow else "") or self.armed_words()
 
     def heading_words(self) -> Content:
         return Content(f"{self.reading.position.words}, {self.COMPLETE}")
@@ -362,12 +355,11 @@ class Question(ModalScreen[None], Generic[R]):
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
             return
-        short = self.is_short
-        if refusal := self.refusal(answer, short=short):
+        if refusal := self.refusal(answer):
             # the hint says what is unread by itself, and only while it is
-            self.say("" if refusal == self.unread_words(short=short) else refusal)
+            self.say("" if refusal == self.unread_words() else refusal)
         else:
-            self.steps().get(answer.name, partial(self.choose, answer))()
+            self.choose(answer)
 
     def _answer_of(self, event: events.Key) -> Answer | None:
         """Give the answer of a key, if any; Enter is that of the button with the focus."""
@@ -389,8 +381,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def _show_request(self) -> None:
         self.frame.border_subtitle = Content(self._waiting)
-        if self._request != self._shown:
-            self._shown = self._request
+        if self.request != self._shown:
+            self._shown = self.request
             self.changed()
 
     def _look(self) -> None:

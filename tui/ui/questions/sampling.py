@@ -9,13 +9,7 @@ from textual.geometry import Offset, Size
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from tui.model.requests import (
-    Reply,
-    ReplyAction,
-    ResultReview,
-    SamplingRequest,
-    SamplingReview,
-)
+from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest, SamplingReview
 from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.form import MAX_NAME, ServerQuestion, fact
@@ -85,13 +79,13 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Give who would answer, and within which bounds."""
-        yield "model", self._request.model
-        yield "at most", counted(self._request.max_tokens, "token")
+        yield "model", self.request.model
+        yield "at most", counted(self.request.max_tokens, "token")
         yield "method", DEPRECATED
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose what the server would like, the system prompt, the messages and the tools."""
-        request = self._request
+        request = self.request
         for label, wishes in (("prefers", request.hints), ("tools", request.tools)):
             if wishes:
                 yield PlainText(fact(label, one_line(", ".join(wishes))))
@@ -114,13 +108,13 @@ class ResultQuestion(ServerQuestion[ResultReview]):
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Give the tool."""
-        yield "tool", self._request.tool
+        yield "tool", self.request.tool
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose what goes along, and the text."""
-        for line in self._request.media:
+        for line in self.request.media:
             yield PlainText(fact("with it", one_line(line)))
-        text = self._request.text
+        text = self.request.text
         self._editor = _Editor(text) if len(text) <= MAX_EDITABLE else None
         self._begun_with = self._editor.text if self._editor is not None else text
         mode = "can be edited" if self._editor is not None else "read only"
@@ -132,7 +126,7 @@ class ResultQuestion(ServerQuestion[ResultReview]):
         if not action.allows:
             return Reply(action)
         if self._editor is None or self._editor.text == self._begun_with:
-            return Reply(action, text=self._request.text)
+            return Reply(action, text=self.request.text)
         return Reply(action, text=self._editor.text)
 
 
@@ -148,8 +142,8 @@ class ReviewQuestion(ServerQuestion[SamplingReview]):
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Give the model that wrote it."""
-        yield "model", self._request.model
+        yield "model", self.request.model
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose the text."""
-        yield from text_under("answer", self._request.text)
+        yield from text_under("answer", self.request.text)

@@ -1,6 +1,6 @@
 """Asks whether to sign in to a server, and takes the address where a browser elsewhere ended."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from textual import events, on
@@ -53,7 +53,7 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose where it leads, what it gives, and the address."""
-        request = self._request
+        request = self.request
         facts = [
             fact("address", one_line(request.address)),
             fact("sign-in", one_line(request.host), "bold"),
@@ -83,30 +83,31 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         )
         pasted.max_length = MAX_PASTED
         pasted.cursor_blink = False  # a blink is a repaint twice a second, for ever
-        pasted.display = bool(self._request.problem)
+        pasted.display = bool(self.request.problem)
         yield pasted
 
     def on_mount(self) -> None:
-        self.complain(self._request.problem)
+        self.complain(self.request.problem)
 
     def offers(self, answer: Answer) -> bool:
-        return answer is not COPY or bool(self._request.url)
+        return answer is not COPY or bool(self.request.url)
 
     def changed(self) -> None:
         """Say what came of the last answer, and let another one be given."""
-        self.complain(self._request.problem)
+        self.complain(self.request.problem)
         self.show_answers()
         pasted = self.query_one(Input)
-        pasted.display = bool(self._request.url)
+        pasted.display = bool(self.request.url)
         if pasted.display:
             pasted.focus()
         self.ask_again()
 
-    def steps(self) -> Mapping[str, Callable[[], object]]:
-        return {COPY.name: self._copy}
-
-    def _copy(self) -> None:
-        self.app.copy_to_clipboard(self._request.url)
+    def choose(self, answer: Answer) -> None:
+        """Copy the address, or send what was filled in."""
+        if answer is not COPY:
+            super().choose(answer)
+            return
+        self.app.copy_to_clipboard(self.request.url)
         self.say("Copied the address.")
 
     def reply(self, action: ReplyAction) -> Reply:

@@ -1,4 +1,4 @@
-"""Asks whether what a folder brings, or what changed in the user's settings, may run."""
+"""Asks whether what a folder brings, or what changed in the settings or in tools, may be used."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -8,6 +8,8 @@ from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
     Disclosure,
+    ToolChangeAnswer,
+    ToolChangeRequest,
     TrustAnswer,
     TrustRequest,
     TrustSubject,
@@ -63,7 +65,7 @@ class TrustQuestion(Question[TrustRequest]):
 
     def title_words(self) -> str:
         """Say whether it is a folder or the user's own settings."""
-        request = self._request
+        request = self.request
         match request.subject:
             case TrustSubject.FOLDER if request.refusal:
                 return "This folder cannot be trusted"
@@ -79,20 +81,20 @@ class TrustQuestion(Question[TrustRequest]):
                 return "Do you trust the code in this folder?"
 
     def lines(self) -> Sequence[LabelledLine]:
-        return trust_lines(self._request)
+        return trust_lines(self.request)
 
     def offers(self, answer: Answer) -> bool:
         """Offer no trust where it is refused, and what goes further only where that can be."""
-        if answer is WITH_CHILDREN and not self._request.may_include_children:
+        if answer is WITH_CHILDREN and not self.request.may_include_children:
             return False
         if answer is OUTSIDE:
-            return self._request.may_start_outside
-        return not (answer.allows and self._request.refusal)
+            return self.request.may_start_outside
+        return not (answer.allows and self.request.refusal)
 
-    def caption(self, answer: Answer, *, short: bool) -> str:
+    def caption(self, answer: Answer) -> str:
         """Be brief where all answers are offered, so that they fit into 72 columns."""
-        crowded = answer is WITH_CHILDREN and self._request.may_start_outside
-        return super().caption(answer, short=short or crowded)
+        is_crowded = answer is WITH_CHILDREN and self.request.may_start_outside
+        return answer.short if is_crowded else super().caption(answer)
 
 
 def trust_lines(request: TrustRequest) -> list[LabelledLine]:
@@ -110,12 +112,12 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         lines.append(LabelledLine("", UNWATCHED, "$text-muted", wraps=True))
     for server in request.servers:
         lines += [LabelledLine(), *_server_lines(server)]
-    if request.variables:
-        lines += [LabelledLine(), *_listed(".env sets", request.variables)]
-    if request.rules:
-        lines += [LabelledLine(), *_listed("rules", request.rules)]
-    if request.context:
-        lines += [LabelledLine(), *_listed("to model", request.context)]
+    for label, names in (
+        (".env sets", request.variables),
+        ("rules", request.rules),
+        ("to model", request.context),
+    ):
+        lines += [LabelledLine(), *_listed(label, names)] if names else []
     if request.started:
         heading = LabelledLine("yours", "your servers that would run code from here", "bold")
         lines += [LabelledLine(), replace(heading, wraps=True)]
@@ -174,7 +176,10 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         program = server.program or "nothing: program not found"
         yield LabelledLine("command", server.command)
         yield LabelledLine("would run", program)
-        yield from _argument_lines(server.args)
+        count = f"{len(server.args):,}, one per line" if server.args else "none"
+        yield LabelledLine("arguments", count, "$text-muted")
+        for number, argument in enumerate(server.args, 1):
+            yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
     if server.cwd:
         yield LabelledLine("in folder", server.cwd)
     if server.url:
@@ -187,15 +192,54 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from _listed("watched", server.files)
 
 
-def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:
-    if not args:
-        yield LabelledLine("arguments", "none", "$text-muted")
-        return
-    yield LabelledLine("arguments", f"{len(args):,}, one per line", "$text-muted")
-    for number, argument in enumerate(args, 1):
-        yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
-
-
 def _listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
     for number, name in enumerate(names):
         yield LabelledLine("" if number else label, f"{before}{name}")
+
+
+KEEP_AWAY: Final = Answer(
+    "keep-away",
+    "n,d,escape",
+    "Keep them away",
+    "keep them away from the model",
+    ToolChangeAnswer.KEEP_AWAY,
+    short="Keep away",
+)
+ACCEPT: Final = Answer(
+    "accept",
+    "a",
+    "Accept",
+    "let the model use them as they are now",
+    ToolChangeAnswer.ACCEPT,
+)
+
+
+class ToolChangeQuestion(Question[ToolChangeRequest]):
+    """Lists each changed tool with its difference. What the server wrote stays on the right."""
+
+    BINDING_GROUP_TITLE = "Changed tools"
+    HELP = "A server changed tools that you knew. The model does not have them until you accept."
+    PREFIX = "changes"
+    COMPLETE = "with every change"
+    ROWS = ((KEEP_AWAY, ACCEPT),)
+    SAFE = KEEP_AWAY
+
+    def title_words(self) -> str:
+        """Say how many tools changed."""
+        number = len(self.request.changes)
+        return "A server changed a tool" if number == 1 else f"A server changed {number:,} tools"
+
+    def lines(self) -> Sequence[LabelledLine]:
+        """Lay out changed tools, each with what came and what went."""
+        words = (
+            "What you allowed before no longer holds for them. The model does not have them until "
+            "you accept."
+        )
+        lines = [
+            LabelledLine("server", self.request.server, "bold"),
+            LabelledLine("", words, "$text-muted", wraps=True),
+        ]
+        for change in self.request.changes:
+            lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
+            lines += difference_lines(change.difference)
+        return lines

@@ -6,23 +6,39 @@ so are blanks that deceive; many blank lines in a row are one line that counts t
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from contextlib import suppress
+from dataclasses import replace
+from itertools import accumulate, groupby
 from pathlib import PurePath
 from time import thread_time
 from typing import Final
 
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
 
 from tui.model.frozen import dataclass
-from tui.model.input.arguments import reveal, reveal_character
+from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
-from tui.text import counted, sanitize
-from tui.ui.questions.calls.call_view import MAX_COLOURED, without_deceit
+from tui.text import clip, counted, sanitize
+from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
+from tui.ui.widgets.text.plain import one_line
+
+MAX_COLOURED: Final = 20_000
+"""Characters of arguments that get colours; longer ones are shown plain, as complete."""
+
+MAX_NAME: Final = 200
+"""Characters of a server's or tool's name in the dialog."""
 
 MAX_SECONDS: Final = 0.04
 """Seconds of processor time after which the rest of a text stays without colours."""
 
+_BLANK_RUN: Final = re.compile(r"(?<=\S) {4,}")
+_ESCAPED: Final = re.compile(r"·|[^\S \n\r\t]")
+"""A dot as it is drawn for blanks in a run, and blanks such as U+00A0 and U+3000."""
+
+_DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
 _LONG_LINE: Final = re.compile(r"[^\n]{401}")
 """A line for which one step of a lexer may take long; such a text gets no colours."""
 
@@ -66,6 +82,13 @@ MAX_INDENT: Final = 40
 
 MAX_BLANK_LINES: Final = 3
 """Blank lines in a row that are drawn; more are counted."""
+
+MIN_COLUMN: Final = 8
+"""Cells that the column of names may have at any width."""
+
+GAP: Final = 2
+"""Cells between names or numbers and the text."""
+
 
 MUTED: Final = "$text-muted"
 MARKED: Final = "$text-warning"
@@ -203,7 +226,11 @@ def _block(
     if not text.endswith("\n"):
         words += ", no line break at the end"
     yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
-    numbered = _compared(lines, signs) if signs else _with_numbers(lines)
+    numbered = (
+        _compared(lines, signs)
+        if signs
+        else (ArgumentLine(str(number), line) for number, line in enumerate(lines, 1))
+    )
     for is_blank, group in groupby(numbered, lambda line: not line.text.plain.strip(" ·→")):
         run = list(group)
         if is_blank and len(run) > MAX_BLANK_LINES:
@@ -212,11 +239,6 @@ def _block(
             yield ArgumentLine("", Content.styled(words, MARKED))
         else:
             yield from run
-
-
-def _with_numbers(lines: Iterable[Content]) -> Iterator[ArgumentLine]:
-    for number, line in enumerate(lines, 1):
-        yield ArgumentLine(str(number), line)
 
 
 def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Iterator[ArgumentLine]:
@@ -279,3 +301,135 @@ def _without_wide_indent(line: Content) -> Content:
     if indent <= MAX_INDENT:
         return line
     return Content.assemble(("·" * indent, MARKED), line[indent:])
+
+
+def coloured_arguments(text: str) -> Content:
+    """Give arguments with colours, and with blanks that deceive made visible.
+
+    Every character of the text is there. Blanks in a run are drawn as dots, so that text cannot
+    be pushed out of sight; a dot of the text itself, and a blank that is not the common one, are
+    written as JSON escapes, so that nothing looks like something else.
+    """
+    from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
+
+    content = highlight(text, language="json") if len(text) <= MAX_COLOURED else Content(text)
+    return without_deceit(content)
+
+
+def without_deceit(content: Content) -> Content:
+    """Draw what deceives in another way; styles stay where they were."""
+    text = content.plain
+    if len(text) > MAX_COLOURED:
+        for character in set(_ESCAPED.findall(text)):
+            text = text.replace(character, _undeceiving(character))
+        return Content(_BLANK_RUN.sub(lambda match: _undeceiving(match[0]), text))
+    found = [(*match.span(), _undeceiving(match[0])) for match in _DECEIVING.finditer(text)]
+    if not found:
+        return content
+    shown = _DECEIVING.sub(lambda match: _undeceiving(match[0]), text)
+    ends = [end for _, end, _ in found]
+    grown = [0, *accumulate(start - end + len(drawn) for start, end, drawn in found)]
+
+    def moved(index: int) -> int:
+        return index + grown[bisect_right(ends, index)]
+
+    spans = [Span(moved(span.start), moved(span.end), span.style) for span in content.spans]
+    marks = [Span(moved(end) - len(drawn), moved(end), "$text-warning") for _, end, drawn in found]
+    return Content(shown, spans=[*spans, *marks])
+
+
+def _undeceiving(text: str) -> str:
+    """Draw a run of blanks as dots, and other characters as their escapes."""
+    if text.startswith(" "):
+        return "·" * len(text)
+    return "".join(f"\\u{ord(character):04x}" for character in text)
+
+
+def both_ends(name: str, width: int) -> str:
+    """Fit a name into `width` cells by leaving out its middle: names may differ at either end."""
+    name = clip(one_line(name), MAX_NAME)
+    if cell_len(name) <= width:
+        return name
+    head = width // 2
+    tail = set_cell_size(name[::-1], width - head - 1)[::-1]
+    return f"{set_cell_size(name, head)}…{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ArgumentsFold(Fold):
+    """The texts beside their labels, the line each belongs to, and the cells before each text."""
+
+    sources: Sequence[ArgumentLine] = ()
+    columns: Sequence[int] = ()
+
+    def width_of(self, line: int) -> int:
+        return max(1, self.width - self.columns[line])
+
+
+class ArgumentsText(FoldedText):
+    """Show arguments in full, folded, as lines or as one text.
+
+    What is sent never enters the column of names and numbers, so it cannot pass for one.
+    """
+
+    _source: Sequence[ArgumentLine] = ()
+
+    def show_arguments(
+        self, arguments: str, change: FileChange | None, *, as_json: bool = False
+    ) -> None:
+        """Show arguments to be read, or as JSON if that is asked for or they are too long.
+
+        Args:
+            arguments: The arguments as canonical JSON.
+            change: How they differ from a file.
+            as_json: Whether JSON is asked for.
+        """
+        lines = arguments.count("\n") + arguments.count("\\n")
+        if not as_json and len(arguments) <= MAX_REVIEWED and lines <= MAX_LINES:
+            with suppress(ArgumentsError):
+                self.show_lines(argument_lines(read_arguments(arguments), change))
+                return
+        self.show(coloured_arguments(arguments))
+
+    def show_lines(self, lines: Sequence[ArgumentLine]) -> None:
+        """Show arguments that are laid out, from their first line."""
+        self._source = lines
+        super().show("")
+
+    def show(self, text: str | Content) -> None:
+        """Show arguments as one text."""
+        self._source = ()
+        super().show(text)
+
+    def _make_fold(self, width: int) -> Fold:
+        if not self._source:
+            return super()._make_fold(width)
+        names = [cell_len(line.label) for line in self._source if line.is_name]
+        numbers = [cell_len(line.label) for line in self._source if not line.is_name]
+        column = min(max(names, default=0) + GAP, max(MIN_COLUMN, width // 4))
+        sources: list[ArgumentLine] = []
+        for line in self._source:
+            if line.is_name and cell_len(line.label) > column - GAP:
+                label = both_ends(line.label, column - GAP)
+                name = Content.assemble(("named ", MUTED), (line.label, "bold"))
+                sources.append(ArgumentLine(label, name, is_name=True))
+                line = replace(line, label="")  # noqa: PLW2901 - the value below its name
+            sources.append(line)
+        beside = max(numbers, default=0) + GAP
+        columns = [column if line.is_name else beside for line in sources]
+        texts = [line.text for line in sources]
+        rooms = (max(1, width - before) for before in columns)
+        rows = (0, *accumulate(map(rows_of, texts, rooms)))
+        return _ArgumentsFold(width, texts, rows, sources, columns)
+
+    def _row(self, row: int) -> Content:
+        fold = self._shown
+        if not isinstance(fold, _ArgumentsFold):
+            return super()._row(row)
+        index = bisect_right(fold.first_rows, row) - 1
+        line, column = fold.sources[index], fold.columns[index]
+        label = line.label if row == fold.first_rows[index] else ""
+        room = column - GAP
+        pad = " " * max(0, room - cell_len(label))
+        label = f"{label}{pad}" if line.is_name else f"{pad}{label}"
+        return Content.assemble((label + " " * GAP, line.label_style), super()._row(row))

@@ -1,30 +1,28 @@
-"""What the question shows of a call: whose it is, what is said of it, and its arguments."""
+"""What the question shows of a call: whose it is, what is said of it, and the list of calls."""
 
-import re
-from bisect import bisect_right
-from itertools import accumulate
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from rich.cells import cell_len, set_cell_size
-from textual.content import Content, Span
+from rich.cells import cell_len
+from textual import events
+from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import ConfirmationRequest
-from tui.text import clip, counted
-from tui.ui.widgets.text.folded_text import Position
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.text import counted
+from tui.ui.questions.calls.argument_lines import argument_lines, both_ends
+from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
 TALL: Final = 30
 """Rows from which what a server claims may have three rows."""
 
 MIDDLING: Final = 20
 """Rows from which it may have two."""
-
-MAX_COLOURED: Final = 20_000
-"""Characters of arguments that get colours; longer ones are shown plain, as complete."""
-
-MAX_NAME: Final = 200
-"""Characters of a server's or tool's name in the dialog."""
 
 MIN_NAME: Final = 8
 """Cells of a server's name that are worth more than where it comes from."""
@@ -44,11 +42,11 @@ MAX_NOTES: Final = 8
 CLAIMS_NOTE: Final = "(claimed, not checked)"
 """Stands behind what a server claims."""
 
-_BLANK_RUN: Final = re.compile(r"(?<=\S) {4,}")
-_ESCAPED: Final = re.compile(r"·|[^\S \n\r\t]")
-"""A dot as it is drawn for blanks in a run, and blanks such as U+00A0 and U+3000."""
+MAX_NAMES: Final = 40
+"""Cells of the names of a tool and its server in the list."""
 
-_DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
+MAX_ARGUMENTS: Final = 2_000
+"""Characters of a call's arguments that the list reads."""
 
 
 class CallFacts(PlainText):
@@ -138,64 +136,149 @@ def server_words(request: ConfirmationRequest) -> Content:
     return Content.assemble((one_line(request.title), "bold"), gap, request.description)
 
 
-def both_ends(name: str, width: int) -> str:
-    """Fit a name into `width` cells by leaving out its middle: names may differ at either end."""
-    name = clip(one_line(name), MAX_NAME)
-    if cell_len(name) <= width:
-        return name
-    head = width // 2
-    tail = set_cell_size(name[::-1], width - head - 1)[::-1]
-    return f"{set_cell_size(name, head)}…{tail}"
+@lru_cache(maxsize=64)
+def brief(arguments: str) -> str:
+    """Write the short ones of a call's arguments in one line."""
+    try:
+        lines = argument_lines(read_arguments(arguments if len(arguments) < MAX_ARGUMENTS else ""))
+    except ArgumentsError:
+        return " ".join(arguments[:MAX_ARGUMENTS].split())
+    return "  ".join(f"{line.label}={line.text.plain}" for line in lines if line.is_name)
 
 
-def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
-    """Say how much there is, whose it is, and where in it the view stands."""
-    if arguments == "{}":
-        return Content("arguments")
-    size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
-    words = f"complete: {size}, {counted(len(arguments), 'character')}"
-    if edited:
-        return Content.assemble("arguments ", ("edited by you", "bold $text-warning"), f", {words}")
-    return Content(f"arguments, {words}")
+@dataclass(eq=False, slots=True)
+class AskedCall:
+    """A call, and what the user has done with it.
 
-
-def coloured_arguments(text: str) -> Content:
-    """Give arguments with colours, and with blanks that deceive made visible.
-
-    Every character of the text is there. Blanks in a run are drawn as dots, so that text cannot
-    be pushed out of sight; a dot of the text itself, and a blank that is not the common one, are
-    written as JSON escapes, so that nothing looks like something else.
+    Attributes:
+        request: The question about it.
+        number: Its number among the calls of this question; it keeps it when others go.
+        edit: The arguments as the user changed them, or None.
+        shows_edit: Whether these are shown, and so sent, instead of the model's.
+        offers_editor: Whether the editor opens by itself, since the edit was refused.
+        is_seen: Whether what would be sent now was shown to its end.
+        is_answered: Whether an answer was given that is not settled yet.
     """
-    from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
 
-    content = highlight(text, language="json") if len(text) <= MAX_COLOURED else Content(text)
-    return without_deceit(content)
+    request: ConfirmationRequest
+    number: int = 0
+    edit: str | None = None
+    shows_edit: bool = False
+    offers_editor: bool = False
+    is_seen: bool = False
+    is_answered: bool = False
+
+    @property
+    def arguments(self) -> str:
+        """The arguments that an answer is about."""
+        edited = self.edit if self.shows_edit else None
+        return self.request.arguments if edited is None else edited
+
+    def take(self, request: ConfirmationRequest) -> None:
+        """Take note of how the request stands; a refused edit is offered once more."""
+        if request == self.request:
+            return
+        self.request = request
+        if request.problem and self.edit is not None:
+            self.offer_again()
+        self.is_seen = self.is_answered = False
+
+    def offer_again(self) -> None:
+        self.shows_edit = self.offers_editor = True
+        self.is_seen = self.is_answered = False
+
+    def show_edit(self, edit: str | None) -> None:
+        """Show arguments as edited; they are no edit where they are the model's again."""
+        self.edit = edit if edit != self.request.arguments else None
+        self.shows_edit = self.edit is not None
+        self.is_seen = False
+
+    def show_other(self) -> None:
+        """Switch between the model's arguments and the edit."""
+        self.shows_edit = not self.shows_edit
+        self.is_seen = False
+
+    def decision(
+        self, choice: Choice, note: str = "", scope: GrantScope = GrantScope.SESSION
+    ) -> Decision:
+        edited = self.edit if self.shows_edit and choice.allows else None
+        return Decision(choice, note, scope, edited)
 
 
-def without_deceit(content: Content) -> Content:
-    """Draw what deceives in another way; styles stay where they were."""
-    text = content.plain
-    if len(text) > MAX_COLOURED:
-        for character in set(_ESCAPED.findall(text)):
-            text = text.replace(character, _drawn(character))
-        return Content(_BLANK_RUN.sub(lambda match: _drawn(match[0]), text))
-    found = [(*match.span(), _drawn(match[0])) for match in _DECEIVING.finditer(text)]
-    if not found:
-        return content
-    shown = _DECEIVING.sub(lambda match: _drawn(match[0]), text)
-    ends = [end for _, end, _ in found]
-    grown = [0, *accumulate(start - end + len(drawn) for start, end, drawn in found)]
-
-    def moved(index: int) -> int:
-        return index + grown[bisect_right(ends, index)]
-
-    spans = [Span(moved(span.start), moved(span.end), span.style) for span in content.spans]
-    marks = [Span(moved(end) - len(drawn), moved(end), "$text-warning") for _, end, drawn in found]
-    return Content(shown, spans=[*spans, *marks])
+def seen_words(seen: Sequence[AskedCall], calls: Sequence[AskedCall], *, short: bool) -> str:
+    """Say how many calls were seen, and what their key allows."""
+    number = f"{len(seen)} of {len(calls)} seen"
+    return number if short else f"{number}: a allows {_these(seen)} · PageDown, c: next call"
 
 
-def _drawn(text: str) -> str:
-    """Draw a run of blanks as dots, and other characters as their escapes."""
-    if text.startswith(" "):
-        return "·" * len(text)
-    return "".join(f"\\u{ord(character):04x}" for character in text)
+def again_words(
+    key: str, seen: Sequence[AskedCall], calls: Sequence[AskedCall], *, short: bool
+) -> str:
+    """Ask for the key of all calls that were seen once more."""
+    number = f"{len(seen)} of {counted(len(calls), 'call')}"
+    if short:
+        return f"{key} again: allow {number}"
+    return f"Press {key} again: allow {_these(seen)} once, {number} seen"
+
+
+def _these(calls: Sequence[AskedCall]) -> str:
+    words = ("this one", "these two", "these three", "these four")
+    return words[len(calls) - 1] if len(calls) <= len(words) else f"these {len(calls)}"
+
+
+class CallList(PlainText):
+    """Lists the calls that wait, the one in sight marked; a click shows another."""
+
+    class Clicked(Message):
+        """A call is to be shown."""
+
+        def __init__(self, call: AskedCall) -> None:
+            super().__init__()
+            self.call = call
+
+    def __init__(self) -> None:
+        super().__init__(classes="calls")
+        self._calls: Sequence[AskedCall] = ()
+        self._shown = 0
+        self.display = False
+
+    def show(self, calls: Sequence[AskedCall], shown: AskedCall) -> None:
+        """Show the calls; of one alone there is no list."""
+        is_longer = len(calls) != len(self._calls)
+        self._calls, self._shown = calls, calls.index(shown)
+        self.display = len(calls) > 1
+        self.refresh(layout=is_longer)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        height = self.app.size.height
+        return min(len(self._calls), 5 if height >= TALL else 3 if height >= MIDDLING else 1)
+
+    def render(self) -> Content:
+        width, top = self.size.width, self._top
+        rows = range(top, min(len(self._calls), top + self.size.height))
+        return Content("\n").join(self._row(index, width) for index in rows)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        index = self._top + event.y
+        if index < len(self._calls):
+            self.post_message(self.Clicked(self._calls[index]))
+
+    @property
+    def _top(self) -> int:
+        """The first call in sight."""
+        height = self.size.height
+        return max(0, min(self._shown - height // 2, len(self._calls) - height))
+
+    def _row(self, index: int, width: int) -> Content:
+        call = self._calls[index]
+        request = call.request
+        state = "answered" if call.is_answered else "✓ seen" if call.is_seen else "not seen"
+        mark = "▸" if index == self._shown else " "
+        names = both_ends(f"{request.tool} · {request.server}", min(MAX_NAMES, width // 2))
+        arguments = brief(call.arguments)
+        words = fit(f"{mark} {call.number} {names}  {arguments}", width - len(state) - 2)
+        return Content.assemble(
+            (words, "bold" if index == self._shown else "$text-muted"),
+            (f"  {state}", "$text-success" if call.is_seen else "$text-muted"),
+        )

@@ -47,7 +47,7 @@ class QuestionStep(ModalScreen[str | None]):
 
     def __init__(self, request: ConfirmationRequest) -> None:
         super().__init__()
-        self._request = request
+        self.request = request
         self._withdrawn = False
 
     def withdraw(self) -> None:
@@ -63,7 +63,7 @@ class QuestionStep(ModalScreen[str | None]):
     def on_resize(self) -> None:
         """Fit the names into the width."""
         facts = self.query_one(".step-facts", PlainText)
-        facts.update(call_line(self._request, facts.size.width))
+        facts.update(call_line(self.request, facts.size.width))
 
 
 class DenyReasonScreen(QuestionStep):
@@ -147,8 +147,8 @@ class EditArgumentsScreen(QuestionStep):
         with Vertical(classes="step -editor") as frame:
             frame.border_title = Content("Edit the arguments")
             yield PlainText(classes="step-facts")
-            problem = FoldedText(self._request.problem, wrap=True, classes="step-problem")
-            problem.display = bool(self._request.problem)
+            problem = FoldedText(self.request.problem, wrap=True, classes="step-problem")
+            problem.display = bool(self.request.problem)
             yield problem
             yield self.editor
             yield PlainText(classes="step-status")
@@ -238,20 +238,15 @@ class EditArgumentsScreen(QuestionStep):
         other = "JSON"
         if self.editor.current == JSON:
             other = "text" if self.editor.text_name else "form"
-        labels = {
-            "done": key_label("^S", "Back to the question"),
-            "switch": key_label("^T", other),
-            "leave": key_label("Esc", "Drop the changes"),
-        }
-        if self.app.size.width < WORDY:
-            labels = {
-                "done": key_label("^S", "Back"),
-                "switch": key_label("^T", other[0].upper() + other[1:]),
-                "leave": key_label("Esc", "Drop"),
-            }
-        for name, label in labels.items():
-            self.query_one(f"#{name}", Button).label = label
-        has_other = bool(self._request.fields or self.editor.text_name)
+        is_short = self.app.size.width < WORDY
+        for name, key, words, few in (
+            ("done", "^S", "Back to the question", "Back"),
+            ("switch", "^T", other, other[0].upper() + other[1:]),
+            ("leave", "Esc", "Drop the changes", "Drop"),
+        ):
+            button = self.query_one(f"#{name}", Button)
+            button.label = key_label(key, few if is_short else words)
+        has_other = bool(self.request.fields or self.editor.text_name)
         self.query_one("#switch", Button).display = has_other
 
     def _look_at_arming(self) -> None:

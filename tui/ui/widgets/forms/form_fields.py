@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import ClassVar, Final, Literal
 
@@ -263,7 +263,7 @@ class ChoiceField(FieldRow):
         values: list[FormValue] = [option.value for option in options] or [True, False]
         default = self.field.default
         return Select(
-            [(Text(label), index) for index, label in enumerate(labels)],  # a string is markup
+            _numbered(labels),
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -364,3 +364,8 @@ def _bound(number: float, unit: str) -> str:
     if not float(number).is_integer():
         return f"{number:g}"
     return counted(int(number), unit) if unit else f"{int(number):,}"
+
+
+def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
+    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
+    return [(Text(label), index) for index, label in enumerate(labels)]

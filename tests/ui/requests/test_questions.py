@@ -1,0 +1,210 @@
+"""What servers ask for: prompts for the model, results on their way to it, addresses, sign-ins."""
+
+from dataclasses import replace
+
+import pytest
+from textual import events
+from textual.widgets import Button, Input, TextArea
+
+from tests.ui.chat.samples import request as confirmation
+from tests.ui.chat.samples import rows_of
+from tests.ui.hands import Asking, asking
+from tests.ui.harness import until
+from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
+from tui.model import events as e
+from tui.model.requests import PendingRequest, Reply, ReplyAction, SamplingMessage
+from tui.ui.questions.address import AddressQuestion
+from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.form import FormQuestion
+from tui.ui.questions.sampling import MAX_EDITABLE
+from tui.ui.questions.sign_in import SignInQuestion
+from tui.ui.widgets.forms.argument_form import WholeText
+from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
+
+TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
+
+
+async def test_the_whole_prompt_and_its_bounds_are_shown() -> None:
+    async with asking(sampling(), (120, 36)) as hands:
+        shown = ("everything", "gemini-flash", "claude-3-sonnet", "1,000 tokens", "echo", *TEXTS)
+        for words in (*shown, "You are terse.", "sampling, deprecated in revision 2026-07-28"):
+            assert words in hands.text
+
+
+async def test_an_edited_result_is_what_goes_out_and_letters_in_it_answer_nothing() -> None:
+    async with asking(result(), armed=True) as hands:
+        hands.one(TextArea).focus()
+        await hands.press(*"pd ", "enter")
+        assert hands.replies == []
+        await hands.press("ctrl+s")
+        assert hands.replies == [Reply(ReplyAction.ACCEPT, text="pd \nOne note.\nAnother.")]
+
+
+async def test_a_result_too_long_to_edit_goes_out_as_it_is() -> None:
+    long = "x" * (MAX_EDITABLE + 1)
+    async with asking(result(long), armed=True) as hands:
+        assert not hands.modal.query(TextArea)
+        await hands.press("end", "p")
+        assert hands.replies == [Reply(ReplyAction.ACCEPT, text=long)]
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24)])
+async def test_the_cursor_stays_in_sight_while_a_long_result_is_edited(
+    size: tuple[int, int],
+) -> None:
+    text = "\n".join(f"row {number}" for number in range(60))
+    async with asking(result(text), size, armed=True) as hands:
+        editor = hands.one(TextArea)
+        editor.focus()
+        await hands.press("ctrl+end", "enter", *"last", "enter", *"very last")
+        await until(hands.pilot, lambda: "very last" in hands.text)
+        assert editor.size.height == 62
+        await hands.press("ctrl+home", *"first")
+        await until(hands.pilot, lambda: "firstrow 0" in hands.text)
+
+
+@pytest.mark.parametrize(
+    ("key", "action"), [("s", "accept"), ("d", "decline"), ("escape", "decline")]
+)
+async def test_an_answer_is_shown_whole_and_sent_or_refused(key: str, action: str) -> None:
+    async with asking(review()) as hands:
+        assert "It is about cats." in hands.text
+        assert "And dogs." in hands.text
+        assert not hands.modal.query(TextArea)
+        await hands.arm()
+        await hands.press(key)
+        assert hands.replies == [Reply(ReplyAction(action))]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16), (40, 10)])
+async def test_many_messages_leave_every_answer_in_sight(size: tuple[int, int]) -> None:
+    messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(60))
+    async with asking(sampling(*messages), size) as hands:
+        for button in hands.modal.query(Button):
+            assert hands.modal.frame.region.contains_region(button.region)
+        last = list(hands.modal.query(WholeText))[-1]
+        hands.body.scroll_end(animate=False)
+        await until(hands.pilot, lambda: bool(hands.body.region.intersection(last.region).area))
+        await hands.arm()
+        await hands.press("o")
+        assert hands.replies == [Reply(ReplyAction.ACCEPT)]
+
+
+async def ask_again(hands: Asking, problem: str) -> None:
+    """Let the engine say what came of the answer."""
+    hands.app.store.dispatch(e.RequestRaised(sign_in(problem=problem)))
+    await hands.until(lambda: problem[:20] in hands.text)
+    await hands.arm()
+
+
+async def test_server_host_scopes_resource_and_address_are_named() -> None:
+    request = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")
+    async with asking(request, (100, 36)) as hands:
+        for words in (
+            *("everything", "https://events.example.com/mcp", "login.example.com", "ш.x"),
+            *("https://login.example.com", "tokens.example.net"),
+            *("events.read, offline_access", "the system keyring", "Until now you signed in"),
+            "https://login.example.com/authorize?",
+        ):
+            assert words in hands.text
+        assert not hands.one(Input).display
+
+
+@pytest.mark.parametrize(
+    ("key", "reply"),
+    [("ctrl+s", Reply(ReplyAction.ACCEPT)), ("escape", Reply(ReplyAction.CANCEL))],
+)
+async def test_nothing_is_opened_before_it_is_agreed_to(key: str, reply: Reply) -> None:
+    async with asking(sign_in(), (100, 36)) as hands:
+        await hands.press(key)
+        assert hands.replies == [], "not armed yet"
+        await hands.arm()
+        await hands.press(key)
+        assert hands.replies == [reply]
+
+
+async def test_the_address_can_be_copied() -> None:
+    async with asking(sign_in(), (100, 36), armed=True) as hands:
+        await hands.press("ctrl+y")
+        assert hands.app.clipboard == sign_in().url
+        assert "Copied" in hands.text
+        assert hands.replies == []
+
+
+@pytest.mark.parametrize("key", ["enter", "ctrl+s"])
+async def test_what_a_browser_elsewhere_ended_at_is_pasted(key: str) -> None:
+    async with asking(sign_in(), (100, 36), armed=True) as hands:
+        await hands.press("ctrl+s")
+        await ask_again(hands, "No browser could be opened here.")
+        assert isinstance(hands.modal, SignInQuestion)
+        assert hands.one(Input).has_focus
+        hands.app.post_message(events.Paste("http://localhost:7777/x?code=a&state=b"))
+        await hands.until(lambda: hands.one(Input).value)
+        await hands.press(key)
+        assert hands.replies[1:] == [
+            Reply(ReplyAction.ACCEPT, text="http://localhost:7777/x?code=a&state=b")
+        ]
+        await ask_again(hands, "What was pasted belongs to another sign-in.")
+        await hands.press("escape")
+        assert hands.replies[2:] == [Reply(ReplyAction.CANCEL)]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
+async def test_server_host_warning_and_the_whole_address_are_shown(size: tuple[int, int]) -> None:
+    asked = address()
+    async with asking(asked, size) as hands:
+        for words in (
+            "everything",
+            asked.host,
+            asked.shown_host,
+            "The host is written",
+            "223 char",
+        ):
+            assert words in hands.text
+        rows = rows_of(hands.one(LabelledText))
+        start = next(n for n, row in enumerate(rows) if row.startswith("address "))
+        end = next(n for n, row in enumerate(rows) if row.startswith("says "))
+        shown = "".join(row[LABEL_WIDTH:] for row in rows[start + 1 : end])
+        assert shown.rstrip() == asked.url
+        for button in hands.modal.query(Button):
+            assert hands.modal.frame.region.contains_region(button.region)
+
+
+async def test_one_kind_of_question_takes_the_place_of_another() -> None:
+    async with asking(address()) as hands:
+        for request in (confirmation(), form()):
+            hands.app.store.dispatch(e.RequestRaised(request))
+        await until(hands.pilot, lambda: str(hands.modal.frame.border_subtitle) == "1 of 3")
+        assert isinstance(hands.app.screen, AddressQuestion)
+        hands.app.store.dispatch(e.RequestSettled(address().id))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationQuestion))
+        assert len(hands.app.screen_stack) == 2
+        hands.app.store.dispatch(e.RequestSettled(confirmation().id))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, FormQuestion))
+        assert len(hands.app.screen_stack) == 2
+        assert hands.app.commands.calls == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "key", "action"),
+    [
+        (sampling(), "o", ReplyAction.ACCEPT),
+        (sampling(), "d", ReplyAction.DECLINE),
+        (sampling(), "escape", ReplyAction.DECLINE),
+        (sampling(), "enter", ReplyAction.DECLINE),
+        (address(), "o", ReplyAction.ACCEPT),
+        (address(), "d", ReplyAction.DECLINE),
+        (address(), "escape", ReplyAction.CANCEL),
+        (address(), "enter", ReplyAction.DECLINE),
+    ],
+)
+async def test_each_key_gives_its_one_answer_once_armed(
+    asked: PendingRequest, key: str, action: ReplyAction
+) -> None:
+    async with asking(asked) as hands:
+        await hands.press(key)
+        assert hands.replies == [], "not armed yet"
+        await hands.arm()
+        await hands.press(key, key, "o")
+        assert hands.replies == [Reply(action)]
+        assert hands.app.opened == []
