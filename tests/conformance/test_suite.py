@@ -32,23 +32,15 @@ SUITE_SECONDS: Final = 200.0
 CORE: Final[Mapping[str, frozenset[str]]] = {
     "2025-11-25": frozenset(
         {
-            "initialize",
-            "tools_call",
-            "elicitation-sep1034-client-defaults",
-            "sse-retry",
+            *("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"),
             "json-schema-2020-12-preservation",
         }
     ),
     "2026-07-28": frozenset(
         {
-            "tools_call",
-            "request-metadata",
-            "sep-2322-client-request-state",
-            "http-standard-headers",
-            "http-custom-headers",
-            "http-invalid-tool-headers",
-            "json-schema-ref-no-deref",
-            "json-schema-2020-12-preservation",
+            *("tools_call", "request-metadata", "sep-2322-client-request-state"),
+            *("http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"),
+            *("json-schema-ref-no-deref", "json-schema-2020-12-preservation"),
         }
     ),
 }

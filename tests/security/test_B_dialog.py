@@ -100,6 +100,7 @@ async def test_B10_a_held_key_allows_nothing(key: str) -> None:
 
 async def test_B10_neither_early_keys_nor_a_paste_answer_and_enter_denies() -> None:
     async with confirming() as hands:
+        await hands.press("o")
         for key in ["y", "enter", "o", "o", "t", "t", "s", "s", "a", "a", "e", "enter", "space"]:
             await hands.pilot.press(key)
         assert hands.decisions == []

@@ -16,6 +16,7 @@ from tests import servers
 from tests.cli.running import run
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
+from tests.security.decks import write_settings
 from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import LOG_NAME, log_dir
@@ -46,31 +47,28 @@ async def gemini() -> AsyncIterator[FakeGemini]:
         yield fake
 
 
-def write_settings(home: Path) -> None:
+def define_leaking_servers() -> None:
     """Define servers that let their secrets slip in all they say, and one that is not there."""
 
     def leaky(*behaviours: str) -> dict[str, object]:
         return {"command": sys.executable, "args": [RAW, *behaviours], "env": {"RAW_TOKEN": TOKEN}}
 
-    settings = {
-        "mcpServers": {
-            "talks": leaky("leaky"),
-            "fails": leaky("leaky", "exit"),
-            "refuses": leaky("leaky", "unlistable"),
-            "web": {
-                "httpUrl": f"http://127.0.0.1:9/mcp?key={QUERY}",
-                "headers": {"Authorization": f"Bearer {HEADER}"},
-            },
-        }
+    servers = {
+        "talks": leaky("leaky"),
+        "fails": leaky("leaky", "exit"),
+        "refuses": leaky("leaky", "unlistable"),
+        "web": {
+            "httpUrl": f"http://127.0.0.1:9/mcp?key={QUERY}",
+            "headers": {"Authorization": f"Bearer {HEADER}"},
+        },
     }
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    write_settings({"mcpServers": servers})
 
 
 @pytest.mark.writes_secrets("settings.json")
-async def test_I05_no_secret_of_a_run_is_written_or_said(gemini: FakeGemini, home: Path) -> None:
+async def test_I05_no_secret_of_a_run_is_written_or_said(gemini: FakeGemini) -> None:
     """Not even with the most verbose log; the check after each test looks at every file."""
-    write_settings(home)
+    define_leaking_servers()
     gemini.steps = [
         [Call([("leak", {})])],
         [Fail(400, f"API key {KEY} not valid; header was Bearer {KEY}.")],
@@ -96,9 +94,9 @@ def spoken(text: str) -> list[str]:
 
 @pytest.mark.writes_secrets("settings.json")
 async def test_I05_what_libraries_log_loses_the_secrets_of_the_settings(
-    gemini: FakeGemini, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gemini: FakeGemini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_settings(home)
+    define_leaking_servers()
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
     options = EngineOptions(tmp_path, follow_settings=False, server_patience=0)

@@ -21,18 +21,9 @@ from tui.model.events import Event, NoticeRaised
 from tui.model.servers import ServerId
 
 FILES: Final = (
-    "messages.jsonl",
-    "ui.json",
-    "eras.json",
-    "disabled-servers.json",
-    "trust.json",
-    "start-folders.json",
-    "grants.json",
-    "salt.json",
-    "audit.jsonl",
-    "credentials.json",
-    "logs/gemdeck.log",
-    "demo/notes.db",
+    *("messages.jsonl", "ui.json", "eras.json", "disabled-servers.json", "trust.json"),
+    *("start-folders.json", "grants.json", "salt.json", "audit.jsonl", "credentials.json"),
+    *("logs/gemdeck.log", "demo/notes.db"),
 )
 
 DEEP: Final = 100_000
@@ -85,9 +76,7 @@ ENTRIES: Final[dict[str, dict[str, Any]]] = {
     },
     "disabled-servers.json": {"origin": "user", "server": "x"},
     "eras.json": {"era": "handshake", "time": 1.0},
-    "ui.json": {},
-    "salt.json": {},
-    "credentials.json": {},
+    **{name: {} for name in ("ui.json", "salt.json", "credentials.json")},
 }
 """A valid entry of each file."""
 

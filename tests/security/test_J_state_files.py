@@ -95,73 +95,51 @@ def test_J03_a_lock_is_waited_for_within_bounds_and_dies_with_its_holder(tmp_pat
     assert json.loads(path.read_bytes()) == {"version": 1, "a": 1, "b": 2}
 
 
-# Every state file, made by what writes it, and how it is read: each must come through.
-
-
-def eras(path: Path) -> object:
-    return EraCache(path).recall(script("raw"))
-
-
-def write_eras(path: Path) -> None:
-    EraCache(path).remember(script("raw"), ProtocolEra.HANDSHAKE)
-
-
-def disabled(path: Path) -> object:
+def disabled(path: Path) -> bool:
     enablement = Enablement(path)
     enablement.load()
     return enablement.is_enabled(script("raw"))
 
 
-def write_disabled(path: Path) -> None:
+def disable(path: Path) -> None:
     enablement = Enablement(path)
     enablement.set_enabled(script("raw"), enabled=False)
     enablement.set_enabled(replace(script("raw"), command="other"), enabled=False)
     enablement.save()
 
 
-def theme(path: Path) -> object:
-    return load_theme(path.parent)
+def trusted(path: Path) -> StateFile:
+    """Open a file that grants something; of its problems another test makes sure."""
+    return StateFile(path, fails_closed=True, on_problem=lambda _: None)
 
 
-def write_theme(path: Path) -> None:
-    save_theme(path.parent, "gemdeck-light")
+TRUST: Final = {"folders": [{"path": "/home/u/shop", "hash": "ab" * 8}], "note": "ü\n"}
+
+WAYS: Final[dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]]] = {
+    "eras.json": (
+        lambda path: EraCache(path).remember(script("raw"), ProtocolEra.HANDSHAKE),
+        lambda path: EraCache(path).recall(script("raw")),
+    ),
+    "disabled-servers.json": (disable, disabled),
+    "ui.json": (
+        lambda path: save_theme(path.parent, "gemdeck-light"),
+        lambda path: load_theme(path.parent),
+    ),
+    "credentials.json": (
+        lambda path: FilePlace(path).set(KEY),
+        lambda path: FilePlace(path).get(),
+    ),
+    "trust.json": (
+        lambda path: trusted(path).update(lambda _: TRUST),
+        lambda path: trusted(path).load(),
+    ),
+}
+"""What writes each state file, and what reads it."""
 
 
-def key(path: Path) -> object:
-    return FilePlace(path).get()
-
-
-def write_key(path: Path) -> None:
-    FilePlace(path).set(KEY)
-
-
-def unheard(_problem: str) -> None:
-    """Take a problem of which another test makes sure that it is told."""
-
-
-def trust(path: Path) -> object:
-    return StateFile(path, fails_closed=True, on_problem=unheard).load()
-
-
-def write_trust(path: Path) -> None:
-    content = {"folders": [{"path": "/home/u/shop", "hash": "ab" * 8}], "note": "ü\n"}
-    StateFile(path, fails_closed=True, on_problem=unheard).update(lambda _: content)
-
-
-@pytest.mark.parametrize(
-    ("name", "write", "read"),
-    [
-        ("eras.json", write_eras, eras),
-        ("disabled-servers.json", write_disabled, disabled),
-        ("ui.json", write_theme, theme),
-        ("credentials.json", write_key, key),
-        ("trust.json", write_trust, trust),
-    ],
-)
-def test_J05_a_file_cut_off_anywhere_is_set_aside_and_begun_anew(
-    tmp_path: Path, name: str, write: Callable[[Path], None], read: Callable[[Path], object]
-) -> None:
-    path = tmp_path / name
+@pytest.mark.parametrize("name", WAYS)
+def test_J05_a_file_cut_off_anywhere_is_set_aside_and_begun_anew(tmp_path: Path, name: str) -> None:
+    path, (write, read) = tmp_path / name, WAYS[name]
     nothing = read(path)
     write(path)
     whole, something = path.read_bytes(), read(path)

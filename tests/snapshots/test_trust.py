@@ -12,10 +12,13 @@ from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
 from tui.model import events as e
 from tui.model.catalog import Catalog
 from tui.model.consent import Effect, ToolStanding
+from tui.model.requests import PendingRequest
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 
-_READY: Final = HISTORIES["ready"]
+STANDING: Final = ToolStanding(SERVER, "add_note", Effect.ASK, "Asked: no rule allows it.")
+FAILURE: Final = Failure("The folder is not trusted.", "t shows what it would run.")
+
 _UNTRUSTED: Final = e.FolderTrustChanged(FolderTrust.UNTRUSTED)
 _CHANGED: Final = e.FolderTrustChanged(FolderTrust.CHANGED)
 _TRUSTED: Final = e.FolderTrustChanged(FolderTrust.TRUSTED)
@@ -29,69 +32,41 @@ def _changed_catalog() -> e.CatalogChanged:
     return e.CatalogChanged(SERVER, Catalog(tools=(replace(tool, changed=True),)))
 
 
+def asking(trusted: e.Event, request: PendingRequest) -> tuple[e.Event, ...]:
+    return trusted, e.RequestRaised(request)
+
+
 PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
-    "trust": ((*_READY, _UNTRUSTED, e.RequestRaised(trust())), ("end",)),
+    "trust": (asking(_UNTRUSTED, trust()), ("end",)),
     "trust-changed": (
-        (
-            *_READY,
+        asking(
             _CHANGED,
-            e.RequestRaised(
-                trust(servers=(replace(GIT, change="changed"), SEARCH), difference=DIFFERENCE)
-            ),
+            trust(servers=(replace(GIT, change="changed"), SEARCH), difference=DIFFERENCE),
         ),
         (),
     ),
     "trust-starts": (
-        (
-            *_READY,
-            _UNTRUSTED,
-            e.RequestRaised(trust(servers=(SEARCH,), started=(NPX,), may_start_outside=True)),
-        ),
+        asking(_UNTRUSTED, trust(servers=(SEARCH,), started=(NPX,), may_start_outside=True)),
         ("end",),
     ),
     "trust-refused": (
-        (
-            *_READY,
-            _UNTRUSTED,
-            e.RequestRaised(trust(refusal="Anybody may write to this folder.", rules=())),
-        ),
+        asking(_UNTRUSTED, trust(refusal="Anybody may write to this folder.", rules=())),
         (),
     ),
-    "tool-changes": ((*_READY, _TRUSTED, e.RequestRaised(changed_tools())), ()),
-    "grants": (
-        (*_READY, _TRUSTED, e.GrantsChanged((SAVED, SESSION, SETTING))),
-        ("f2", "g"),
-    ),
-    "grants-empty": ((*_READY, _TRUSTED), ("f2", "g")),
-    "standing": (
-        (
-            *_READY,
-            _TRUSTED,
-            _changed_catalog(),
-            e.ToolExplained(
-                ToolStanding(SERVER, "add_note", Effect.ASK, "Asked: no rule allows it.")
-            ),
-        ),
-        ("f3",),
-    ),
+    "tool-changes": (asking(_TRUSTED, changed_tools()), ()),
+    "grants": ((_TRUSTED, e.GrantsChanged((SAVED, SESSION, SETTING))), ("f2", "g")),
+    "grants-empty": ((_TRUSTED,), ("f2", "g")),
+    "standing": ((_TRUSTED, _changed_catalog(), e.ToolExplained(STANDING)), ("f3",)),
     "untrusted-server": (
-        (
-            *_READY,
-            _UNTRUSTED,
-            e.ServerStatusChanged(
-                SERVER,
-                ServerStatus.UNTRUSTED,
-                Failure("The folder is not trusted.", "t shows what it would run."),
-            ),
-        ),
+        (_UNTRUSTED, e.ServerStatusChanged(SERVER, ServerStatus.UNTRUSTED, FAILURE)),
         ("f2",),
     ),
 }
-"""For each picture what happened, and the keys pressed after it."""
+"""For each picture what happened once the servers were ready, and the keys pressed after it."""
 
 
 @pytest.mark.parametrize("name", PICTURES)
 async def test_consent(album: Album, name: str) -> None:
     events, keys = PICTURES[name]
     wide = name in {"trust-changed", "trust-refused", "grants-empty", "standing"}
-    await album.take_all(deck(events), name, *keys, wide=wide)
+    await album.take_all(deck((*HISTORIES["ready"], *events)), name, *keys, wide=wide)
