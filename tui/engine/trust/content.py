@@ -16,7 +16,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
-from tui.engine.logs.secret_names import MASK, is_secret_name, masked_words, without_tokens
+from tui.engine.logs.redaction import MASK, is_secret_name, masked_words, without_tokens
 from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.trust.disclosure import disclose, inherited_names, shown_file
 from tui.engine.trust.warnings import spelled

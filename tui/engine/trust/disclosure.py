@@ -14,7 +14,7 @@ from typing import Final
 from tui.engine.definitions.command_files import MAX_FILES, MAX_NAMES, named_parts
 from tui.engine.definitions.definition import Preview, ServerDefinition
 from tui.engine.definitions.expansion import references_in
-from tui.engine.logs.secret_names import (
+from tui.engine.logs.redaction import (
     MASK,
     MAX_SHOWN,
     is_secret_name,
