@@ -16,7 +16,7 @@ BUDGET: Final = {
     "engine/mcp": 7_390,
     "engine/chats": 4_130,
     "engine/settings": 2_640,
-    "cli": 2_540,
+    "cli": 2_530,
     "model": 2_290,
     "engine": 1_720,
     "engine/sign_in": 1_650,

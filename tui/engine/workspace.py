@@ -84,11 +84,9 @@ def _patterns(folder: Path) -> Iterator[str]:
             text = read_regular(folder / name, MAX_PATTERNS).decode("utf-8", "replace")
         except (OSError, ValueError, UnfitFileError):
             continue
-        yield from (line for line in text.splitlines() if _is_cheap(line))
-
-
-def _is_cheap(pattern: str) -> bool:
-    return len(_WILDCARD.findall(pattern)) <= MAX_WILDCARDS
+        yield from (
+            line for line in text.splitlines() if len(_WILDCARD.findall(line)) <= MAX_WILDCARDS
+        )
 
 
 @lru_cache(maxsize=256)
