@@ -19,7 +19,7 @@ BUDGET: Final = {
     "cli": 2_530,
     "model": 2_290,
     "engine": 1_720,
-    "engine/sign_in": 1_650,
+    "engine/sign_in": 1_640,
     "engine/trust": 1_500,
     "engine/approval": 1_350,
     "engine/definitions": 1_090,
