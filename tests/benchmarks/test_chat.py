@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from tests.support.measures import Measure
 from tests.ui.harness import ChatApp, until
-from tui.engine.workspace.workspace import Workspace
+from tui.engine.workspace import Workspace
 from tui.model import events as e
 from tui.model.catalog import Catalog, ResourceView
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus

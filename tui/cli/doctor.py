@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -137,19 +136,18 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
             for view in session.views:
                 taken = steps.get(view.id, [])
                 sections.append(_server(view, known[view.id], session, taken))
-    # without secrets, and without the name of the home
     home = str(Path.home())
-    clean = partial(_cleaned, session.redactor, home)
+
+    def clean(text: str) -> str:
+        """Leave out secrets, and the name of the home."""
+        return session.redactor.redact(text).replace(home, "~")
+
     failed = [section.title for section in sections if section.has_failed]
     end = f"Failed: {', '.join(failed)}." if failed else "Nothing failed."
     text = "\n".join(map(clean, "\n\n".join([*(one.text() for one in sections), end]).split("\n")))
     listed = [{"title": one.title, "findings": one.findings, **one.value} for one in sections]
     value = _mapped({"sections": listed, "failed": failed}, clean)
     return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
-
-
-def _cleaned(redactor: Redactor, home: str, text: str) -> str:
-    return redactor.redact(text).replace(home, "~")
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON

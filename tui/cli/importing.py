@@ -11,7 +11,7 @@ import click
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
 from tui.cli.output import block
 from tui.cli.servers.server_edits import edits_of, own_edits
-from tui.engine.commands.server_imports import OfferedFile, ServerImports
+from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
 
@@ -73,7 +73,9 @@ async def import_servers(
                 imports.take(offer) if offer.server in chosen else offer for offer in one.offers
             ]
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
-            texts += [_heading(one), *map(_text, offers)]
+            texts.append(f"{TITLES[one.client]}  {one.file}")
+            texts += [f"  {one.problem}"] if one.problem else []
+            texts += map(_text, offers)
             listed.append(
                 {
                     "client": one.client,
@@ -84,10 +86,6 @@ async def import_servers(
             )
     value = {"files": listed, "target": str(target), "written": written}
     return CommandOutput(value, "\n".join([*texts, _summary(bool(known), written, target)]))
-
-
-def _heading(file: OfferedFile) -> str:
-    return f"{TITLES[file.client]}  {file.file}" + (f"\n  {file.problem}" if file.problem else "")
 
 
 def _text(offer: ImportOffer) -> str:

@@ -166,7 +166,9 @@ def answer_text(state: AppState) -> str:
 
 def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dict[str, Any]:
     """Return the one object of ``-o json``."""
-    usage, calls = state.conversation.usage, _calls(state)
+    usage, calls, cost = state.conversation.usage, _calls(state), None
+    if state.prices is not None and state.conversation.cost:
+        cost = {"amount": state.conversation.cost, "currency": state.prices.currency}
     return {
         "session_id": statistics.session,
         "response": answer_text(state),
@@ -189,18 +191,11 @@ def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dic
             "thought_tokens": usage.thoughts,
             "cached_tokens": usage.cached,
         },
-        **_cost(state),
+        **({"cost": cost} if cost is not None else {}),
         "stats": {"models": statistics.by_model(state), "tools": statistics.by_tool(calls)},
         "warnings": ending.warnings,
         "error": error_object(ending),
     }
-
-
-def _cost(state: AppState) -> dict[str, Any]:
-    """Return what the run cost, where the settings say what its models cost."""
-    if state.prices is None or not state.conversation.cost:
-        return {}
-    return {"cost": {"amount": state.conversation.cost, "currency": state.prices.currency}}
 
 
 def error_object(ending: Ending) -> dict[str, Any] | None:

@@ -32,8 +32,7 @@ from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
-from tui.engine.logs.redaction import Redactor
-from tui.engine.logs.secret_names import environment_secrets
+from tui.engine.logs.redaction import Redactor, environment_secrets
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.workspace.workspace import folders_like
+from tui.engine.workspace import folders_like
 
 
 @pytest.fixture

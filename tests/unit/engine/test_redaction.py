@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.logs import redaction
-from tui.engine.logs.redaction import MAX_REDACTED, Redactor
-from tui.engine.logs.secret_names import environment_secrets, secrets_in_address
+from tui.engine.logs.redaction import (
+    MAX_REDACTED,
+    Redactor,
+    environment_secrets,
+    secrets_in_address,
+)
 
 SECRET = "pa ss/w\u00f6rd+\"1'\\&x"
 

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tui.engine import workspace as workspace_module
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
-from tui.engine.workspace import reading as reading_module
-from tui.engine.workspace.reading import MAX_FILES, PathReader, UnreadablePathError
-from tui.engine.workspace.workspace import IgnoreRules, OutsideError, Workspace
+from tui.engine.workspace import (
+    MAX_FILES,
+    IgnoreRules,
+    OutsideError,
+    PathReader,
+    UnreadablePathError,
+    Workspace,
+)
 
 PNG = bytes.fromhex("89504e470d0a1a0a") + b"\0" * 32
 
@@ -123,7 +129,7 @@ def test_what_is_too_large_or_unreadable_is_said(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
-    monkeypatch.setattr(reading_module, "MAX_TEXT_BYTES", 2_000)
+    monkeypatch.setattr(workspace_module, "MAX_TEXT_BYTES", 2_000)
     os.mkfifo(root / "pipe")
     workspace = opened(root)
     for typed, words in (

@@ -113,7 +113,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
             (
                 one["server"],
                 clip(one["name"], MAX_SHOWN),
-                one["problem"] or _first_line(one["description"]),
+                one["problem"] or one["description"].strip().partition("\n")[0],
             )
             for one in found
         ]
@@ -482,10 +482,6 @@ def _plain(parts: Sequence[object], display: str) -> str:
     if sys.stdout.isatty():
         return display
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.source import shown_path
-from tui.engine.workspace.workspace import Workspace, existing_folder, folders_like
+from tui.engine.workspace import Workspace, existing_folder, folders_like
 from tui.model.chat import Severity
 from tui.model.events import (
     ArgumentCompleted,

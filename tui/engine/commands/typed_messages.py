@@ -12,8 +12,14 @@ from tui.engine.chats.turn import Message, MessageContent, MessageError, give_ba
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.workspace.reading import PathReader, PathReading, UnreadablePathError
-from tui.engine.workspace.workspace import OutsideError, Workspace, WorkspacePath
+from tui.engine.workspace import (
+    OutsideError,
+    PathReader,
+    PathReading,
+    UnreadablePathError,
+    Workspace,
+    WorkspacePath,
+)
 from tui.model.catalog import PromptView
 from tui.model.chat import ConversationId
 from tui.model.frozen import dataclass

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.definitions.expansion import Expansion
-from tui.engine.logs.secret_names import (
+from tui.engine.logs.redaction import (
     has_secret_part,
     masked_address,
     masked_words,

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.logs.redaction import is_secret_name
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indexes from the top of a file."""

@@ -109,7 +109,8 @@ class LineFile:
         try:
             if self._alone:
                 _take_out_half_line(descriptor)
-            data = _fresh_line(descriptor) + line + b"\n"
+            is_within = _ends_within_line(descriptor, os.fstat(descriptor).st_size)
+            data = (b"\n" if is_within else b"") + line + b"\n"
             if os.write(descriptor, data) != len(data):
                 if self._alone:
                     _take_out_half_line(descriptor)
@@ -170,11 +171,6 @@ def is_object(line: bytes) -> bool:
         return isinstance(read_value(line), dict)
     except JsonError:
         return False
-
-
-def _fresh_line(descriptor: int) -> bytes:
-    """Return a line break if the file does not end with one."""
-    return b"\n" if _ends_within_line(descriptor, os.fstat(descriptor).st_size) else b""
 
 
 def _take_out_half_line(descriptor: int) -> None:

@@ -16,8 +16,7 @@ from typing import Final
 from tui.engine.files.atomic import remove_stale
 from tui.engine.files.line_file import LineFile
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
-from tui.engine.logs.redaction import Redactor
-from tui.engine.logs.secret_names import environment_secrets
+from tui.engine.logs.redaction import Redactor, environment_secrets
 
 MAX_LOG_BYTES: Final = 5_000_000
 """Size at which a log file is rotated."""

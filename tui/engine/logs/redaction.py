@@ -5,19 +5,201 @@ Known secrets are masked in all their encodings; text that looks like a secret i
 
 import base64
 import json
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import SplitResult, quote, quote_plus, unquote_plus, urlsplit
 
-from tui.engine.logs.secret_names import (
-    MASK,
-    MIN_SECRET,
-    known_secrets,
-    masked_shapes,
-    secrets_in_lines,
+from tui.text import clip, clip_middle, sanitize_line
+
+MASK: Final = "***"
+"""Replaces a secret on the screen."""
+
+MIN_SECRET: Final = 4
+"""Shortest value masked wherever it occurs; shorter ones occur by chance."""
+
+LONG_VALUE: Final = 20
+"""Length in characters from which a query value counts as a secret."""
+
+MAX_SHOWN: Final = 2_000
+"""Characters of a command line or address shown; the rest is cut off."""
+
+MIN_ENVIRONMENT_SECRET: Final = 8
+"""Shortest environment value that is masked; flags and numbers are shorter."""
+
+_NOT_SECRET: Final = frozenset(
+    {
+        *("PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION"),
+        *("DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP"),
+        *("XDG_SESSION_PATH", "XDG_SESSION_TYPE"),
+    }
 )
-from tui.text import clip, clip_middle
+"""Common desktop variables with secret-sounding names; PWD is the opened folder."""
+
+_SECRET_NAME: Final = re.compile(
+    r"""token|secret|passw|passphrase|credential|bearer|cookie|api-?_?key|access-?_?key
+    |private-?_?key|connection-?_?string
+    |(?:^|[^a-z])(?:key|auth|authorization|pat|pwd|pass|sig|signature|session|dsn)(?:[^a-z]|$)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SECRET_PART: Final = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|AUTH|CREDENTIAL|CREDS|PRIVATE|CERT|DSN|COOKIE"
+    r"|SESSION|_PAT\Z"
+)
+"""Parts of names of variables that no server inherits."""
+
+_SECRET_SHAPE: Final = re.compile(
+    r"""
+      (?:gh[pousr]_|github_pat_|glpat-|npm_|hf_|sk-|[sr]k_(?:live|test)_|ya29\.)[\w.-]{10,}
+    | AIza[\w-]{20,}
+    | AKIA[A-Z0-9]{12,}
+    | xox[a-z]-[\w-]{8,}
+    | eyJ[\w-]{8,}\.[\w.-]+
+    | (?i:(?<=bearer\ )|(?<=basic\ ))[\w.~+/=-]{6,}
+    | (?<![A-Za-z0-9])(?=[0-9]*[A-Za-z])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{24,}
+    | (?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""Formats of well-known tokens, and long runs of mixed letters and digits."""
+
+_PAIR: Final = re.compile(r"(?P<name>[\w.-]{1,100})(?P<sign>=|:\s?)(?P<value>.+)", re.DOTALL)
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+")
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether the name of a variable, flag or header suggests a secret value."""
+    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
+
+
+def has_secret_part(name: str) -> bool:
+    """Return whether the name of a variable, in capitals, may be that of a secret."""
+    return _SECRET_PART.search(name) is not None
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Return whether a variable may hold a secret; a path is none."""
+    if name in _NOT_SECRET:
+        return _is_password(name, value)
+    may_be = has_secret_part(name.upper()) and not value.startswith("/")
+    return may_be or is_secret_name(name)
+
+
+def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
+    """Return the words of a command line with secrets masked, up to `MAX_SHOWN` characters.
+
+    Masked are the given values, values after a flag or name that suggests a secret, anything
+    in the format of a token, and user names, passwords and query values in addresses.
+    """
+    known = known_secrets(secrets)
+    shown: list[str] = []
+    length = 0
+    flagged = False
+    for word in words:
+        if length > MAX_SHOWN:
+            break
+        is_flag = word.startswith("-")
+        shown.append(MASK if flagged and not is_flag else _masked(word, known))
+        flagged = is_flag and "=" not in word and is_secret_name(word)
+        length += len(shown[-1]) + 1
+    return shown
+
+
+def masked_address(address: str, secrets: Iterable[str] = ()) -> str:
+    """Return a URL with user info, query values and secrets masked, without its fragment."""
+    return _masked_address(masked_text(address, known_secrets(secrets))[:MAX_SHOWN])
+
+
+def secrets_in_address(address: str) -> list[str]:
+    """Return the secrets in a URL: the password, and query values with a secret name or long."""
+    try:
+        parts = urlsplit(address)
+        values = [parts.password or ""]
+    except ValueError:
+        return []
+    for item in parts.query.split("&"):
+        name, _, value = item.partition("=")
+        if is_secret_name(unquote_plus(name)) or len(value) >= LONG_VALUE:
+            values += value, unquote_plus(value)
+    return known_secrets(values)
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """Return long enough values of variables with secret-sounding names, and in addresses."""
+    found = [value for name, value in environ.items() if is_secret_variable(name, value)]
+    found += [secret for value in environ.values() for secret in secrets_in_address(value)]
+    return [value for value in found if len(value) >= MIN_ENVIRONMENT_SECRET]
+
+
+def masked_text(text: str, known: Sequence[str]) -> str:
+    """Return a text with the secrets from `secrets_in_lines` masked."""
+    for secret in known:
+        text = text.replace(secret, MASK)
+    return text
+
+
+def masked_shapes(line: str) -> str:
+    """Return a line of text with everything that looks like a secret masked.
+
+    The caller must limit its length: the patterns are not linear.
+    """
+    line = _SECRET_SHAPE.sub(MASK, line)
+    return " ".join(_masked(word, ()) for word in line.split(" "))
+
+
+def without_tokens(text: str) -> str:
+    """Return a text cut at `MAX_SHOWN` characters with everything in a token format masked."""
+    return _SECRET_SHAPE.sub(MASK, text[:MAX_SHOWN])
+
+
+def secrets_in_lines(values: Iterable[str]) -> list[str]:
+    """Return secrets as they may appear in a sanitized line: whole, sanitized, or by line."""
+    return known_secrets(
+        form for value in values for form in (value, sanitize_line(value), *value.splitlines())
+    )
+
+
+def known_secrets(values: Iterable[str]) -> list[str]:
+    """Return the values long enough to be masked, longest first."""
+    return sorted({value for value in values if len(value) >= MIN_SECRET}, key=len, reverse=True)
+
+
+def _masked(word: str, known: Sequence[str]) -> str:
+    word = masked_text(word, known)[:MAX_SHOWN]  # the patterns below are not linear
+    pair = _PAIR.fullmatch(word)
+    if pair and "://" not in pair["name"] + pair["sign"] and _is_secret_pair(**pair.groupdict()):
+        return f"{pair['name']}{pair['sign']}{MASK}"
+    word = _ADDRESS.sub(lambda match: _masked_address(match[0]), word)
+    return _SECRET_SHAPE.sub(MASK, word)
+
+
+def _is_secret_pair(name: str, sign: str, value: str) -> bool:
+    return (sign == "=" and _is_password(name, value)) or is_secret_name(name)
+
+
+def _is_password(name: str, value: str) -> bool:
+    """Return whether a PWD is that of a connection string, and no folder."""
+    return name == "PWD" and not value.startswith("/")
+
+
+def _masked_address(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return MASK
+    netloc = parts.netloc
+    if "@" in netloc:
+        netloc = f"{MASK}@{netloc.rpartition('@')[2]}"
+    path = _SECRET_SHAPE.sub(MASK, parts.path)
+    query = "&".join(_masked_parameter(item) for item in parts.query.split("&") if item)
+    return SplitResult(parts.scheme, netloc, path, query, "").geturl()
+
+
+def _masked_parameter(item: str) -> str:
+    name, sign, value = item.partition("=")
+    return f"{name}={MASK if value else ''}" if sign else MASK
+
 
 MAX_SECRETS: Final = 2_000
 """Most registered secrets; beyond that the oldest are dropped."""

@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Final
 
 from tui.engine.bus import Publish
-from tui.engine.logs.redaction import Redactor
-from tui.engine.logs.secret_names import masked_text, secrets_in_lines
+from tui.engine.logs.redaction import Redactor, masked_text, secrets_in_lines
 from tui.model.chat import Severity
 from tui.model.events import LogLine, ServerLogged
 from tui.model.servers import Failure, ServerId

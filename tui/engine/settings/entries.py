@@ -21,7 +21,7 @@ from tui.engine.definitions.definition import (
 )
 from tui.engine.definitions.expansion import Expansion, KeyPath, references_in
 from tui.engine.definitions.fingerprint import Identifier, Installation
-from tui.engine.logs.secret_names import is_secret_variable
+from tui.engine.logs.redaction import is_secret_variable
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
     Source,

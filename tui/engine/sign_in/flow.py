@@ -21,7 +21,7 @@ from mcp.shared.auth import JWT_BEARER_GRANT_TYPE
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
-from tui.engine.logs.secret_names import masked_address
+from tui.engine.logs.redaction import masked_address
 from tui.engine.sign_in.callback import CallbackListener, Redirect
 from tui.engine.sign_in.discovery import PKCE_METHOD, Discovery, SignInPlace
 from tui.engine.sign_in.sign_in_record import (

@@ -178,7 +178,7 @@ class SignIns:
         Raises:
             AuthError: If it did not work.
         """
-        if not session.may_send:
+        if not may_carry_tokens(session.definition.url):
             raise AuthError(
                 "is not signed in to: its address is not encrypted", "Use https in `url`."
             )
@@ -265,7 +265,7 @@ class TokenSession:
 
     async def signature(self) -> Signature:
         """Return the token for a request, refreshed if it is about to expire."""
-        if not self.may_send:
+        if not may_carry_tokens(self.definition.url):
             return Signature()
         try:
             record = await self.record()
@@ -427,9 +427,3 @@ class TokenSession:
             yield
         finally:
             lock.__exit__(None, None, None)
-
-    @property
-    def may_send(self) -> bool:
-        """Whether a token may be sent."""
-        is_on = self.definition.sign_in.oauth.enabled is not False
-        return is_on and may_carry_tokens(self.definition.url)

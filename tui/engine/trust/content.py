@@ -22,7 +22,7 @@ from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
 from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES, named_parts
-from tui.engine.logs.secret_names import (
+from tui.engine.logs.redaction import (
     MASK,
     MAX_SHOWN,
     is_secret_name,

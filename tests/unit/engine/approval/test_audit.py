@@ -27,8 +27,8 @@ TOOL = OfferedTool(
     view=ToolView(ToolId("files__read"), "read"),
     declaration={},
     schema={},
-    definition_hash="cd" * 32,
-    fingerprint="ab" * 32,
+    definition_hash="c3" * 32,
+    fingerprint="a1" * 32,
 )
 
 
@@ -116,7 +116,7 @@ def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path, decision:
 
 def test_what_was_decided_about_a_folder_is_recorded(path: Path) -> None:
     log = AuditLog(path, on_problem=pytest.fail)
-    log.record_trust("/home/u/shop", "ab" * 32, decision="trust", source="you")
+    log.record_trust("/home/u/shop", "a1" * 32, decision="trust", source="you")
     log.close(5)
     [record] = records(path)
     del record["time"], record["run"]
@@ -124,7 +124,7 @@ def test_what_was_decided_about_a_folder_is_recorded(path: Path) -> None:
         "number": 1,
         "event": "trust",
         "place": "/home/u/shop",
-        "content": "ab" * 32,
+        "content": "a1" * 32,
         "decision": "trust",
         "source": "you",
     }

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.definitions.definition import ServerDefinition, shown_target
-from tui.engine.logs.secret_names import (
+from tui.engine.logs.redaction import (
     MASK,
     is_secret_name,
     is_secret_variable,

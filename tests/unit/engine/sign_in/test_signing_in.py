@@ -261,6 +261,7 @@ async def test_sign_in_can_be_turned_off() -> None:
         await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
         with pytest.raises(AuthError, match="forbids"):
             await one.sign_in()
+        assert one.sign_ins.credentials(one.definition) is None, "whatever is kept of it"
     assert not person.asked
 
 
