@@ -12,7 +12,7 @@ from tests.support.measures import Measure
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
-    "ui": 12_180,
+    "ui": 12_070,
     "engine/mcp": 7_390,
     "engine/chats": 4_130,
     "cli": 2_710,
