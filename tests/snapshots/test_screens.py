@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.snapshots.decks import HISTORIES, SIZES, deck, pressing, settle
+from tests.snapshots.decks import (
+    HISTORIES,
+    SIZES,
+    deck,
+    pressing,
+    settle,
+    wait_until_filled,
+)
 from tui.model.trust import ImportOffer, ImportState
 from tui.ui.dialogs.server_imports import ImportScreen
 
@@ -50,6 +57,7 @@ def test_a_pane(snap_compare: SnapCompare, key: str, size: tuple[int, int]) -> N
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_servers_of_other_clients(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     async def offer(pilot: Pilot[Any]) -> None:
+        await wait_until_filled(pilot)
         pilot.app.push_screen(ImportScreen((FILES, SEARCH), lambda one: one))
         await settle(pilot)
 

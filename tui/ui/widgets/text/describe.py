@@ -72,12 +72,12 @@ def describe_tool(
         parts += [Content(), muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
     if tool.parameters or '"properties"' not in tool.schema:
         types = min(NAME_WIDTH, max((len(one.type) for one in tool.parameters), default=0))
-        known = [
-            fit(one_line(one.type), types) + ("  required" if one.required else "")
+        needs = {True: "  required", False: ""}
+        listed = [
+            (one.name, fit(one_line(one.type), types), needs[one.required], one.description)
             for one in tool.parameters
         ]
-        listed = zip(tool.parameters, known, strict=True)
-        parts += _named("parameters", [(one.name, facts, one.description) for one, facts in listed])
+        parts += _named("parameters", listed)
     parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
         parts += [Content(), muted("has icons, which are not loaded")]
@@ -98,7 +98,7 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
         needs = {True: "required", False: "optional"}
-        listed = [(one.name, needs[one.required], one.description) for one in prompt.arguments]
+        listed = [(one.name, needs[one.required], "", one.description) for one in prompt.arguments]
         parts += _named("arguments", listed)
     parts += [muted(f"left out: {one_line(words)}") for words in prompt.left_out]
     return _lines(parts)
@@ -287,14 +287,16 @@ def _failure(view: ServerView) -> list[Content]:
     return parts
 
 
-def _named(kind: str, entries: Sequence[tuple[str, str, str]]) -> list[Content]:
+def _named(kind: str, entries: Sequence[tuple[str, str, str, str]]) -> list[Content]:
     """List names, each with what is known of it, and its description below."""
     if not entries:
         return [Content(), muted(f"takes no {kind}")]
     parts = [Content(), _section(kind.capitalize())]
-    width = min(NAME_WIDTH, max(len(name) for name, _, _ in entries))
-    for name, facts, description in entries[:MAX_PARAMETERS]:
-        parts.append(Content.assemble(fit(one_line(name), width), "  ", (facts, _MUTED)))
+    width = min(NAME_WIDTH, max(len(name) for name, *_ in entries))
+    for name, what, need, description in entries[:MAX_PARAMETERS]:
+        parts.append(
+            Content.assemble(fit(one_line(name), width), "  ", (what, _MUTED), (need, _MUTED))
+        )
         if description:
             parts.append(muted("  " + one_line(description)))
     if len(entries) > MAX_PARAMETERS:
