@@ -12,7 +12,7 @@ from tests.support.measures import Measure
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
-    "ui": 12_050,
+    "ui": 11_950,
     "engine/mcp": 7_060,
     "engine/chats": 3_990,
     "cli": 2_530,

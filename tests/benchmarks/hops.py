@@ -16,7 +16,7 @@ are magic methods (`__init__` and the rest), properties, what dataclasses make, 
 comprehensions; `tui/model` and `tui/text.py`, which are the data that travels; and what also runs
 while nothing happens (timers). Of the screen only these count: on the way from the key what ran
 before the first function of the engine, on the way from the call what holds, asks and answers the
-question (the bridge, `pending`, `screens`, `questions`), on the way to the pixel everything, on
+question (the bridge, `pending`, `dialogs`, `questions`), on the way to the pixel everything, on
 the way from the settings nothing. A count by hand gives fewer, as it leaves out what is done
 beside the way; before and after one rule are what compares.
 
@@ -166,7 +166,7 @@ def on_way(way: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
         shown = set(found[:engine])
         return [f for f in found if not f[0].startswith(("ui/", "store/")) or f in shown]
     if way == "call to result":
-        asks = ("ui/pending", "ui/questions/", "ui/screens/", "ui/bridge")
+        asks = ("ui/pending", "ui/questions/", "ui/dialogs/", "ui/bridge")
         return [f for f in found if not f[0].startswith("ui/") or f[0].startswith(asks)]
     if way == "edit to restart":
         return [f for f in found if not f[0].startswith(("ui/", "store/"))]

@@ -43,7 +43,9 @@ WIDE = (120, 36)
 NARROW = (80, 24)
 
 FOLDER = Path(tui.ui.__file__).parent / "styles"
-STYLES: Final[list[str | PurePath]] = [FOLDER / name for name in ("chat.tcss", "conversation.tcss")]
+STYLES: Final[list[str | PurePath]] = [
+    FOLDER / name for name in ("chat.tcss", "panes.tcss", "conversation.tcss")
+]
 
 
 class Clock:
@@ -186,6 +188,9 @@ class Running:
         await self.until(lambda: self.app.bridge._timer is None)
         await self.pilot.pause()
 
+    def dispatch(self, event: e.Event) -> None:
+        self.store.dispatch(event)
+
     async def until(self, condition: Callable[[], object]) -> None:
         await until(self.pilot, condition)
 
@@ -208,6 +213,21 @@ class Running:
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
+
+
+@asynccontextmanager
+async def chatting(
+    initial: AppState | None = None,
+    *,
+    size: tuple[int, int] = (80, 24),
+    notifications: bool = False,
+    history: HistoryStorage | None = None,
+    clock: Callable[[], float] = monotonic,
+) -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
+    """Run the chat pane alone."""
+    app = ChatApp(initial, history=history, clock=clock)
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        yield app, pilot
 
 
 @asynccontextmanager

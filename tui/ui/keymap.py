@@ -165,7 +165,7 @@ KEYS: Final = (
     _servers("servers.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
     _servers("servers.review", "t", "review_folder", "", "Review what this folder would run"),
     _servers("servers.demo", "d", "demo_servers", "demo", "Start the demo's server"),
-    _servers("servers.edit", "e", "app.edit_settings", "edit", "Edit your settings"),
+    _servers("servers.edit", "e", "app.open('settings')", "edit", "Edit your settings"),
     _servers("servers.up", "up", "cursor_up", "", "One row up"),
     _servers("servers.down", "down", "cursor_down", "", "One row down"),
     _servers("servers.page-up", "pageup", "page_up", "", "One page up"),

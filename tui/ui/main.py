@@ -25,7 +25,15 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import Toasts
-from tui.ui.panes import InsertText, PaneName, RunCommand, SendResource, ShowConversation, ShowPane
+from tui.ui.panes import (
+    Asks,
+    InsertText,
+    PaneName,
+    RunCommand,
+    SendResource,
+    ShowConversation,
+    ShowPane,
+)
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
@@ -277,11 +285,6 @@ class MainScreen(Screen[None]):
         await self.deck.follow()
         self.bridge.update()
 
-    @on(ShowConversation)
-    def _on_show_conversation(self, event: ShowConversation) -> None:
-        event.stop()
-        self.show_conversation(event.conversation)
-
     def show_conversation(self, conversation: ConversationId) -> None:
         self.switch(partial(self.commands.engine.conversations.select, conversation))
 
@@ -331,7 +334,7 @@ class MainScreen(Screen[None]):
         """Show the keys of the focused pane: below the servers, or in the border of another."""
         self.servers.show_keys(self._hints_in(self.servers))
         for pane in (self.chat, self.side):
-            line = hint_line(self._hints_in(pane), _border_width(pane))
+            line = hint_line(self._hints_in(pane), max(0, pane.outer_size.width - FRAME))
             pane.border_subtitle = line if line else None
 
     def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
@@ -344,23 +347,18 @@ class MainScreen(Screen[None]):
             nodes = [] if focused is self.chat.composer else [*nodes, pane]
         return hints(self.app, self.active_bindings, nodes)
 
-    @on(InsertText)
-    def _on_insert_text(self, event: InsertText) -> None:
-        event.stop()
-        self.bring_composer()
-        self.chat.composer.insert_words(event.text)
-
-    @on(SendResource)
-    def _on_send_resource(self, event: SendResource) -> None:
-        event.stop()
-        self.bring_composer()
-        self.chat.send_resource(event.server, event.uri)
-
-    @on(ShowPane)
-    async def _on_show_pane(self, event: ShowPane) -> None:
-        event.stop()
-        await self.show_pane(event.name, event.server)
-
-
-def _border_width(pane: Widget) -> int:
-    return max(0, pane.outer_size.width - FRAME)
+    @on(Asks)
+    async def _do(self, asked: Asks) -> None:
+        """Do what a widget asks for."""
+        asked.stop()
+        match asked:
+            case InsertText():
+                self.bring_composer()
+                self.chat.composer.insert_words(asked.text)
+            case SendResource():
+                self.bring_composer()
+                self.chat.send_resource(asked.server, asked.uri)
+            case ShowConversation():
+                self.show_conversation(asked.conversation)
+            case ShowPane():
+                await self.show_pane(asked.name, asked.server)

@@ -134,7 +134,7 @@ class PendingController:
         waits = bool(pending) and not self._go_on(pending) and not self._open(pending)
         lines = self._app.screen_stack[0].query("ChatPane.-current WorkingLine")
         for line in lines.results(WorkingLine):
-            line.say_waiting(self._waiting_line() if waits else "")
+            line.waiting = self._waiting_line() if waits else ""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None

@@ -150,10 +150,6 @@ def fitting(theme: str) -> str:
     return SIXTEEN.name if colors == "standard" or "NO_COLOR" in os.environ else theme
 
 
-def _save_nothing(_: object) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class UiPreferences:
     """The look to start with. Saving must not block.
@@ -166,6 +162,6 @@ class UiPreferences:
     """
 
     theme: str = DEFAULT
-    save: Callable[[str], None] = _save_nothing
+    save: Callable[[str], None] = lambda _: None
     layout: Layout = field(default_factory=Layout)
-    save_layout: Callable[[Layout], None] = _save_nothing
+    save_layout: Callable[[Layout], None] = lambda _: None

@@ -1,10 +1,13 @@
 """Hands on the question whether a tool may run."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from textual.app import App
 from textual.pilot import Pilot
 
 from tests.ui.chat.samples import request
-from tests.ui.harness import ChatApp, Clock, holds, until
+from tests.ui.harness import ChatApp, Clock, chatting, holds, until
 from tui.model import events as e
 from tui.model.requests import ConfirmationRequest
 from tui.ui.questions.arming import ARMING_SECONDS
@@ -31,6 +34,22 @@ async def arm(
     """Let the clock go on until the question takes answers."""
     clock.advance(seconds + 0.01)
     await until(pilot, lambda: modal(app).armed)
+
+
+@asynccontextmanager
+async def asking(
+    asked: ConfirmationRequest | None = None,
+    *,
+    size: tuple[int, int] = (80, 24),
+    armed: bool = True,
+) -> AsyncIterator[tuple[ChatApp, Pilot[None], Clock]]:
+    """Run the chat with a question over it, which takes answers unless it shall not yet."""
+    clock = Clock()
+    async with chatting(size=size, clock=clock) as (app, pilot):
+        await ask(app, pilot, asked)
+        if armed:
+            await arm(app, pilot, clock)
+        yield app, pilot, clock
 
 
 async def press(app: ChatApp, pilot: Pilot[None], clock: Clock, *keys: str) -> None:

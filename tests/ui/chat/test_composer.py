@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from tests.ui.harness import ChatApp, screen_lines, until
+from tests.ui.harness import chatting, screen_lines, until
 from tui.model import events as e
 from tui.model.catalog import (
     Catalog,
@@ -46,16 +46,14 @@ def servers() -> e.ServersConfigured:
 
 
 async def test_enter_sends_and_empties_and_an_empty_message_is_not_sent() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await pilot.press("enter", *"hello", "enter", "space", "enter")
         await pilot.pause()
         assert app.commands.calls == [("messages.send", ("hello",))]
 
 
 async def test_keys_of_one_moment_count_in_their_order() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         for key, character in (
             *((letter, letter) for letter in "one"),
             ("ctrl+j", "\n"),
@@ -69,8 +67,7 @@ async def test_keys_of_one_moment_count_in_their_order() -> None:
 
 
 async def test_the_sending_key_can_be_remapped() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
         await pilot.press("a", "enter", "b", "ctrl+s")
         await pilot.pause()
@@ -78,8 +75,7 @@ async def test_the_sending_key_can_be_remapped() -> None:
 
 
 async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 30)) as pilot:
+    async with chatting(size=(80, 30)) as (app, pilot):
         composer = app.chat.composer
         assert composer.size.height == 1
         await pilot.press("a", "ctrl+j", "b", "shift+enter", "c")
@@ -96,8 +92,7 @@ async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten()
 async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() -> None:
     kept: list[str] = []
     storage = HistoryStorage(load=lambda: ["from before"], append=kept.append)
-    app = ChatApp(history=storage)
-    async with app.run_test() as pilot:
+    async with chatting(history=storage) as (app, pilot):
         composer = app.chat.composer
         await pilot.press(*"one", "ctrl+j", *"two", "enter", *"draft")
         await pilot.press("up")
@@ -116,8 +111,7 @@ async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() ->
 
 
 async def test_esc_cancels_the_running_turn_and_else_does_nothing() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await pilot.press(*"draft", "escape")
         assert app.commands.calls == []
         assert app.chat.composer.text == "draft"
@@ -127,8 +121,7 @@ async def test_esc_cancels_the_running_turn_and_else_does_nothing() -> None:
 
 
 async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         await until(pilot, lambda: "Esc stops" in str(app.chat.working.render()))
         await pilot.press(*"next", "enter")
@@ -143,8 +136,7 @@ async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
 
 
 async def test_a_paste_is_data_and_the_enter_at_its_end_never_sends() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.post_message(events.Paste("rm -rf\r\n\x1b[31mred\x07\x00\r"))
         app.post_message(events.Key("enter", "\r"))
         await pilot.pause()
@@ -153,8 +145,7 @@ async def test_a_paste_is_data_and_the_enter_at_its_end_never_sends() -> None:
 
 
 async def test_a_paste_beyond_the_limit_is_cut_and_told() -> None:
-    app = ChatApp()
-    async with app.run_test(notifications=True) as pilot:
+    async with chatting(notifications=True) as (app, pilot):
         app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
         await until(pilot, lambda: len(app.chat.composer.text) > 0)
         assert len(app.chat.composer.message) == MAX_MESSAGE
@@ -162,8 +153,7 @@ async def test_a_paste_beyond_the_limit_is_cut_and_told() -> None:
 
 
 async def test_long_completions_differ_on_the_screen_whatever_is_said_of_them() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         await until(pilot, lambda: app.chat.is_filled)
         popup, address = app.chat.popup, "@notes:notes://" + "long/" * 10
         offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
@@ -174,8 +164,7 @@ async def test_long_completions_differ_on_the_screen_whatever_is_said_of_them() 
 
 
 async def test_completions_open_move_and_are_taken_with_tab() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.store.dispatch(servers())
         await pilot.pause(0.05)
         await pilot.press("/", "p")
@@ -190,8 +179,7 @@ async def test_completions_open_move_and_are_taken_with_tab() -> None:
 
 
 async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.store.dispatch(servers())
         app.start_turn()
         await pilot.pause(0.05)
@@ -205,24 +193,21 @@ async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
 
 
 async def test_a_reference_is_inserted_at_the_cursor() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await pilot.press(*"see")
         app.chat.composer.insert_words("@notes:notes://all")
         assert app.chat.composer.text == "see @notes:notes://all "
 
 
 async def test_an_undelivered_message_comes_back_into_an_empty_composer() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn("my words")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
         await until(pilot, lambda: app.chat.composer.text == "my words")
 
 
 async def test_messages_that_come_back_together_are_all_there_whatever_starts_meanwhile() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.store.dispatch(e.MessageReturned("/hlep"))
         app.store.dispatch(e.MessageReturned("/hlep me"))
         app.start_turn("next")
@@ -236,8 +221,7 @@ async def test_messages_that_come_back_together_are_all_there_whatever_starts_me
 
 
 async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn("/slow")
         phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
         app.store.dispatch(phase)
@@ -281,8 +265,7 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
     catalog = Catalog(prompts=(PromptView("poem", arguments=arguments),))
     info = ServerInfo("notes", "1", "2025-06-18", completions=True)
     view = replace(servers().servers[0], catalog=catalog, info=info)
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.store.dispatch(e.ServersConfigured((view,)))
         await pilot.pause(0.05)
         await pilot.press(*'/poem --title="x y" --')
@@ -307,8 +290,7 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
 
 
 async def test_paths_are_completed_beside_resources() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.store.dispatch(servers())
         await pilot.pause(0.05)
         await pilot.press(*"see @no")
@@ -368,8 +350,7 @@ def test_what_is_no_argument_is_not_asked_for(text: str) -> None:
 
 
 async def test_undelivered_messages_wait_in_the_history_one_by_one() -> None:
-    app = ChatApp()
-    async with app.run_test(notifications=True) as pilot:
+    async with chatting(notifications=True) as (app, pilot):
         await pilot.press(*"new")
         app.store.dispatch(e.MessageReturned("one"))
         app.store.dispatch(e.MessageReturned("two"))
@@ -382,8 +363,7 @@ async def test_undelivered_messages_wait_in_the_history_one_by_one() -> None:
 
 
 async def test_an_undelivered_message_waits_in_the_history_while_another_is_written() -> None:
-    app = ChatApp()
-    async with app.run_test(notifications=True) as pilot:
+    async with chatting(notifications=True) as (app, pilot):
         app.start_turn("my words")
         await pilot.press(*"new")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
@@ -394,8 +374,7 @@ async def test_an_undelivered_message_waits_in_the_history_while_another_is_writ
 
 
 async def test_a_draft_survives_a_resize_and_a_change_of_focus() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with chatting(size=(120, 36)) as (app, pilot):
         await pilot.press(*"draft")
         app.chat.transcript.focus()
         await pilot.resize_terminal(40, 12)

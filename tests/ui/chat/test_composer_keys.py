@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.widgets import Input, TextArea
 
 from tests.ui.hands import asking, confirming
-from tests.ui.harness import ChatApp, running, screen_lines, until
+from tests.ui.harness import chatting, running, screen_lines, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
@@ -51,8 +51,7 @@ async def test_no_key_of_a_text_area_is_taken_but_those_of_the_design() -> None:
 
 
 async def test_what_comes_back_is_selected_and_replaced_by_typing_or_sent_again() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn("my words")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
         await until(pilot, lambda: "Your message is back" in "\n".join(screen_lines(app)))
@@ -70,8 +69,7 @@ async def test_what_comes_back_is_selected_and_replaced_by_typing_or_sent_again(
 
 
 async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second", "third")))
         await until(pilot, lambda: "· third" in "\n".join(screen_lines(app)))
@@ -101,8 +99,7 @@ async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped
 
 
 async def test_a_wait_for_another_try_counts_down_and_has_keys() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         started_at = app.store.state.conversation.turn
         assert started_at is not None
@@ -205,8 +202,7 @@ async def test_tab_stays_in_the_composer() -> None:
 
 async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
     earlier = ["list the branches", "Branch [/x] off", "something else", "list the branches"]
-    app = ChatApp(history=HistoryStorage(load=lambda: earlier))
-    async with app.run_test() as pilot:
+    async with chatting(history=HistoryStorage(load=lambda: earlier)) as (app, pilot):
         await pilot.press(*"my draft", "home", "shift+end", "ctrl+r")
         await until(pilot, lambda: "Type to search" in "\n".join(screen_lines(app)))
         assert not app.chat.popup.display, "nothing contains the draft"
@@ -222,8 +218,7 @@ async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
 
 async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
     kept: list[str] = []
-    app = ChatApp(history=HistoryStorage(append=kept.append))
-    async with app.run_test() as pilot:
+    async with chatting(history=HistoryStorage(append=kept.append)) as (app, pilot):
         await pilot.press(*"secret")
         assert app.chat.interrupt()
         await pilot.press("up")
@@ -232,8 +227,7 @@ async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
 
 
 async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         asked = app.commands.calls
         await pilot.press(*"/directory add ../n")
         await until(pilot, lambda: asked and asked[-1][0] == "features.complete_folder")
@@ -247,8 +241,7 @@ async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
 
 
 async def test_editing_keys_act_in_their_order_among_letters_that_come_at_once() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         assert app._driver is not None
         app.chat.composer.focus()
         await pilot.pause()

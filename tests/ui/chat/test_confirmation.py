@@ -6,9 +6,9 @@ import re
 import pytest
 from textual import events
 
-from tests.ui.chat.confirming import arm, ask, decisions, hint, modal, press
+from tests.ui.chat.confirming import arm, ask, asking, decisions, hint, modal, press
 from tests.ui.chat.samples import request
-from tests.ui.harness import ChatApp, Clock, click, until
+from tests.ui.harness import Clock, chatting, click, until
 from tui.model.consent import Choice, Decision, RequestId
 from tui.ui.questions.arming import PAUSE_SECONDS, REPEAT_SECONDS
 from tui.ui.questions.confirmation import DENY
@@ -28,10 +28,7 @@ from tui.ui.widgets.frame import Heading
 async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
     key: str, presses: int, choice: Choice
 ) -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
+    async with asking(armed=False) as (app, pilot, clock):
         await pilot.press(key)
         assert decisions(app) == [], "not armed yet"
         await arm(app, pilot, clock)
@@ -43,10 +40,7 @@ async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
 
 
 async def test_keys_typed_for_the_composer_are_swallowed_and_each_delays_the_arming() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
+    async with asking(armed=False) as (app, pilot, clock):
         for key in "yyyyoots":
             await pilot.press(key)
             clock.advance(0.3)
@@ -61,10 +55,7 @@ async def test_keys_typed_for_the_composer_are_swallowed_and_each_delays_the_arm
 
 
 async def test_enter_denies_and_never_allows_unless_the_focus_was_moved() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
+    async with asking(armed=False) as (app, pilot, clock):
         await pilot.press("enter")
         assert decisions(app) == []
         await arm(app, pilot, clock)
@@ -75,11 +66,7 @@ async def test_enter_denies_and_never_allows_unless_the_focus_was_moved() -> Non
 
 @pytest.mark.parametrize("pace", [0.12, 0.62])
 async def test_words_typed_at_an_armed_question_answer_nothing(pace: float) -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
-        await arm(app, pilot, clock)
+    async with asking() as (app, pilot, clock):
         for key in ("p", "l", "e", "a", "s", "e", "space", "n", "o", "enter"):
             await pilot.press(key)
             clock.advance(pace)
@@ -91,8 +78,7 @@ async def test_words_typed_at_an_armed_question_answer_nothing(pace: float) -> N
 @pytest.mark.parametrize("draft", ["a dra", ""])
 async def test_a_question_that_interrupts_somebody_writing_waits_longer(draft: str) -> None:
     clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chatting(clock=clock) as (app, pilot):
         await pilot.press("a", "backspace", *draft.replace(" ", ""))
         await ask(app, pilot)
         clock.advance(PAUSE_SECONDS - 0.1)
@@ -105,8 +91,7 @@ async def test_a_question_that_interrupts_somebody_writing_waits_longer(draft: s
 
 async def test_a_message_that_was_sent_is_no_writing() -> None:
     clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chatting(clock=clock) as (app, pilot):
         await pilot.press("h", "i", "enter")
         await ask(app, pilot)
         await arm(app, pilot, clock)
@@ -114,11 +99,7 @@ async def test_a_message_that_was_sent_is_no_writing() -> None:
 
 
 async def test_a_lasting_answer_needs_its_key_twice_and_soon() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
-        await arm(app, pilot, clock)
+    async with asking() as (app, pilot, clock):
         await pilot.press("t")
         assert hint(app) == "Press t again: always this tool, this session"
         clock.advance(REPEAT_SECONDS + 0.1)
@@ -135,11 +116,7 @@ async def test_a_lasting_answer_needs_its_key_twice_and_soon() -> None:
 
 
 async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
-        await arm(app, pilot, clock)
+    async with asking() as (app, pilot, _clock):
         await pilot.press("x")
         assert app.commands.calls == [
             ("desk.answer", (RequestId("r0"), Decision(Choice.DENY))),
@@ -148,12 +125,8 @@ async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
 
 
 async def test_arguments_that_do_not_fit_can_be_allowed_only_after_their_end() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
     arguments = json.dumps(list(range(2_998)), indent=2)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await ask(app, pilot, request(arguments=arguments))
-        await arm(app, pilot, clock)
+    async with asking(request(arguments=arguments)) as (app, pilot, clock):
         assert hint(app) == "Read to the end first: PageDown, End · line 1 of 3,000"
         for keys in (["o"], ["t", "t"], ["s", "s"]):
             clock.advance(1)
@@ -173,20 +146,13 @@ async def test_arguments_that_do_not_fit_can_be_allowed_only_after_their_end() -
 
 
 async def test_arguments_that_do_not_fit_can_be_denied_unread() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await ask(app, pilot, request(arguments="x" * 200_000))
-        await arm(app, pilot, clock)
+    async with asking(request(arguments="x" * 200_000)) as (app, pilot, _clock):
         await pilot.press("d")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.DENY))]
 
 
 async def test_a_button_answers_by_mouse_only_once_it_is_armed() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
+    async with asking(armed=False) as (app, pilot, clock):
         await click(pilot, "#deny")
         assert decisions(app) == []
         await arm(app, pilot, clock)
@@ -195,10 +161,7 @@ async def test_a_button_answers_by_mouse_only_once_it_is_armed() -> None:
 
 
 async def test_a_paste_answers_nothing() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
+    async with asking(armed=False) as (app, pilot, clock):
         app.post_message(events.Paste("o\r"))
         await pilot.pause()
         await arm(app, pilot, clock, PAUSE_SECONDS)
@@ -209,11 +172,7 @@ async def test_a_paste_answers_nothing() -> None:
 
 
 async def test_no_answer_can_be_given_by_the_name_of_an_action() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
-        await arm(app, pilot, clock)
+    async with asking() as (app, _pilot, _clock):
         for _, binding in modal(app)._bindings:
             if binding.id and binding.id.startswith("confirmation."):
                 await modal(app).run_action(binding.action)
@@ -222,8 +181,7 @@ async def test_no_answer_can_be_given_by_the_name_of_an_action() -> None:
 
 async def test_a_key_can_be_remapped_by_its_binding() -> None:
     clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chatting(clock=clock) as (app, pilot):
         app.set_keymap({"confirmation.once": "f9"})
         await ask(app, pilot)
         await arm(app, pilot, clock)

@@ -5,9 +5,9 @@ import functools
 import pytest
 from textual import events
 
-from tests.ui.chat.confirming import arm, ask, decisions, modal, press, shows
+from tests.ui.chat.confirming import arm, ask, asking, decisions, modal, press, shows
 from tests.ui.chat.samples import request
-from tests.ui.harness import ChatApp, Clock, chat_app, until
+from tests.ui.harness import ChatApp, Clock, chat_app, chatting, until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import BellSet
@@ -18,8 +18,7 @@ from tui.ui.questions.confirmation import ConfirmationQuestion
 
 async def test_ten_calls_are_one_question_that_counts_up_and_is_armed_anew_for_each() -> None:
     clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
+    async with chatting(clock=clock) as (app, pilot):
         for number in range(10):
             app.store.dispatch(e.RequestRaised(request(number)))
         for number in range(10):
@@ -37,8 +36,7 @@ async def test_ten_calls_are_one_question_that_counts_up_and_is_armed_anew_for_e
 
 
 async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await ask(app, pilot)
         app.store.dispatch(e.RequestRaised(request(1)))
         app.store.dispatch(e.RequestSettled(RequestId("r0")))
@@ -50,11 +48,7 @@ async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() 
 
 
 async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_it() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test() as pilot:
-        await ask(app, pilot)
-        await arm(app, pilot, clock)
+    async with asking() as (app, pilot, clock):
         await press(app, pilot, clock, "o")
         app.store.dispatch(e.RequestRaised(request(1)))
         await pilot.pause(0.1)
@@ -65,8 +59,7 @@ async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_
 
 
 async def test_a_question_under_another_dialog_goes_when_that_closes() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await ask(app, pilot)
         await app.push_screen(ViewerScreen("title", "text"))
         app.store.dispatch(e.RequestSettled(RequestId("r0")))
@@ -77,8 +70,7 @@ async def test_a_question_under_another_dialog_goes_when_that_closes() -> None:
 
 
 async def test_the_bell_rings_for_a_question_only_while_the_user_is_elsewhere() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await ask(app, pilot)
         assert app.bells == 0
         app.post_message(events.AppBlur())
@@ -129,8 +121,7 @@ def test_a_notification_is_for_terminals_known_to_show_it(
 
 
 async def test_quitting_works_over_the_question_and_deck_keys_do_not_reach_behind() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await pilot.press("f2")
         assert app.leaks == 1
         await ask(app, pilot)

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.chat.confirming import arm, ask, modal, press
+from tests.ui.chat.confirming import arm, ask, asking, modal, press
 from tests.ui.chat.samples import request, rows_of
-from tests.ui.harness import ChatApp, Clock, until
+from tests.ui.harness import chatting, until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
@@ -21,11 +21,8 @@ SHOWN = tuple(answer.name for answer in ConfirmationQuestion.ROWS[0])
 
 
 async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
     arguments = json.dumps({"message": "hello", "deep": {"list": list(range(100))}}, indent=2)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await ask(app, pilot, request(arguments=arguments))
+    async with asking(request(arguments=arguments), armed=False) as (app, pilot, clock):
         facts = str(modal(app).facts.render())
         assert "git" in facts
         assert "commit0" in facts
@@ -41,9 +38,8 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
 async def test_every_choice_and_some_arguments_are_in_sight(
     size: tuple[int, int], rows: int
 ) -> None:
-    app = ChatApp()
     arguments = json.dumps(list(range(100)), indent=2)
-    async with app.run_test(size=size) as pilot:
+    async with chatting(size=size) as (app, pilot):
         await ask(app, pilot, request(arguments=arguments))
         assert modal(app).arguments.size.height >= rows
         for name in SHOWN:
@@ -55,8 +51,7 @@ async def test_every_choice_and_some_arguments_are_in_sight(
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
 async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, int]) -> None:
-    app = ChatApp()
-    async with app.run_test(size=size) as pilot:
+    async with chatting(size=size) as (app, pilot):
         asked = replace(
             request(),
             server=ServerId("s" * 194 + "server"),
@@ -78,9 +73,8 @@ async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, in
 
 @pytest.mark.parametrize(("size", "rows"), [((80, 30), 2), ((80, 24), 2), ((80, 16), 1)])
 async def test_claims_are_wrapped_where_there_is_room(size: tuple[int, int], rows: int) -> None:
-    app = ChatApp()
     claims = ("read-only", "not destructive", "idempotent", "stays in a closed world")
-    async with app.run_test(size=size) as pilot:
+    async with chatting(size=size) as (app, pilot):
         await ask(app, pilot, replace(request(), claims=claims))
         view = modal(app)
         await until(pilot, lambda: view.facts.size.height == 2 + rows)
@@ -94,8 +88,7 @@ async def test_claims_are_wrapped_where_there_is_room(size: tuple[int, int], row
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
 async def test_the_question_says_where_its_server_comes_from(size: tuple[int, int]) -> None:
-    app = ChatApp()
-    async with app.run_test(size=size) as pilot:
+    async with chatting(size=size) as (app, pilot):
         await ask(app, pilot, replace(request(), origin="this folder"))
         server = str(modal(app).facts.render()).split("\n")[0]
         assert server == "server   git  from this folder"
@@ -116,12 +109,8 @@ def test_blanks_that_deceive_look_like_no_others(padding: str) -> None:
 
 
 async def test_arguments_scroll_with_the_keys_to_their_last_line() -> None:
-    clock = Clock()
-    app = ChatApp(clock=clock)
     arguments = json.dumps(list(range(1_000)), indent=2)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await ask(app, pilot, request(arguments=arguments))
-        await arm(app, pilot, clock)
+    async with asking(request(arguments=arguments)) as (app, pilot, _clock):
         view = modal(app).arguments
         await pilot.press("down", "pagedown")
         await until(pilot, lambda: view.scroll_y > 1)
@@ -147,8 +136,7 @@ def test_runs_of_blanks_are_made_visible_and_nothing_is_lost() -> None:
 async def test_hostile_questions_neither_crash_nor_hold_up_the_loop(
     text: str, loop_watch: LoopWatch
 ) -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         await ask(app, pilot, request(arguments='{"warm": "up"}'))
         loop_watch.clear()
         hostile = ConfirmationRequest(

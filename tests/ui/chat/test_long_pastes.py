@@ -6,7 +6,7 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.ui.harness import ChatApp, until
+from tests.ui.harness import ChatApp, chatting, until
 from tui.ui.widgets.chat.composer import COUNT, FOLD_AT, PASTE_TAIL, SHOWN
 
 MILLION = 1_000_000
@@ -38,8 +38,7 @@ async def seconds_of_keys(pilot: Pilot[None]) -> float:
 async def test_a_million_characters_are_typed_on_like_a_short_text_and_sent_whole(
     text: str,
 ) -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await paste(app, pilot, "short")
         short = await seconds_of_keys(pilot)
         app.chat.composer.clear()
@@ -58,8 +57,7 @@ async def test_a_million_characters_are_typed_on_like_a_short_text_and_sent_whol
 
 
 async def test_many_pastes_on_one_line_are_no_long_line_either() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         pastes = [f"{number:03}" * 1_000 for number in range(COUNT + 5)]
         for one in pastes[:20]:
             await paste(app, pilot, one)
@@ -71,8 +69,7 @@ async def test_many_pastes_on_one_line_are_no_long_line_either() -> None:
 
 
 async def test_a_folded_paste_is_shown_told_and_deleted_as_one_character() -> None:
-    app = ChatApp()
-    async with app.run_test(notifications=True) as pilot:
+    async with chatting(notifications=True) as (app, pilot):
         await pilot.press("a", " ")
         await paste(app, pilot, "x" * MILLION)
         await pilot.press("b")
@@ -87,9 +84,8 @@ async def test_a_folded_paste_is_shown_told_and_deleted_as_one_character() -> No
 
 
 async def test_what_is_cut_and_pasted_or_brought_back_is_whole() -> None:
-    app = ChatApp()
     text = "x" * MILLION
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await paste(app, pilot, text)
         composer = app.chat.composer
         composer.select_all()
@@ -112,8 +108,7 @@ async def test_what_is_cut_and_pasted_or_brought_back_is_whole() -> None:
 
 
 async def test_a_paste_cannot_bring_a_character_that_stands_for_another() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         await paste(app, pilot, "x" * MILLION)
         await paste(app, pilot, "-" + "".join(chr(0xFDD0 + number) for number in range(COUNT)))
         assert app.chat.composer.message == "x" * MILLION + "-"

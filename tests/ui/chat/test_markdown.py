@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.style import Style
 
-from tui.ui.widgets.chat.entries import GrowingMarkdown
-from tui.ui.widgets.chat.window import (
+from tui.ui.widgets.chat.entries import (
     MAX_BLOCKS,
     MAX_MARKDOWN,
     MAX_MARKDOWN_LINES,
     MAX_SHOWN_LINES,
+    GrowingMarkdown,
     markdown_part,
     shown_part,
 )

@@ -13,7 +13,7 @@ from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transp
 from tui.ui.paste import clean_paste
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.window import (
+from tui.ui.widgets.chat.entry_window import (
     MAX_ENTRIES,
     MAX_MOUNTED,
     MAX_ROWS,

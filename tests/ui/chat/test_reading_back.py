@@ -8,7 +8,7 @@ from textual import events
 
 from tests.snapshots.decks import HISTORIES
 from tests.ui.chat.samples import call, conversation
-from tests.ui.harness import ChatApp, running, screen_lines, until
+from tests.ui.harness import ChatApp, chatting, running, screen_lines, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
 from tui.store.reducer import reduce
@@ -16,8 +16,8 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.widgets.chat.entries import EntryView
+from tui.ui.widgets.chat.entry_window import MAX_MOUNTED
 from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
-from tui.ui.widgets.chat.window import MAX_MOUNTED
 from tui.ui.widgets.text.blocks import COPY
 from tui.ui.widgets.text.folded_text import FoldedText
 
@@ -48,8 +48,7 @@ def cursor_at(app: ChatApp, entry: str) -> Callable[[], bool]:
 
 
 async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_of_turns() -> None:
-    app = ChatApp(conversation(40))
-    async with app.run_test(size=(80, 20)) as pilot:
+    async with chatting(conversation(40), size=(80, 20)) as (app, pilot):
         await until(pilot, lambda: len(app.chat.transcript.views) == 40)
         await pilot.press("shift+tab")
         await until(pilot, cursor_at(app, "e39"))
@@ -73,8 +72,7 @@ async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_o
 
 
 async def test_a_short_conversation_begins_at_the_top_and_opens_downwards() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         transcript = app.chat.transcript
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
@@ -95,8 +93,7 @@ async def test_a_short_conversation_begins_at_the_top_and_opens_downwards() -> N
 
 
 async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() -> None:
-    app = ChatApp(conversation(10_000))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting(conversation(10_000)) as (app, pilot):
         transcript = app.chat.transcript
         await until(pilot, lambda: len(transcript.views) > 0)
         await pilot.press("shift+tab", "slash")
@@ -130,8 +127,7 @@ async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() 
 
 
 async def test_a_search_opens_a_call_for_its_result_and_folds_it_again() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         for number, result in enumerate(("first\nneedle one", "second\nneedle two")):
             app.store.dispatch(e.ToolCallRequested(call(number)))
@@ -148,8 +144,7 @@ async def test_a_search_opens_a_call_for_its_result_and_folds_it_again() -> None
 
 
 async def test_searching_a_long_conversation_takes_little_time() -> None:
-    app = ChatApp(conversation(10_000))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting(conversation(10_000)) as (app, pilot):
         await until(pilot, lambda: len(app.chat.transcript.views) > 0)
         before = thread_time()
         assert app.chat.transcript.find("answer 7777") == (1, 1)
@@ -157,8 +152,7 @@ async def test_searching_a_long_conversation_takes_little_time() -> None:
 
 
 async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> None:
-    app = ChatApp(conversation(400))
-    async with app.run_test(size=(80, 20)) as pilot:
+    async with chatting(conversation(400), size=(80, 20)) as (app, pilot):
         await until(pilot, lambda: len(app.chat.transcript.views) > 0)
         await pilot.press("shift+tab")
         for entry in ("e398", "e396"):
@@ -174,8 +168,7 @@ async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> No
 
 
 async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its_own() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         answer(app, CODE)
         answer(app, "No code here.", "t2")
         await until(pilot, lambda: len(app.chat.transcript.views) == 6)
@@ -199,8 +192,7 @@ async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_wrapped_code_is_copied_as_it_was_written(size: tuple[int, int]) -> None:
     code = f"total = {' + '.join(f'part_{number}' for number in range(60))}"
-    app = ChatApp()
-    async with app.run_test(size=size) as pilot:
+    async with chatting(size=size) as (app, pilot):
         answer(app, f"```py\n{code}\n```")
         await until(pilot, lambda: any("↳" in line for line in screen_lines(app)))
         await pilot.press("shift+tab", "y")
@@ -208,8 +200,7 @@ async def test_wrapped_code_is_copied_as_it_was_written(size: tuple[int, int]) -
 
 
 async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_closes_it() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "a\nb"))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
-from tests.ui.harness import ChatApp, click, until
+from tests.ui.harness import chatting, click, until
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import Catalog, ToolId, ToolView
@@ -30,9 +30,8 @@ from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.store.state import AppState
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.questions.address import LinkScreen
-from tui.ui.widgets.chat.entries import EntryView, ModelEntry, ThoughtEntry
+from tui.ui.widgets.chat.entries import MAX_SHOWN, EntryView, ModelEntry, ThoughtEntry
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
-from tui.ui.widgets.chat.window import MAX_SHOWN
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
@@ -53,8 +52,7 @@ def shown(view: EntryView) -> str:
 async def test_an_empty_conversation_says_what_to_try() -> None:
     model = ModelView("demo", BackendKind.DEMO)
     servers = (decks.server(ServerId("notes"), origin=Origin.DEMO),)
-    app = ChatApp(AppState(servers=servers, configured=True))
-    async with app.run_test() as pilot:
+    async with chatting(AppState(servers=servers, configured=True)) as (app, pilot):
         welcome = app.chat.welcome
         app.store.dispatch(e.ModelSelected(model))
         assert welcome.display
@@ -70,8 +68,7 @@ async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
     tools = (ToolView(ToolId("status"), "git_status"),)
     git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
     model = ModelView("gemini-x", BackendKind.GEMINI)
-    app = ChatApp(AppState(configured=True))
-    async with app.run_test() as pilot:
+    async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
         app.store.dispatch(e.ModelSelected(model))
         assert "There are no servers yet." in str(welcome.render())
@@ -81,8 +78,7 @@ async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
 
 
 async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn("list the branches")
         app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "secret thoughts"))
         app.store.dispatch(e.TextStreamed(EntryId("m"), "There are **three**."))
@@ -101,8 +97,7 @@ async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
 
 
 async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "**Reading it**\n\nbecause "))
         app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "of reasons\n\n**Then this**\n\nEnd."))
@@ -118,8 +113,7 @@ async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:
 
 
 async def test_a_turn_ends_with_its_tools_its_seconds_and_its_tokens() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call(0)))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "main"))
@@ -131,8 +125,7 @@ async def test_a_turn_ends_with_its_tools_its_seconds_and_its_tokens() -> None:
 
 
 async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with chatting(size=(100, 30)) as (app, pilot):
         app.start_turn()
         app.store.dispatch(
             e.ToolCallRequested(call(0, ToolCallStatus.WAITING, arguments='{\n  "a": 1\n}'))
@@ -161,8 +154,7 @@ async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
 
 
 async def test_a_closed_call_shows_up_to_three_lines_of_its_error() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(60, 30)) as pilot:
+    async with chatting(size=(60, 30)) as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
         words = "\n".join(f"reason {number} " + "word " * 3 for number in range(9))
@@ -188,8 +180,7 @@ async def test_a_closed_call_shows_up_to_three_lines_of_its_error() -> None:
 async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers(
     server: str, tool: str, row: str
 ) -> None:
-    app = ChatApp()
-    async with app.run_test(size=(51, 30)) as pilot:
+    async with chatting(size=(51, 30)) as (app, pilot):
         app.start_turn()
         named = replace(call(0, ToolCallStatus.WAITING), server=ServerId(server), tool=tool)
         app.store.dispatch(e.ToolCallRequested(named))
@@ -198,9 +189,8 @@ async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers(
 
 
 async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None:
-    app = ChatApp()
     result = "\n".join(f"line {number}" for number in range(5_000))
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 1.0, result))
@@ -221,9 +211,8 @@ async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None
 
 
 async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
-    app = ChatApp()
     text = "# Head\n\n- one\n- **two**\n\n```py\nx = 1\n```\n\nend"
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         for start in range(0, len(text), 3):
             app.store.dispatch(e.TextStreamed(EntryId("m"), text[start : start + 3]))
@@ -240,8 +229,7 @@ async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
 
 
 async def test_a_cut_turn_still_draws_its_last_words() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         app.store.dispatch(e.TextStreamed(EntryId("m"), "half an ans"))
         app.store.dispatch(e.TextStreamed(EntryId("m"), "wer"))
@@ -254,8 +242,7 @@ async def test_a_cut_turn_still_draws_its_last_words() -> None:
 async def test_hostile_text_in_every_place_neither_crashes_nor_holds_up_the_loop(
     text: str, loop_watch: LoopWatch
 ) -> None:
-    app = ChatApp()
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with chatting(size=(100, 30)) as (app, pilot):
         app.start_turn("hello")
         app.store.dispatch(e.TextStreamed(EntryId("warm"), "- *warm* `up`\n"))
         app.store.dispatch(e.ToolCallRequested(call(9, arguments='{"warm": 1}')))
@@ -288,8 +275,7 @@ async def test_hostile_text_in_every_place_neither_crashes_nor_holds_up_the_loop
 
 
 async def test_a_click_on_model_text_runs_nothing() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn("[@click=app.quit]press me[/]")
         app.store.dispatch(e.TextStreamed(EntryId("m"), "[@click=app.quit]press me[/]"))
         await until(pilot, lambda: len(app.chat.transcript.views) == 2)
@@ -300,8 +286,7 @@ async def test_a_click_on_model_text_runs_nothing() -> None:
 
 
 async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with chatting() as (app, pilot):
         app.start_turn()
         text = "[my bank](https://evil.example/login) or [this](ssh://-oProxyCommand=x)"
         app.store.dispatch(e.TextStreamed(EntryId("m"), text))
@@ -333,8 +318,7 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
 
 
 async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> None:
-    app = ChatApp()
-    async with app.run_test(size=(40, 10)) as pilot:
+    async with chatting(size=(40, 10)) as (app, pilot):
         url = f"https://a.example/{'x' * 1_900}/end"
         app.push_screen(LinkScreen([url], app.commands, keyboard=app.keyboard))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
@@ -351,8 +335,7 @@ async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> N
 
 
 async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
-    app = ChatApp()
-    async with app.run_test() as pilot:
+    async with chatting() as (app, pilot):
         line = app.chat.working
         assert str(line.render()) == ""
         message = UserMessage(EntryId("u"), "x")

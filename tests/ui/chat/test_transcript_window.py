@@ -3,20 +3,19 @@
 from time import process_time
 
 from tests.ui.chat.samples import call, conversation
-from tests.ui.harness import ChatApp, until
+from tests.ui.harness import chatting, until
 from tui.model import events as e
 from tui.model.chat import (
     EntryId,
 )
 from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import EntryView
-from tui.ui.widgets.chat.window import MAX_ENTRIES, MAX_MOUNTED
+from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED
 
 
 async def test_ten_thousand_entries_open_quickly_and_mount_a_window() -> None:
-    app = ChatApp(conversation(10_000))
     began = process_time()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with chatting(conversation(10_000), size=(120, 40)) as (app, pilot):
         await until(pilot, lambda: len(app.chat.transcript.views) > 0)
         assert process_time() - began < 3, "of processor time; about 0.4 s is measured"
         transcript = app.chat.transcript
@@ -29,8 +28,7 @@ async def test_ten_thousand_entries_open_quickly_and_mount_a_window() -> None:
 
 
 async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() -> None:
-    app = ChatApp(conversation(400))
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with chatting(conversation(400), size=(100, 30)) as (app, pilot):
         transcript = app.chat.transcript
         await until(pilot, lambda: transcript.max_scroll_y > 0)
         first = transcript.views[0]
@@ -52,8 +50,7 @@ async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() ->
 
 
 async def test_a_page_up_key_in_the_composer_scrolls_and_loads() -> None:
-    app = ChatApp(conversation(300))
-    async with app.run_test(size=(100, 20)) as pilot:
+    async with chatting(conversation(300), size=(100, 20)) as (app, pilot):
         transcript = app.chat.transcript
         await until(pilot, lambda: transcript.max_scroll_y > 0)
         before = transcript.views[0]
@@ -66,8 +63,7 @@ async def test_a_page_up_key_in_the_composer_scrolls_and_loads() -> None:
 
 
 async def test_the_end_is_followed_until_the_user_scrolls_up_and_then_nothing_moves() -> None:
-    app = ChatApp(conversation(30))
-    async with app.run_test(size=(100, 20)) as pilot:
+    async with chatting(conversation(30), size=(100, 20)) as (app, pilot):
         transcript = app.chat.transcript
         app.start_turn()
         await until(pilot, lambda: len(transcript.views) == 31)
@@ -91,8 +87,7 @@ async def test_the_end_is_followed_until_the_user_scrolls_up_and_then_nothing_mo
 
 
 async def test_following_keeps_the_number_of_mounted_entries_bounded() -> None:
-    app = ChatApp(conversation(100))
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with chatting(conversation(100), size=(100, 30)) as (app, pilot):
         transcript = app.chat.transcript
         app.start_turn()
         await until(pilot, lambda: len(transcript.views) > 1)
@@ -106,8 +101,7 @@ async def test_following_keeps_the_number_of_mounted_entries_bounded() -> None:
 
 
 async def test_a_burst_of_entries_while_scrolled_up_waits_below_the_window() -> None:
-    app = ChatApp(conversation(100))
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with chatting(conversation(100), size=(100, 30)) as (app, pilot):
         transcript = app.chat.transcript
         await until(pilot, lambda: transcript.max_scroll_y > 0)
         app.start_turn()
@@ -123,8 +117,7 @@ async def test_a_burst_of_entries_while_scrolled_up_waits_below_the_window() -> 
 
 
 async def test_another_conversation_takes_the_place_of_the_first() -> None:
-    app = ChatApp(conversation(40))
-    async with app.run_test() as pilot:
+    async with chatting(conversation(40)) as (app, pilot):
         transcript = app.chat.transcript
         await until(pilot, lambda: len(transcript.views) == 40)
         transcript.show(
@@ -135,8 +128,7 @@ async def test_another_conversation_takes_the_place_of_the_first() -> None:
 
 
 async def test_the_cursor_walks_entries_and_copies_their_text() -> None:
-    app = ChatApp(conversation(6))
-    async with app.run_test() as pilot:
+    async with chatting(conversation(6)) as (app, pilot):
         transcript = app.chat.transcript
         await until(pilot, lambda: len(transcript.views) == 6)
         transcript.focus()

@@ -44,10 +44,9 @@ async def test_every_message_is_one_line_with_time_level_source_and_text() -> No
 
 
 async def test_in_the_usual_width_the_columns_are_short() -> None:
-    store = decks.full_store()
-    async with running(store, (120, 36)) as deck:
+    async with running(decks.full_store(), (120, 36)) as deck:
         await deck.press("f7")
-        decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
+        decks.log(deck.store, decks.GIT, "careful", severity=Severity.WARNING)
         await deck.settle()
         assert re.search(r"\d\d:\d\d:\d\d info  git    Starting", deck.text)
         assert re.search(r"\d\d:\d\d:\d\d error weath… Module", deck.text)
@@ -66,13 +65,12 @@ async def test_without_room_for_levels_only_unusual_ones_stand_in_the_text(
 
 
 async def test_the_search_keeps_the_lines_that_have_all_words() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f7", "slash", *"pandas", "space", *"weather", "enter")
         view = deck.one(LogView)
         assert view.has_focus
         assert [entry.owner for entry in view.entries] == ["weather"]
-        decks.log(store, decks.GIT, "no pandas here", "weather of pandas")
+        decks.log(deck.store, decks.GIT, "no pandas here", "weather of pandas")
         await deck.settle()
         assert [entry.line.text for entry in view.entries][1:] == ["weather of pandas"]
         await deck.press("slash", *"x")
@@ -98,11 +96,10 @@ async def test_w_shows_warnings_and_errors_then_errors_then_all() -> None:
 
 
 async def test_a_pause_holds_new_lines_back_until_it_ends() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f7", "p")
         assert "paused" in deck.lines[2]
-        decks.log(store, decks.GIT, "meanwhile")
+        decks.log(deck.store, decks.GIT, "meanwhile")
         await deck.settle()
         assert "meanwhile" not in deck.text
         await deck.press("p")
@@ -113,26 +110,24 @@ async def test_a_pause_holds_new_lines_back_until_it_ends() -> None:
 
 async def test_a_line_that_a_server_logged_has_its_level() -> None:
     levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-    store = decks.full_store()
-    async with running(store, (200, 60)) as deck:
+    async with running(decks.full_store(), (200, 60)) as deck:
         await deck.press("f7")
         lines = tuple(LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
-        store.dispatch(ServerLogged(decks.GIT, lines))
+        deck.dispatch(ServerLogged(decks.GIT, lines))
         short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
         await deck.until(lambda: all(f'{level} git    {{"a": 1}}' in deck.text for level in short))
 
 
 async def test_the_view_follows_the_end_until_the_user_scrolls_away() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f7")
         view = deck.one(LogView)
-        store.dispatch(ServerLogged(decks.GIT, tuple(line(f"line {i}") for i in range(200))))
+        deck.dispatch(ServerLogged(decks.GIT, tuple(line(f"line {i}") for i in range(200))))
         await deck.settle()
         assert "line 199" in deck.text
         await deck.press("home")
         await deck.settle()
-        store.dispatch(ServerLogged(decks.GIT, (line("the newest"),)))
+        deck.dispatch(ServerLogged(decks.GIT, (line("the newest"),)))
         await deck.settle()
         assert "the newest" not in deck.text
         assert view.scroll_offset.y == 0
@@ -142,11 +137,10 @@ async def test_the_view_follows_the_end_until_the_user_scrolls_away() -> None:
 
 
 async def test_only_the_newest_thousand_lines_are_kept() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f7")
         for batch in range(3):
-            store.dispatch(
+            deck.dispatch(
                 ServerLogged(
                     decks.GIT,
                     tuple(line(f"b{batch} n{i}", decks.EPOCH + 9) for i in range(MAX_LOG_LINES)),
@@ -160,12 +154,11 @@ async def test_only_the_newest_thousand_lines_are_kept() -> None:
 
 
 async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
-    store = decks.full_store()
-    async with running(store, (79, 24)) as deck:
+    async with running(decks.full_store(), (79, 24)) as deck:
         await deck.press("f7", "f6")
         view = deck.one(ActivityPane).view
         before = view.entries
-        store.dispatch(ServerLogged(decks.GIT, (line("written in the dark"),)))
+        deck.dispatch(ServerLogged(decks.GIT, (line("written in the dark"),)))
         await deck.settle()
         assert view.entries == before
         await deck.press("f7")
@@ -186,11 +179,10 @@ async def test_left_and_right_turn_from_log_to_log() -> None:
 
 
 async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
-        store.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.", "Look at line 3.")))
+    async with running(decks.full_store()) as deck:
+        deck.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.", "Look at line 3.")))
         await deck.settle()
-        store.dispatch(NoticeRaised(Notice(Severity.ERROR, "Worse settings.")))
+        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, "Worse settings.")))
         await deck.settle()
         toasts = [(toast.message, toast.severity) for toast in deck.app._notifications]
         assert toasts == [
@@ -203,10 +195,9 @@ async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
 
 
 async def test_a_notice_that_only_informs_stands_in_the_activity_alone() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         raised = mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
-        store.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.", time=raised)))
+        deck.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.", time=raised)))
         await deck.press("f7")
         await deck.until(lambda: "The message waits." in deck.text)
         assert "03:04:05" in deck.text
@@ -217,9 +208,8 @@ async def test_a_notice_that_only_informs_stands_in_the_activity_alone() -> None
 async def test_a_toast_stands_under_the_header_and_away_from_the_composer(
     size: tuple[int, int],
 ) -> None:
-    store = decks.full_store()
-    async with running(store, size) as deck:
-        store.dispatch(NoticeRaised(Notice(Severity.ERROR, "It broke.", "Mend it.")))
+    async with running(decks.full_store(), size) as deck:
+        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, "It broke.", "Mend it.")))
         await deck.until(lambda: "It broke." in deck.text)
         toast = deck.app.screen.query_one(Toast).region
         assert toast.y == 1
@@ -242,10 +232,9 @@ async def test_toasts_wait_while_a_question_stands() -> None:
 
 
 async def test_toasts_wait_while_a_dialog_is_open() -> None:
-    store = decks.full_store()
-    async with running(store, NARROW) as deck:
+    async with running(decks.full_store(), NARROW) as deck:
         await deck.press("f1")
-        store.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.")))
+        deck.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.")))
         await deck.settle()
         assert not deck.app._notifications
         await deck.press("escape")
@@ -262,10 +251,9 @@ async def test_a_toast_over_a_dialog_is_one_row_above_what_it_says() -> None:
 
 
 async def test_long_toasts_leave_the_message_in_sight() -> None:
-    store = decks.full_store()
-    async with running(store, NARROW) as deck:
+    async with running(decks.full_store(), NARROW) as deck:
         for number in range(3):
-            store.dispatch(NoticeRaised(Notice(Severity.ERROR, f"{number} broke. " * 200)))
+            deck.dispatch(NoticeRaised(Notice(Severity.ERROR, f"{number} broke. " * 200)))
         await deck.until(lambda: "0 broke." in deck.text)
         composer = deck.app.deck.chat.composer.region
         rack = deck.app.screen.query_one(ToastRack).region
@@ -273,10 +261,9 @@ async def test_long_toasts_leave_the_message_in_sight() -> None:
 
 
 async def test_a_toast_looks_like_no_question() -> None:
-    store = decks.full_store()
     frame = "╭─ A tool wants to run ─╮\n│ tool  look            │\n╰───────────────────────╯"
-    async with running(store) as deck:
-        store.dispatch(NoticeRaised(Notice(Severity.WARNING, frame)))
+    async with running(decks.full_store()) as deck:
+        deck.dispatch(NoticeRaised(Notice(Severity.WARNING, frame)))
         await deck.until(lambda: deck.app._notifications)
         [toast] = deck.app._notifications
         assert toast.message == "A tool wants to run tool look"

@@ -138,11 +138,10 @@ async def test_the_whole_list_can_be_walked() -> None:
 
 
 async def test_a_changed_catalog_keeps_the_cursor_on_its_tool() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f3", "down", "down")
         fewer = tuple(tool for tool in decks.GIT_TOOLS if tool.name != "branch_list")
-        store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=fewer)))
+        deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=fewer)))
         await deck.settle()
         current = deck.one(ToolsPane).entries.current
         assert current is not None
@@ -150,11 +149,10 @@ async def test_a_changed_catalog_keeps_the_cursor_on_its_tool() -> None:
 
 
 async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
-    store = decks.full_store()
-    async with running(store, NARROW) as deck:
+    async with running(decks.full_store(), NARROW) as deck:
         pane = deck.one(ToolsPane)
         before = pane.entries.shown
-        store.dispatch(CatalogChanged(decks.GIT, Catalog()))
+        deck.dispatch(CatalogChanged(decks.GIT, Catalog()))
         await deck.settle()
         assert pane.entries.shown is before
         await deck.press("f3")
@@ -198,8 +196,7 @@ def test_a_template_is_mentioned_up_to_what_is_to_fill_in() -> None:
 
 
 async def test_empty_panes_say_what_fills_them() -> None:
-    store = decks.new_store()
-    async with running(store) as deck:
+    async with running(decks.new_store()) as deck:
         await deck.press("f3")
         assert "The tools of your servers appear here" in deck.text
         await deck.press("f4")
@@ -222,8 +219,7 @@ def test_every_word_of_a_query_must_be_there() -> None:
 
 
 async def test_the_filter_takes_a_server_by_its_name_and_a_colon() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f3", "slash", *"git:")
         owners = {entry.item[0] for entry in deck.one(ToolsPane).entries.shown}
         assert owners == {ServerId("git")}
@@ -272,10 +268,9 @@ async def test_a_click_folds_a_server_and_another_unfolds_it() -> None:
 
 
 async def test_a_folded_server_stays_folded_when_its_tools_change() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await deck.press("f3", "left")
-        store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[:2])))
+        deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[:2])))
         await deck.settle()
         assert headings(deck) == ["▸ git 2", "▾ everything 7"]
         assert deck.one(ToolsPane).entries.group is not None

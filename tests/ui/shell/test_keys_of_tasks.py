@@ -54,7 +54,7 @@ async def ask(hands: Hands) -> None:
 
 async def approve_once(hands: Hands) -> None:
     decks.start_turn(hands.deck.store)
-    hands.deck.store.dispatch(e.RequestRaised(confirmation()))
+    hands.deck.dispatch(e.RequestRaised(confirmation()))
     await hands.deck.until(lambda: isinstance(hands.deck.app.screen, Question))
     screen = hands.deck.app.screen
     assert isinstance(screen, Question)
@@ -125,11 +125,11 @@ def answered(deck: Running, text: str = "done") -> None:
     """Let a turn with a tool call and an answer be over."""
     decks.start_turn(deck.store)
     call = ToolCall(EntryId("c1"), ServerId("git"), "log", "{}")
-    deck.store.dispatch(e.ToolCallRequested(call))
+    deck.dispatch(e.ToolCallRequested(call))
     result = "first line\n\nthe whole of the last result"
-    deck.store.dispatch(e.ToolCallChanged(call.id, ToolCallStatus.OK, 0.1, result))
-    deck.store.dispatch(e.TextStreamed(EntryId("m2"), text))
-    deck.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+    deck.dispatch(e.ToolCallChanged(call.id, ToolCallStatus.OK, 0.1, result))
+    deck.dispatch(e.TextStreamed(EntryId("m2"), text))
+    deck.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])

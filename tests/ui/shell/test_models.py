@@ -27,7 +27,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
         await typed(deck, "/model")
         await deck.until(lambda: deck.on_top(ModelsScreen))
         assert "Asking the service" in deck.text
-        deck.store.dispatch(ModelsListed(OFFERS))
+        deck.dispatch(ModelsListed(OFFERS))
         await deck.until(lambda: "[b]Pro[/b]" in deck.text)
         assert "Asking" not in deck.text
         row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
@@ -44,11 +44,11 @@ async def test_the_list_is_there_when_it_is_opened_again_and_esc_closes_it() -> 
             await deck.press(*"pro", "escape")
             await deck.until(lambda: not deck.on_top(ModelsScreen))
         await typed(deck, "/model")
-        deck.store.dispatch(ModelsListed(OFFERS))
+        deck.dispatch(ModelsListed(OFFERS))
         await deck.until(lambda: "gemini-2.5-pro" in deck.text)
         await deck.press("escape")
         await typed(deck, "/model")
-        deck.store.dispatch(ModelsListed(OFFERS))
+        deck.dispatch(ModelsListed(OFFERS))
         await deck.until(lambda: "gemini-2.5-pro" in deck.text)
         assert "Asking" not in deck.text
 
@@ -57,14 +57,14 @@ async def test_a_list_that_fails_says_why() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f9", "end", "enter")
         await deck.until(lambda: deck.on_top(ModelsScreen))
-        deck.store.dispatch(ModelsListed(failure="The service is [b]down[/b]."))
+        deck.dispatch(ModelsListed(failure="The service is [b]down[/b]."))
         await deck.until(lambda: "The service is [b]down[/b]." in deck.text)
 
 
 async def test_options_are_set_and_shown() -> None:
     async with running(decks.full_store()) as deck:
         await typed(deck, "/options thinking HIGH")
-        deck.store.dispatch(ModelOptionsChanged(ModelOptions("high")))
+        deck.dispatch(ModelOptionsChanged(ModelOptions("high")))
         await typed(deck, "/options temperature 0.5")
         assert [options for [options] in calls(deck, "model.set_options")] == [
             ModelOptions("high"),
@@ -83,6 +83,6 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
         await deck.until(lambda: deck.on_top(DetailsScreen))
         assert calls(deck, "model.measure") == [()]
         parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
-        deck.store.dispatch(ContextMeasured(parts))
+        deck.dispatch(ContextMeasured(parts))
         await deck.until(lambda: "tools of git" in deck.text)
         assert any("12,000" in line and "tools of git" in line for line in deck.lines)

@@ -116,10 +116,10 @@ async def test_the_server_completes_what_is_typed_after_a_pause() -> None:
         assert rest == [
             decks.EVERYTHING, "complex_prompt", "temperature", "ho", {"style": "fo"}
         ]  # fmt: skip
-        deck.store.dispatch(ArgumentCompleted("of-another", ("cold",)))
+        deck.dispatch(ArgumentCompleted("of-another", ("cold",)))
         await deck.settle()
         assert "cold" not in deck.text
-        deck.store.dispatch(ArgumentCompleted(str(token), ("hot", "hotter [/x]")))
+        deck.dispatch(ArgumentCompleted(str(token), ("hot", "hotter [/x]")))
         await deck.until(lambda: "hotter [/x]" in deck.text)
         await deck.press("down", "down", "enter")
         assert screen.query(Input).first().value == "hotter [/x]"
@@ -142,7 +142,7 @@ async def read_resource(deck: Running, content: ResourceContent) -> None:
     await deck.press("f5", "enter")
     assert asked(deck, "features.read_resource") == [(decks.EVERYTHING, ONE)]
     await deck.until(lambda: "Reading…" in deck.text)
-    deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
+    deck.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
     await deck.until(lambda: "Reading…" not in deck.text)
 
 
@@ -199,7 +199,7 @@ async def test_i_puts_the_mention_of_an_open_resource_into_the_message() -> None
 async def test_a_resource_that_cannot_be_read_says_why() -> None:
     async with running(decks.full_store(), (120, 50)) as deck:
         await deck.press("f5", "enter")
-        deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, failure="It is gone [/x]."))
+        deck.dispatch(ResourceRead(decks.EVERYTHING, ONE, failure="It is gone [/x]."))
         await deck.until(lambda: "It is gone [/x]." in deck.text)
 
 
@@ -219,7 +219,7 @@ async def test_a_resource_is_followed_and_no_longer() -> None:
     async with running(decks.full_store(), (120, 50)) as deck:
         await deck.press("f5", "down", "w")
         assert asked(deck, "features.subscribe") == [(decks.EVERYTHING, TWO, True)]
-        deck.store.dispatch(SubscriptionChanged(decks.EVERYTHING, TWO, True))
+        deck.dispatch(SubscriptionChanged(decks.EVERYTHING, TWO, True))
         await deck.until(lambda: "watched:" in deck.text)
         assert deck.one(ResourcesPane).action_label("watch") == "unwatch"
         await deck.press("w")
@@ -280,7 +280,7 @@ async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> Non
         assert deck.on_top(ChoiceDialog)
         await deck.press("down", "down", "enter")
         assert asked(deck, "features.set_log_level") == [(decks.GIT, "warning")]
-        deck.store.dispatch(LogLevelChanged(decks.GIT, "warning"))
+        deck.dispatch(LogLevelChanged(decks.GIT, "warning"))
         await deck.until(lambda: "log level warning" in deck.text)
 
 
@@ -290,9 +290,8 @@ def test_the_era_of_a_connection_is_told_by_its_revision() -> None:
 
 
 async def test_the_details_tell_the_era_of_a_connection() -> None:
-    store = decks.full_store()
-    async with running(store, (140, 36)) as deck:
+    async with running(decks.full_store(), (140, 36)) as deck:
         info = ServerInfo("git", "2", "2026-07-28")
-        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
+        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
         deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: "2026-07-28 · stateless" in deck.text)

@@ -150,20 +150,19 @@ def test_the_header_names_the_service_unless_the_model_does(
 
 
 async def test_the_header_counts_the_seconds_of_a_start_and_ticks_only_then() -> None:
-    store = decks.new_store()
-    async with running(store) as deck:
+    async with running(decks.new_store()) as deck:
         assert "reading settings" in deck.lines[0]
-        decks.configure(store)
+        decks.configure(deck.store)
         await deck.settle()
         assert "no servers" in deck.lines[0]
         header = deck.one(DeckHeader)
         assert header._clock is None
-        decks.configure(store, decks.server(decks.GIT))
+        decks.configure(deck.store, decks.server(decks.GIT))
         since = monotonic() - 12
-        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STARTING, since=since))
+        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STARTING, since=since))
         await deck.until(lambda: "1 starting 12 s" in deck.lines[0])
         await deck.until(lambda: "1 starting 13 s" in deck.lines[0])
-        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
+        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
         await deck.settle()
         assert "1 failed" in deck.lines[0]
         assert header._clock is None
@@ -183,9 +182,8 @@ def test_the_branch_goes_before_the_path_is_cut() -> None:
 
 
 async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
-        store.dispatch(RequestRaised(form()))
+    async with running(decks.full_store()) as deck:
+        deck.dispatch(RequestRaised(form()))
         await deck.until(lambda: deck.on_top(FormQuestion))
         await deck.settle()
         assert deck.lines[-1].split() == ["F1", "help", "^P", "palette", "^Q", "quit"]
@@ -194,7 +192,7 @@ async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> N
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
         await deck.press("escape")
-        store.dispatch(RequestSettled(FORM_ID))
+        deck.dispatch(RequestSettled(FORM_ID))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.settle()
         assert "F2 servers" in deck.lines[-1]
@@ -279,12 +277,11 @@ async def test_remapped_keys_work_and_are_shown() -> None:
 
 
 async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
-        decks.start_turn(store)
-        decks.change_phase(store, TurnPhase.TOOLS)
+    async with running(decks.full_store()) as deck:
+        decks.start_turn(deck.store)
+        decks.change_phase(deck.store, TurnPhase.TOOLS)
         await deck.until(lambda: "Esc stops" in deck.text)
-        store.dispatch(RequestRaised(confirmation()))
+        deck.dispatch(RequestRaised(confirmation()))
         working = deck.one(ChatPane).working
         await deck.until(lambda: "waiting for your answer" in str(working.render()))
         assert "Esc stops" not in str(working.render())

@@ -216,17 +216,16 @@ async def test_the_first_trouble_stays_in_sight_when_more_servers_fail() -> None
 
 
 async def test_updates_keep_cursor_folding_and_scroll() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         tree = await go_to(deck, decks.EVERYTHING)
         await deck.press("right", "down", "down")
         before = tree.cursor_node
         assert before is not None
         assert before.data is not None
-        assert before.data.text == "prompts"
-        decks.make_ready(store, decks.SEARCH, Catalog(tools=decks.GIT_TOOLS))
-        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("gone")))
-        store.dispatch(CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
+        assert before.data.kind is PaneName.PROMPTS
+        decks.make_ready(deck.store, decks.SEARCH, Catalog(tools=decks.GIT_TOOLS))
+        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("gone")))
+        deck.dispatch(CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
         await deck.settle()
         assert tree.cursor_node is before
         assert tree.cursor_line == before.line
@@ -251,48 +250,46 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
 
 
 async def test_other_settings_keep_the_cursor_on_its_server() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         tree = await go_to(deck, decks.EVERYTHING)
-        views = {view.id: view for view in store.state.servers}
-        decks.configure(store, decks.server(ServerId("new")), views[decks.EVERYTHING])
+        views = {view.id: view for view in deck.store.state.servers}
+        decks.configure(deck.store, decks.server(ServerId("new")), views[decks.EVERYTHING])
         await deck.settle()
         assert tree.current == views[decks.EVERYTHING]
 
 
 async def test_a_retry_counts_down_and_ticks_only_while_a_row_tells_the_time() -> None:
-    store = decks.full_store(retry_at=monotonic() + 30)
-    async with running(store) as deck:
+    async with running(decks.full_store(retry_at=monotonic() + 30)) as deck:
         pane = deck.one(ServersPane)
         assert pane._clock is not None
         first = row_of(deck, "retry ")
         await deck.until(lambda: row_of(deck, "retry ") != first)
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STOPPED))
+        deck.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STOPPED))
         await deck.settle()
         assert pane._clock is None
 
 
 async def test_the_details_name_the_variables_that_a_server_gets_and_does_not_get() -> None:
-    store = decks.full_store()
-    async with running(store, (140, 50)) as deck:
-        view = next(one for one in store.state.servers if one.id == decks.GIT)
-        decks.configure(store, replace(view, environment=("HOME", "PATH"), withheld=("MY_TOKEN",)))
+    async with running(decks.full_store(), (140, 50)) as deck:
+        view = next(one for one in deck.store.state.servers if one.id == decks.GIT)
+        decks.configure(
+            deck.store, replace(view, environment=("HOME", "PATH"), withheld=("MY_TOKEN",))
+        )
         deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: "gets HOME, PATH" in deck.text)
         assert "withheld MY_TOKEN" in deck.text
 
 
 async def test_a_slow_start_says_for_how_long_and_its_last_words() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await go_to(deck, decks.SEARCH)
         since = monotonic() - 44
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
+        deck.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
         line = LogLine(0.0, "stderr", Severity.INFO, "downloading 3 of 7")
-        store.dispatch(ServerLogged(decks.SEARCH, (line,)))
+        deck.dispatch(ServerLogged(decks.SEARCH, (line,)))
         await deck.until(lambda: any("downloading 3 of 7" in row for row in deck.lines))
         assert any(f"starting {n} s" in row for n in range(44, 99) for row in deck.lines)
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=monotonic()))
+        deck.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=monotonic()))
         await deck.settle()
         assert "downloading" not in details_of(deck)
         assert not any("downloading" in row for row in deck.lines)
@@ -325,16 +322,13 @@ async def test_l_opens_the_log_of_that_server_alone() -> None:
 
 
 async def test_enter_shows_all_about_a_server_and_follows_it() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
+    async with running(decks.full_store()) as deck:
         await go_to(deck, decks.GIT)
         await deck.press("enter")
         assert deck.on_top(ServerDetailsScreen)
         for word in ("● ready", "uvx mcp-server-git", "2025-11-25", "Ask before you write."):
             assert word in deck.text
-        store.dispatch(
-            ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over."))
-        )
+        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over.")))
         await deck.settle()
         assert "✕ failed" in deck.text
         assert "It fell over." in deck.text

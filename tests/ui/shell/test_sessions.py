@@ -45,7 +45,7 @@ def calls(deck: Running, name: str) -> list[tuple[object, ...]]:
 async def open_sessions(deck: Running, text: str = "/sessions") -> SessionsScreen:
     await typed(deck, text)
     await deck.until(lambda: deck.on_top(SessionsScreen))
-    deck.store.dispatch(SessionsListed((ONE, TWO)))
+    deck.dispatch(SessionsListed((ONE, TWO)))
     await deck.settle()
     screen = deck.app.screen
     assert isinstance(screen, SessionsScreen)
@@ -67,7 +67,7 @@ async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
         assert "my trip" in deck.text
         await deck.until(lambda: calls(deck, "sessions.preview"))
         assert calls(deck, "sessions.preview")[-1] == (ONE.id,)
-        deck.store.dispatch(SessionPreviewed(ONE.id, TALK))
+        deck.dispatch(SessionPreviewed(ONE.id, TALK))
         await deck.until(lambda: "two?" in deck.text)
         await deck.press("escape")
         await open_sessions(deck)
@@ -99,7 +99,7 @@ async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
         await deck.press("n")
         screen.title_line.value = "branches"
         screen.listed.action_move(1)
-        deck.store.dispatch(SessionsListed((TWO, ONE)))
+        deck.dispatch(SessionsListed((TWO, ONE)))
         await deck.settle()
         await deck.press("enter")
         assert calls(deck, "sessions.rename") == [(ONE.id, "branches")]
@@ -137,7 +137,7 @@ async def test_an_earlier_message_is_edited_in_its_place() -> None:
         assert calls(deck, "sessions.edit_message") == [(EntryId("r1"), "other?")]
         assert calls(deck, "messages.send") == []
         await deck.until(lambda: EDITING not in deck.text)
-        deck.store.dispatch(ConversationRewound(EntryId("r1")))
+        deck.dispatch(ConversationRewound(EntryId("r1")))
         await deck.until(lambda: "two?" not in deck.text)
         await typed(deck, "next")
         assert calls(deck, "messages.send") == [("next",)]
@@ -166,9 +166,8 @@ async def test_the_last_message_is_sent_again() -> None:
 
 
 async def test_nothing_is_sent_again_and_no_draft_disturbed_while_a_turn_runs() -> None:
-    store = store_with_talk()
-    async with running(store) as deck:
-        store.dispatch(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "three?"), 0.0))
+    async with running(store_with_talk()) as deck:
+        deck.dispatch(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "three?"), 0.0))
         await typed(deck, "/retry")
         assert said(deck) == "A turn is running. Stop it first (Esc)."
         assert calls(deck, "sessions.edit_message") == []
@@ -203,9 +202,9 @@ async def test_what_stands_in_the_composer_is_the_draft_of_the_session_that_come
     async with running(store_with_talk()) as deck:
         deck.one(Composer).replace_all("half a thou")
         await deck.until(lambda: len(calls(deck, "sessions.recorder.keep_draft")) == 1)
-        deck.store.dispatch(ConversationRestored(TALK))
+        deck.dispatch(ConversationRestored(TALK))
         await deck.until(lambda: len(calls(deck, "sessions.recorder.keep_draft")) == 2)
-        deck.store.dispatch(ConversationCleared())
+        deck.dispatch(ConversationCleared())
         await deck.until(
             lambda: calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)] * 3
         )
@@ -214,9 +213,9 @@ async def test_what_stands_in_the_composer_is_the_draft_of_the_session_that_come
 async def test_a_draft_comes_back_with_its_session_after_another_message_came_back() -> None:
     async with running(decks.full_store()) as deck:
         composer = deck.one(Composer)
-        deck.store.dispatch(MessageReturned("earlier"))
+        deck.dispatch(MessageReturned("earlier"))
         await deck.until(lambda: composer.text == "earlier")
         composer.clear()
-        deck.store.dispatch(ConversationRestored(TALK))
-        deck.store.dispatch(MessageReturned("my draft"))
+        deck.dispatch(ConversationRestored(TALK))
+        deck.dispatch(MessageReturned("my draft"))
         await deck.until(lambda: composer.text == "my draft")

@@ -119,11 +119,11 @@ def test_many_tabs_show_those_around_the_current_one() -> None:
 
 def begin_turn(deck: Running, key: ConversationId, text: str = "fix the test") -> None:
     message = UserMessage(EntryId(f"{key}-1"), text)
-    deck.store.dispatch(e.TurnStarted(TurnId(f"{key}-t"), message, 0.0, conversation=key))
+    deck.dispatch(e.TurnStarted(TurnId(f"{key}-t"), message, 0.0, conversation=key))
 
 
 def end_turn(deck: Running, key: ConversationId) -> None:
-    deck.store.dispatch(
+    deck.dispatch(
         e.TurnFinished(TurnId(f"{key}-t"), TurnOutcome.COMPLETED, seconds=1.0, conversation=key)
     )
 
@@ -166,7 +166,7 @@ async def test_a_click_selects_a_tab_and_the_header_follows() -> None:
         await deck.press("ctrl+t")
         await shows(deck, B)
         other = ModelView("other-model", BackendKind.GEMINI)
-        deck.store.dispatch(e.ModelSelected(other, conversation=B))
+        deck.dispatch(e.ModelSelected(other, conversation=B))
         await deck.until(lambda: "other-model" in deck.lines[0])
         chat, place = deck.app.deck.chat, strip(deck).index("1 new")
         await deck.pilot.click(chat, offset=(place, chat.outer_size.height - 1))
@@ -245,7 +245,7 @@ async def test_a_message_sent_as_the_engine_turned_to_another_conversation_comes
         await deck.press("ctrl+t")
         second = await shows(deck, B)
         second.composer.replace_all("for the second")
-        deck.store.dispatch(ConversationSelected(MAIN))
+        deck.dispatch(ConversationSelected(MAIN))
         second.composer.action_send()
         await shows(deck, MAIN)
         await deck.until(lambda: second.composer.text == "for the second")
@@ -275,9 +275,9 @@ async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back
         text = EntryId("text")
         for number in range(500):
             entry = EntryId(f"text-{number}")
-            deck.store.dispatch(e.TextStreamed(entry, f"part {number}", conversation=MAIN))
-            deck.store.dispatch(e.EntryCompleted(entry, conversation=MAIN))
-        deck.store.dispatch(e.TextStreamed(text, "the end", conversation=MAIN))
+            deck.dispatch(e.TextStreamed(entry, f"part {number}", conversation=MAIN))
+            deck.dispatch(e.EntryCompleted(entry, conversation=MAIN))
+        deck.dispatch(e.TextStreamed(text, "the end", conversation=MAIN))
         await deck.settle()
         assert len(first.transcript.views) == drawn
         assert first.working._timer is None
@@ -292,7 +292,7 @@ async def test_a_question_in_the_background_waits_in_its_tab() -> None:
         begin_turn(deck, MAIN, "fix the test")
         await deck.press("ctrl+t")
         await shows(deck, B)
-        deck.store.dispatch(e.RequestRaised(confirmation()))
+        deck.dispatch(e.RequestRaised(confirmation()))
         await deck.until(lambda: "1 fix the test ◆ asks" in strip(deck))
         assert "tab 1 asks (F8)" in deck.text
         assert not deck.on_top(ConfirmationQuestion)
@@ -300,7 +300,7 @@ async def test_a_question_in_the_background_waits_in_its_tab() -> None:
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         assert deck.store.state.current == MAIN
         assert "tab 1 fix the test" in str(deck.app.screen.query_one(".question").border_title)
-        deck.store.dispatch(e.RequestSettled(confirmation().id))
+        deck.dispatch(e.RequestSettled(confirmation().id))
         await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
 
 
@@ -309,12 +309,12 @@ async def test_a_question_goes_with_its_tab_and_comes_back() -> None:
         await deck.press("ctrl+t")
         await shows(deck, B)
         begin_turn(deck, MAIN)
-        deck.store.dispatch(ConversationSelected(MAIN))
-        deck.store.dispatch(e.RequestRaised(confirmation(RequestId("r"))))
+        deck.dispatch(ConversationSelected(MAIN))
+        deck.dispatch(e.RequestRaised(confirmation(RequestId("r"))))
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-        deck.store.dispatch(ConversationSelected(B))
+        deck.dispatch(ConversationSelected(B))
         await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
-        deck.store.dispatch(ConversationSelected(MAIN))
+        deck.dispatch(ConversationSelected(MAIN))
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
 
 
@@ -323,7 +323,7 @@ async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
         first = deck.app.deck.chat
         await deck.press("ctrl+t")
         second = await shows(deck, B)
-        deck.store.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
+        deck.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
         await deck.settle()
         assert second.composer.text == ""
         await deck.press("alt+1")
@@ -431,7 +431,7 @@ async def test_what_is_typed_after_a_switch_goes_into_no_hidden_draft() -> None:
         hidden = deck.app.deck.chat
         await deck.press("z", "z")
         await deck.until(lambda: hidden.composer.text == "zz")
-        deck.store.dispatch(e.RequestRaised(confirmation()))
+        deck.dispatch(e.RequestRaised(confirmation()))
         deck.app.deck.action_turn_tab(1)
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         await deck.press("o")

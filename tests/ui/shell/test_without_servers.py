@@ -7,10 +7,9 @@ from tui.model.events import Notice, NoticeRaised
 
 
 async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
-    store = decks.new_store()
-    async with running(store) as deck:
+    async with running(decks.new_store()) as deck:
         assert "Reading the settings" in deck.text
-        decks.configure(store)
+        decks.configure(deck.store)
         await deck.settle()
         assert "No servers yet." in deck.text
         assert "~/.gemini/settings.json" in deck.text
@@ -19,10 +18,9 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
 
 
 async def test_without_servers_the_last_error_stays_in_sight() -> None:
-    store = decks.new_store()
-    async with running(store) as deck:
-        decks.configure(store)
+    async with running(decks.new_store()) as deck:
+        decks.configure(deck.store)
         words = "~/.gemini/settings.json:3: not valid JSON"
-        store.dispatch(NoticeRaised(Notice(Severity.ERROR, words)))
+        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, words)))
         await deck.until(lambda: "not valid JSON" in deck.text)
         assert "No servers yet." in deck.text

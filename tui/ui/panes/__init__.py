@@ -43,6 +43,10 @@ class DialogName(StrEnum):
     THEMES = "themes"
 
 
+class Asks(Message):
+    """Asks the main screen for something."""
+
+
 class Opens(Message):
     """Asks for something that opens above the deck."""
 
@@ -73,7 +77,7 @@ class SidePart(Vertical):
 
 
 @dataclass(eq=False, repr=False)
-class InsertText(Message):
+class InsertText(Asks):
     """Insert a text into the user's message."""
 
     text: str
@@ -88,7 +92,7 @@ class RunCommand(Opens):
 
 
 @dataclass(eq=False, repr=False)
-class ShowPane(Message):
+class ShowPane(Asks):
     """Show and focus a pane, narrowed to a server if one is given."""
 
     name: PaneName
@@ -130,7 +134,7 @@ class FillPrompt(Opens):
 
 
 @dataclass(eq=False, repr=False)
-class SendResource(Message):
+class SendResource(Asks):
     """Send a resource to the model together with the user's draft."""
 
     server: ServerId
@@ -138,7 +142,7 @@ class SendResource(Message):
 
 
 @dataclass(eq=False, repr=False)
-class ShowConversation(Message):
+class ShowConversation(Asks):
     """Show an open conversation."""
 
     conversation: ConversationId

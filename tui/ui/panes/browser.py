@@ -38,6 +38,7 @@ from tui.ui.widgets.text.describe import describe_prompt, describe_resource, des
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 T = TypeVar("T")
+Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | ResourceTemplateView)
 
 ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert"})
 """Actions that need an entry."""
@@ -48,6 +49,17 @@ Catalogs = tuple[tuple[ServerId, Catalog], ...]
 def catalogs(state: AppState) -> Catalogs:
     """Select the catalog of every server."""
     return tuple((view.id, view.catalog) for view in state.servers)
+
+
+def _entry(
+    item: tuple[ServerId, Offered], name: str, tail: str, *, faint: bool = False, more: str = ""
+) -> ListEntry[tuple[ServerId, Offered]]:
+    """List an offer of a server by a name; `more` is searched as well."""
+    server, offer = item
+    note = offer.description[:MAX_SEARCHED]
+    label = f"{server}:{offer.name} {offer.title} {more}".lower()
+    row = Row(server, name, tail, faint=faint, note=note)
+    return ListEntry(item, row, label, note.lower(), server)
 
 
 class BrowserPane(SidePart, Generic[T]):
@@ -162,19 +174,8 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
         for prompt in catalog.prompts:
-            yield ListEntry(
-                item=(server, prompt),
-                row=Row(
-                    server,
-                    prompt.name,
-                    "not offered" if prompt.problem else "",
-                    faint=bool(prompt.problem),
-                    note=prompt.description[:MAX_SEARCHED],
-                ),
-                label=f"{server}:{prompt.name} {prompt.title}".lower(),
-                text=prompt.description[:MAX_SEARCHED].lower(),
-                group=server,
-            )
+            tail = "not offered" if prompt.problem else ""
+            yield _entry((server, prompt), prompt.name, tail, faint=bool(tail))
 
     def describe(self, item: OwnedPrompt) -> Content:
         return describe_prompt(*item)
@@ -234,18 +235,8 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     ) -> Iterable[ListEntry[OwnedResource]]:
         offered: tuple[Resource, ...] = (*catalog.resources, *catalog.templates)
         for resource in offered:
-            yield ListEntry(
-                item=(server, resource),
-                row=Row(
-                    server,
-                    resource.title or resource.name,
-                    self._tail(server, resource),
-                    note=resource.description[:MAX_SEARCHED],
-                ),
-                label=f"{server}:{resource.name} {resource.title} {address(resource)}".lower(),
-                text=resource.description[:MAX_SEARCHED].lower(),
-                group=server,
-            )
+            name, tail = resource.title or resource.name, self._tail(server, resource)
+            yield _entry((server, resource), name, tail, more=address(resource))
 
     def describe(self, item: OwnedResource) -> Content:
         """Describe a resource, and say whether it is watched."""
@@ -410,19 +401,8 @@ class ToolsPane(BrowserPane[OwnedTool]):
         for tool in catalog.tools:
             on_demand = "on demand" if tool.id in catalog.excess else ""
             state = "not offered" if tool.problem else on_demand
-            yield ListEntry(
-                item=(server, tool),
-                row=Row(
-                    server,
-                    tool.name,
-                    tail="changed" if tool.changed else state,
-                    faint=bool(state) or tool.changed,
-                    note=tool.description[:MAX_SEARCHED],
-                ),
-                label=f"{server}:{tool.name} {tool.title}".lower(),
-                text=tool.description[:MAX_SEARCHED].lower(),
-                group=server,
-            )
+            tail = "changed" if tool.changed else state
+            yield _entry((server, tool), tool.name, tail, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:
         return describe_tool(*item, schema=self._with_schema, standing=self._bridge.state.standing)

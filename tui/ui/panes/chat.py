@@ -126,7 +126,7 @@ class ChatPane(TabbedPane):
         self.transcript, self.working = Transcript(), WorkingLine()
         self.queued = QueuedMessages()
         self.popup = CompletionPopup(
-            self.composer, self._history, self._bridge, self._commands, self.working.say_hint
+            self.composer, self._history, self._bridge, self._commands, self.working
         )
         self.transcript.display = False
         rest = self.transcript, self.working, self.queued, self.popup
@@ -138,7 +138,7 @@ class ChatPane(TabbedPane):
         watch(self, lambda state: self._shown(state).queued, self.queued.show)
         watch(self, lambda state: self._shown(state).unsent, self._show_unsent)
         watch(self, lambda s: shown_tabs(s) if self._is_shown(s) else self.tabs, self.show_tabs)
-        watch(self, self._asking_elsewhere, self.working.say_elsewhere)
+        watch(self, self._asking_elsewhere, self._say_elsewhere)
 
     def _is_shown(self, state: AppState) -> bool:
         return state.current == self.conversation
@@ -148,6 +148,9 @@ class ChatPane(TabbedPane):
             return ""
         bindings = self.screen.active_bindings
         return asking_elsewhere(state, keymap.key_of(self.app, bindings, "app.question"))
+
+    def _say_elsewhere(self, words: str) -> None:
+        self.working.elsewhere = words
 
     def _shown(self, state: AppState) -> ConversationState:
         """Return the conversation as it is, or as it was when another came on the screen."""
@@ -293,7 +296,7 @@ class ChatPane(TabbedPane):
             return
         if not self.composer.searching:
             returned = RETURNED if self.composer.holds_returned else ""
-            self.working.say_hint(EDITING if self._edited is not None else returned)
+            self.working.hint = EDITING if self._edited is not None else returned
             self._keep_draft_soon()
         self.popup.complete()
 

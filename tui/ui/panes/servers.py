@@ -18,7 +18,7 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import PaneName, ShowPane, ShowServer
+from tui.ui.panes import ShowPane, ShowServer
 from tui.ui.widgets.key_bar import Hint, hint_lines, with_keys
 from tui.ui.widgets.status import TIMED, recovery
 from tui.ui.widgets.text.plain import PlainText, block
@@ -119,9 +119,7 @@ class ServersPane(Vertical):
         view = self.rows.current
         self.scroller.display = view is not None
         if view is not None:
-            from tui.ui.widgets.text.describe import summarize_server  # noqa: PLC0415 - after the first frame
-
-            self.details.update(summarize_server(view, monotonic()))
+            self.details.update(self.rows.summary(view))
             if view.id != self._described:
                 self._described = view.id
                 self.scroller.scroll_home(animate=False)
@@ -153,6 +151,6 @@ class ServersPane(Vertical):
         if row is None:
             return
         if row.view is None:
-            self.post_message(ShowPane(PaneName(row.kind), row.server))
+            self.post_message(ShowPane(row.kind, row.server))
         else:
             self.post_message(ShowServer(row.server))

@@ -4,7 +4,6 @@ Rows change in place, so that cursor, folding and scroll position stay.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -12,6 +11,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
@@ -22,28 +22,19 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.panes import PaneName, ShowPane
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
+from tui.ui.widgets.text.describe import summarize_server
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
 
 
-class RowKind(StrEnum):
-    """What a row of the tree shows."""
-
-    SERVER = "server"
-    TOOLS = "tools"
-    PROMPTS = "prompts"
-    RESOURCES = "resources"
-
-
 @dataclass(frozen=True, slots=True)
 class TreeRow:
-    """One row; `number` is for catalog rows, `view` for the rows of servers."""
+    """One row, and the pane with what it counts; `view` is for the rows of servers."""
 
-    kind: RowKind
+    kind: PaneName
     server: ServerId
-    text: str
     number: int = 0
     view: ServerView | None = None
 
@@ -52,12 +43,12 @@ def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
     """Return the rows below a server."""
     catalog = view.catalog
     numbers = (
-        (RowKind.TOOLS, len(catalog.tools)),
-        (RowKind.PROMPTS, len(catalog.prompts)),
-        (RowKind.RESOURCES, len(catalog.resources) + len(catalog.templates)),
+        (PaneName.TOOLS, len(catalog.tools)),
+        (PaneName.PROMPTS, len(catalog.prompts)),
+        (PaneName.RESOURCES, len(catalog.resources) + len(catalog.templates)),
     )
     if view.status is ServerStatus.READY or any(number for _, number in numbers):
-        return tuple(TreeRow(kind, view.id, kind.value, number) for kind, number in numbers)
+        return tuple(TreeRow(kind, view.id, number) for kind, number in numbers)
     return ()
 
 
@@ -89,6 +80,10 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
         data = self._rows_by_server[row.server].data
         return data.view if data is not None else None
 
+    def summary(self, view: ServerView) -> Content:
+        """Sum up a server for the room below the tree."""
+        return summarize_server(view, monotonic())
+
     def show(self, servers: Sequence[ServerView]) -> None:
         """Draw these servers, updating existing rows in place."""
         if tuple(self._rows_by_server) != tuple(view.id for view in servers):
@@ -113,7 +108,7 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
         self._rows_by_server = {
             view.id: self.root.add(
                 plain_label(view.id),
-                TreeRow(RowKind.SERVER, view.id, view.id, view=view),
+                TreeRow(PaneName.SERVERS, view.id, view=view),
                 expand=view.id in unfolded,
             )
             for view in servers
@@ -127,7 +122,7 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
 
     def _update(self, node: TreeNode[TreeRow], view: ServerView) -> None:
         before = node.data.view if node.data is not None else None
-        node.data = TreeRow(RowKind.SERVER, view.id, view.id, view=view)
+        node.data = TreeRow(PaneName.SERVERS, view.id, view=view)
         if before is not view:
             node.refresh()
         self._update_children(node, view)
@@ -149,7 +144,7 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
                 child.data = row
                 child.refresh()
         for row in rows[len(children) :]:
-            node.add_leaf(plain_label(row.text), row)
+            node.add_leaf(plain_label(row.kind.value), row)
         for child in children[len(rows) :]:
             if child is self.cursor_node:
                 self.move_cursor(node)
@@ -185,10 +180,10 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
     def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
         width = max(4, self.scrollable_content_region.width - self.guide_depth)
         number = count(row.number)
-        guide = "└ " if row.kind is RowKind.RESOURCES else "├ "
+        guide = "└ " if row.kind is PaneName.RESOURCES else "├ "
         return Text.assemble(
             (guide, base_style + style + self._tone(Tone.OFF)),
-            (fit(row.text, width - 2 - len(number)) + number, base_style + style),
+            (fit(row.kind.value, width - 2 - len(number)) + number, base_style + style),
         )
 
     def _tone(self, tone: Tone) -> Style:

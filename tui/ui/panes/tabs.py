@@ -32,19 +32,13 @@ CURRENT: Final = 16
 """Cells that the title of the current one keeps, but where not even numbers fit."""
 
 _MARKS: Final = {
-    "asks": ("◆", "asks", "$text-warning"),
-    "runs": ("◐", "runs", "$text-primary"),
-    "news": ("●", "done", "$text-success"),
+    "asks": ("◆", "asks", "$text-warning", "a question waits"),
+    "runs": ("◐", "runs", "$text-primary", "a turn is running"),
+    "news": ("●", "done", "$text-success", "a turn has ended"),
 }
 
 _SIGNS: Final = dict.fromkeys(map(ord, GAP + "◆◐●"), " ")
 """What no title can show, since it says where tabs end and how they stand."""
-
-_DOING: Final = {
-    "asks": "a question waits",
-    "runs": "a turn is running",
-    "news": "a turn has ended",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ class Tab:
 
     @property
     def doing(self) -> str:
-        return _DOING.get(self.state, "")
+        return _MARKS[self.state][3] if self.state else ""
 
     @property
     def whole(self) -> str:
@@ -98,7 +92,7 @@ class Tab:
 
 
 def _mark(tab: Tab, wordy: bool) -> str:
-    glyph, word, _ = _MARKS[tab.state]
+    glyph, word, *_ = _MARKS[tab.state]
     return f"{glyph} {word}" if wordy else glyph
 
 

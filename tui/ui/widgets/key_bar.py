@@ -160,12 +160,16 @@ def whole_parts(line: Content, width: int) -> Content:
 class HintLine(PlainText):
     """One line of hints; of those that do not fit, none is shown in part."""
 
-    def render(self) -> Content:
-        """Show what fits; before the first layout that is all."""
+    def line(self) -> Content:
+        """Return all hints."""
         line = self.content
         assert isinstance(line, str | Content)  # noqa: S101 - nothing else is put into one
-        content = Content(line) if isinstance(line, str) else line
-        return whole_parts(content, self.size.width or content.cell_length)
+        return Content(line) if isinstance(line, str) else line
+
+    def render(self) -> Content:
+        """Show what fits; before the first layout that is all."""
+        line = self.line()
+        return whole_parts(line, self.size.width or line.cell_length)
 
 
 class KeyBar(Widget):

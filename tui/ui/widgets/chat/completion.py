@@ -22,6 +22,7 @@ from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
+from tui.ui.widgets.chat.welcome import WorkingLine
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.plain import one_line
 
@@ -419,7 +420,7 @@ class CompletionPopup(RowList, can_focus=False):
         history: The messages that are searched.
         bridge: Provides what can be completed.
         commands: Asks servers and the workspace for values.
-        say: Says that messages are searched.
+        working: Where it stands that messages are searched.
     """
 
     def __init__(
@@ -428,14 +429,14 @@ class CompletionPopup(RowList, can_focus=False):
         history: MessageHistory,
         bridge: StoreBridge,
         commands: Commands,
-        say: Callable[[str], None],
+        working: WorkingLine,
     ) -> None:
         super().__init__(clicks=1, widest=MAX_COLUMN)
         self._composer = composer
         self._history = history
         self._bridge = bridge
         self._commands = commands
-        self._say = say
+        self._working = working
         self._offered: CompletionList | None = None
         self._query: FolderQuery | ValueQuery | PathQuery | None = None
         self._token = ""
@@ -454,7 +455,7 @@ class CompletionPopup(RowList, can_focus=False):
                 self._accept()
             case "search" if not self._composer.searching:
                 self._composer.searching = True
-                self._say(SEARCHING)
+                self._working.hint = SEARCHING
                 self.complete()
             case "up":
                 self.turn(-1)
@@ -517,7 +518,7 @@ class CompletionPopup(RowList, can_focus=False):
     def _end_search(self) -> None:
         if self._composer.searching:
             self._composer.searching = False
-            self._say("")
+            self._working.hint = ""
 
     def _ask_later(self, query: FolderQuery | ValueQuery | PathQuery | None) -> None:
         self._query = query

@@ -23,14 +23,6 @@ MAX_HISTORY: Final = 500
 """Messages kept; the oldest are dropped."""
 
 
-def _load_nothing() -> Sequence[str]:
-    return ()
-
-
-def _append_nothing(_text: str) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryStorage:
     """Storage of messages between runs. Neither call may block.
@@ -40,8 +32,8 @@ class HistoryStorage:
         append: Saves one more.
     """
 
-    load: Callable[[], Sequence[str]] = _load_nothing
-    append: Callable[[str], None] = _append_nothing
+    load: Callable[[], Sequence[str]] = tuple
+    append: Callable[[str], None] = lambda _: None
 
 
 class MessageHistory:
@@ -395,7 +387,9 @@ class Composer(TextArea, inherit_bindings=False):
             self._interrupted = self.text  # what is typed after it is not meant
             return  # to the app, which copies only what is selected
         active = self.screen.active_bindings.get(event.key)
-        if active is not None and active.node is self and _runs_here(active.binding):
+        if active is None or active.node is not self:
+            return
+        if not active.binding.id or active.binding.id in _OWN_KEYS:  # the text area's have no id
             event.stop()
             event.prevent_default()
             await self.run_action(active.binding.action)
@@ -434,8 +428,3 @@ class Composer(TextArea, inherit_bindings=False):
     def _recall(self, text: str | None) -> None:
         if text is not None:
             self.replace_all(text)
-
-
-def _runs_here(binding: Binding) -> bool:
-    """Tell whether a key is one of ours that edits, or of the text area's, which have no id."""
-    return not binding.id or binding.id in _OWN_KEYS

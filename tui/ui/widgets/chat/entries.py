@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -21,7 +22,6 @@ from tui.model.chat import (
 )
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import MIN_WAIT
-from tui.ui.widgets.chat.window import MAX_BLOCKS, markdown_part, shown_part
 from tui.ui.widgets.text.blocks import (
     LINK,
     Block,
@@ -37,6 +37,64 @@ from tui.ui.widgets.text.plain import count, duration
 
 if TYPE_CHECKING:
     from tui.ui.widgets.text.markdown import Parsed
+
+
+MAX_SHOWN_LINES: Final = 200
+"""Lines drawn of one text."""
+
+MAX_SHOWN: Final = 16_000
+"""Characters drawn of one text."""
+
+MAX_MARKDOWN: Final = 20_000
+"""Characters of a text that are parsed as Markdown; the rest is plain text."""
+
+MAX_MARKDOWN_LINES: Final = 1_000
+"""Lines of a text that are parsed as Markdown; they limit list items and table rows."""
+
+MAX_BLOCKS: Final = 300
+"""Markdown blocks drawn of one text; the rest is plain text."""
+
+FLUSH_INTERVAL: Final = 0.05
+"""Seconds between two renderings of a growing text."""
+
+MAX_DUTY: Final = 0.1
+"""Share of time for rendering one growing text; a slow one is rendered less often."""
+
+INDENT: Final = "  "
+"""Indent of text that belongs to the line above."""
+
+MAX_TITLED: Final = 2_000
+"""Characters at the end of a thought in which its newest title is looked for."""
+
+MAX_TITLE: Final = 80
+"""Characters of a thought's title."""
+
+_CODE_SIGNS: Final = ("```", "~~~", "\n    ", "\n\t")
+"""One of these is in each text with a block of code, but for one that begins with it."""
+
+_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)(?=[\n*#])", re.MULTILINE)
+"""A title that is complete: one that grows would be drawn anew with each letter."""
+
+
+def shown_part(text: str) -> tuple[str, int]:
+    """Cut a text to the transcript's limits.
+
+    Returns:
+        The part to show, and the number of characters left out.
+    """
+    part = text[:MAX_SHOWN]
+    lines = part.split("\n", MAX_SHOWN_LINES)
+    if len(lines) > MAX_SHOWN_LINES:
+        part = "\n".join(lines[:MAX_SHOWN_LINES])
+    return part, len(text) - len(part)
+
+
+def markdown_part(text: str) -> str:
+    """Return the part of a text to parse: whole lines, unless the first is too long."""
+    if len(text) <= MAX_MARKDOWN and text.count("\n") < MAX_MARKDOWN_LINES:
+        return text
+    lines = text[:MAX_MARKDOWN].split("\n", MAX_MARKDOWN_LINES)
+    return "".join(f"{line}\n" for line in lines[:-1]) or text[:MAX_MARKDOWN]
 
 
 class GrowingMarkdown:
@@ -145,28 +203,6 @@ def _parse(text: str) -> "Parsed":
     return parse_markdown(text)
 
 
-FLUSH_INTERVAL: Final = 0.05
-"""Seconds between two renderings of a growing text."""
-
-MAX_DUTY: Final = 0.1
-"""Share of time for rendering one growing text; a slow one is rendered less often."""
-
-INDENT: Final = "  "
-"""Indent of text that belongs to the line above."""
-
-MAX_TITLED: Final = 2_000
-"""Characters at the end of a thought in which its newest title is looked for."""
-
-MAX_TITLE: Final = 80
-"""Characters of a thought's title."""
-
-_CODE_SIGNS: Final = ("```", "~~~", "\n    ", "\n\t")
-"""One of these is in each text with a block of code, but for one that begins with it."""
-
-_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)(?=[\n*#])", re.MULTILINE)
-"""A title that is complete: one that grows would be drawn anew with each letter."""
-
-
 class EntryView(BlockView):
     """One entry of the transcript; subclasses draw it."""
 
@@ -176,19 +212,17 @@ class EntryView(BlockView):
     selectable = True
     """Whether the cursor can stand on it."""
 
+    @dataclass(eq=False, repr=False)
     class LinksRequested(Message):
         """A link in the text was clicked, or all are requested."""
 
-        def __init__(self, links: list[str]) -> None:
-            super().__init__()
-            self.links = links
+        links: list[str]
 
+    @dataclass(eq=False, repr=False)
     class Toggled(Message):
         """The closed entry was clicked, or the first line of the open one."""
 
-        def __init__(self, view: "EntryView") -> None:
-            super().__init__()
-            self.view = view
+        view: "EntryView"
 
     def __init__(self, entry: Entry) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """A scrolling window of a conversation, following its end unless the user scrolls up.
 
-The state holds every entry; only a window of them is mounted (`tui.ui.widgets.chat.window`), one
+The state holds every entry; only a window of them is mounted (`Window`), one
 widget each. While it follows the end, the oldest mounted entries are removed as new ones come.
 Once the user scrolls up the visible text stays in place: entries inserted above it shift the
 scroll position by exactly their rows.
@@ -8,6 +8,7 @@ scroll position by exactly their rows.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -21,6 +22,8 @@ from textual.widgets import Static
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import (
+    MAX_SHOWN,
+    MAX_SHOWN_LINES,
     EntryView,
     ModelEntry,
     NoticeEntry,
@@ -29,8 +32,22 @@ from tui.ui.widgets.chat.entries import (
     UserEntry,
 )
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
-from tui.ui.widgets.chat.window import MAX_ENTRIES, Window, estimate_rows
 from tui.ui.widgets.text.blocks import TEXT_STYLES
+
+MAX_ENTRIES: Final = 80
+"""Entries mounted while the transcript follows the end."""
+
+MAX_ROWS: Final = 1_200
+"""Estimated rows mounted while it follows the end; a single entry may have more."""
+
+STEP: Final = 30
+"""Entries that are loaded in one step."""
+
+MAX_MOUNTED: Final = 140
+"""Entries mounted while the user has scrolled up."""
+
+Rows = Callable[[int], int]
+"""Estimates the rows of the entry at an index."""
 
 _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
     UserMessage: UserEntry,
@@ -42,18 +59,84 @@ _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
 }
 
 
+@dataclass(slots=True)
+class Window:
+    """The mounted entries: from index `first` up to, but not including, `last`."""
+
+    first: int = 0
+    last: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first
+
+    def move_to_end(self, total: int, rows: Rows) -> None:
+        """Show as much of the end as the limits allow."""
+        self.last = total
+        self.first = self._reach_back(total, MAX_ENTRIES, rows)
+
+    def move_to(self, index: int, total: int, rows: Rows) -> None:
+        """Show an entry with what stands before and after it."""
+        self.first = self._reach_back(index, STEP, rows)
+        self.last, budget = index + 1, MAX_ROWS
+        while self.last < total and self.size < MAX_ENTRIES and budget > 0:
+            budget -= rows(self.last)
+            self.last += 1
+
+    def move_earlier(self, rows: Rows) -> None:
+        """Add earlier entries, and drop the latest if there are too many."""
+        self.first = self._reach_back(self.first, STEP, rows)
+        self.last = min(self.last, self.first + MAX_MOUNTED)
+
+    def move_later(self, total: int, rows: Rows) -> None:
+        """Add later entries, and drop the earliest if there are too many."""
+        budget = MAX_ROWS
+        end = min(total, self.last + STEP)
+        while self.last < end and budget > 0:
+            budget -= rows(self.last)
+            self.last += 1
+        self.first = max(self.first, self.last - MAX_MOUNTED)
+
+    def grow(self, total: int) -> None:
+        """Add new entries at the end while there is room."""
+        room = max(0, MAX_MOUNTED - self.size)
+        self.last = min(total, self.last + room)
+
+    def excess(self, rows: Rows) -> int:
+        return max(0, self._reach_back(self.last, MAX_ENTRIES, rows) - self.first)
+
+    def _reach_back(self, end: int, most: int, rows: Rows) -> int:
+        first, budget = end, MAX_ROWS
+        while first > 0 and end - first < most:
+            budget -= rows(first - 1)
+            if budget < 0 and first < end:
+                break
+            first -= 1
+        return first
+
+
+def estimate_rows(entry: Entry, width: int) -> int:
+    """Estimate the rows of an entry at a width in cells, without laying it out."""
+    match entry:
+        case UserMessage(text=text) | ModelText(text=text) | ChatNotice(text=text):
+            part = text[:MAX_SHOWN]
+            lines = min(part.count("\n") + 1, MAX_SHOWN_LINES)
+            return 1 + lines + len(part) // max(20, width)
+        case _:
+            return 2
+
+
 class MoreRow(Static):
     """The row at an edge of the window with the number of entries beyond; a click loads more."""
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
 
+    @dataclass(eq=False, repr=False)
     class Clicked(Message):
         """More entries are requested."""
 
-        def __init__(self, row: "MoreRow") -> None:
-            super().__init__()
-            self.row = row
+        row: "MoreRow"
 
     def show(self, text: str) -> None:
         """Set the text; an empty one hides the row. The same again costs no layout."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -36,13 +37,12 @@ class QueuedMessages(OptionList):
     HELP = "They are sent one by one, each once the turn before it has ended."
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.QUEUE)
 
+    @dataclass(eq=False, repr=False)
     class Taken(Message):
         """A message is wanted back, or no more."""
 
-        def __init__(self, text: str, *, give_back: bool) -> None:
-            super().__init__()
-            self.text = text
-            self.give_back = give_back
+        text: str
+        give_back: bool
 
     class Closed(Message):
         """The user goes back to the composer."""
@@ -171,13 +171,12 @@ class Transcript(EntryWindow, inherit_bindings=False):
     cursor: var[EntryView | None] = var(None)
     """The entry that keys act on while the transcript has focus."""
 
+    @dataclass(eq=False, repr=False)
     class ViewRequested(Message):
         """The whole text of an entry is requested."""
 
-        def __init__(self, title: str, text: str) -> None:
-            super().__init__()
-            self.title = title
-            self.text = text
+        title: str
+        text: str
 
     def __init__(self) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Final
 
 from textual.content import Content
+from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -88,7 +89,17 @@ def _key_line(line: tuple[str, str]) -> Content:
 
 
 class WorkingLine(HintLine):
-    """What the running turn is doing, or that a question waits; else a hint or an empty row."""
+    """What the running turn is doing, or that a question waits; else a hint or an empty row.
+
+    Attributes:
+        waiting: That a question waits, shown in place of everything else.
+        elsewhere: That other conversations ask, shown first.
+        hint: What is shown while nothing runs.
+    """
+
+    waiting = reactive("")
+    elsewhere = reactive("")
+    hint = reactive("")
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,9 +107,6 @@ class WorkingLine(HintLine):
         self._queued = 0
         self._servers = ""
         self._is_asking = False
-        self._waiting = ""
-        self._elsewhere = ""
-        self._hint = ""
         self._timer: Timer | None = None
 
     def show(self, turn: TurnState | None, queued: int, servers: str, is_asking: bool) -> None:
@@ -108,40 +116,21 @@ class WorkingLine(HintLine):
         self._queued = queued
         self._servers = servers
         if turn is not None and self._timer is None:
-            self._timer = self.set_interval(1, self._draw)
+            self._timer = self.set_interval(1, self.refresh)
         elif turn is None and self._timer is not None:
             self._timer.stop()
             self._timer = None
-        self._draw()
+        self.refresh()
 
-    def say_waiting(self, words: str) -> None:
-        """Show that a question waits, in place of everything else."""
-        if words != self._waiting:
-            self._waiting = words
-            self._draw()
-
-    def say_elsewhere(self, words: str) -> None:
-        """Show first of all that other conversations ask."""
-        if words != self._elsewhere:
-            self._elsewhere = words
-            self._draw()
-
-    def say_hint(self, words: str) -> None:
-        """Show a hint while nothing runs."""
-        if words != self._hint:
-            self._hint = words
-            self._draw()
-
-    def _draw(self) -> None:
-        if self._waiting:
-            self.update(Content.styled(self._waiting, "$text-warning"))
-            return
-        elsewhere = [Content.styled(self._elsewhere, "$text-warning")] if self._elsewhere else []
-        self.update(Content("   ").join([*elsewhere, *self._parts()]))
+    def line(self) -> Content:
+        if self.waiting:
+            return Content.styled(self.waiting, "$text-warning")
+        elsewhere = [Content.styled(self.elsewhere, "$text-warning")] if self.elsewhere else []
+        return Content("   ").join([*elsewhere, *self._parts()])
 
     def _parts(self) -> list[Content]:
         if self._turn is None:
-            return [Content.styled(self._hint, "$text-muted")] if self._hint else []
+            return [Content.styled(self.hint, "$text-muted")] if self.hint else []
         if self._is_asking:
             return [Content.styled("◆ waiting for your answer", "$text-warning")]
         seconds = int(monotonic() - self._turn.started_at)

@@ -7,8 +7,7 @@ from textwrap import wrap
 from time import localtime, strftime
 from typing import ClassVar, Final
 
-from rich.cells import cell_len, chop_cells
-from rich.segment import Segment
+from rich.cells import chop_cells
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Size
@@ -20,7 +19,7 @@ from tui.model.events import LogLine
 from tui.model.frozen import dataclass
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.widgets.text.plain import fit, ink, one_line
+from tui.ui.widgets.text.plain import fit, one_line, painted
 
 MAX_LINES: Final = 1_000
 """Log lines kept; the oldest are dropped."""
@@ -77,11 +76,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LOG)
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "log-view--time",
-        "log-view--source",
-        "log-view--info",
-        "log-view--warning",
-        "log-view--error",
+        f"log-view--{part}" for part in ("time", "source", "info", "warning", "error")
     }
 
     def __init__(self) -> None:
@@ -169,14 +164,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.rich_style
         if index >= len(self._rows):
             return Strip.blank(width, base)
-        segments: list[Segment] = []
-        left = width
-        for text, name in self._rows[index]:
-            shown = text if cell_len(text) <= left else fit(text, left)
-            left -= cell_len(shown)
-            style = base + ink(self, name)
-            segments.append(Segment(shown, style))
-        return Strip(segments).extend_cell_length(width, base)
+        return painted(self, self._rows[index], base).adjust_cell_length(width, base)
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size.width != self._width:

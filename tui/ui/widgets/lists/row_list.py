@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
@@ -13,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.model.frozen import dataclass
-from tui.ui.widgets.text.plain import cells, fit, ink, one_line
+from tui.ui.widgets.text.plain import cells, fit, one_line, painted
 
 MAX_LEAD: Final = 14
 """Widest leading column, in cells."""
@@ -57,11 +56,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "row-list--lead",
-        "row-list--label",
-        "row-list--tail",
-        "row-list--cursor",
-        "row-list--hover",
+        f"row-list--{part}" for part in ("lead", "label", "tail", "cursor", "hover")
     }
 
     cursor: var[int] = var(0, init=False)
@@ -129,16 +124,16 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.rich_style
         if index >= len(self._rows):
             return Strip.blank(width, base)
-        row = Strip(self._segments(index, self.room, base), self.room)
-        return row.extend_cell_length(width, base + self._row_style(index))
+        row, style = self._rows[index], base + self._row_style(index)
+        bold = style + Style(bold=True) if row.is_heading else style
+        return painted(self, self._parts(row, self.room), bold).extend_cell_length(width, style)
 
-    def _segments(self, index: int, width: int, base: Style) -> list[Segment]:
-        row = self._rows[index]
-        style = base + self._row_style(index)
+    def _parts(self, row: Row, width: int) -> Sequence[tuple[str, str]]:
+        """Lay a row out in a width: pairs of text and component class."""
         lead = min(self._lead_width, width // 4 + 1) + 2 if self._lead_width else self._indent
         text = row.lead if self._lead_width else ""
         if row.is_heading:
-            lead, style = 0, style + Style(bold=True)
+            lead = 0
         tail = f" {one_line(row.tail)}" if row.tail else ""
         tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
@@ -149,16 +144,12 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         note = note if row.note and note >= MIN_NOTE else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
-        return [
-            Segment(text, style + ink(self, name))
-            for text, name in (
-                (fit(fit(one_line(text), lead - 2), lead), "row-list--lead"),
-                (label, label_class),
-                (f"  {fit(one_line(row.note), note)}" if note else "", "row-list--lead"),
-                (tail, "row-list--tail"),
-            )
-            if text
-        ]
+        return (
+            (fit(fit(one_line(text), lead - 2), lead), "row-list--lead"),
+            (label, label_class),
+            (f"  {fit(one_line(row.note), note)}" if note else "", "row-list--lead"),
+            (tail, "row-list--tail"),
+        )
 
     def _row_style(self, index: int) -> Style:
         if index == self.cursor:

@@ -11,7 +11,6 @@ from itertools import zip_longest
 from typing import Final
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from textual import events
 from textual.content import Content, Span
 from textual.geometry import Size
@@ -19,6 +18,8 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
+
+from tui.ui.widgets.text.plain import segments, with_selection
 
 MIN_COLUMN: Final = 4
 """Narrowest table column in cells; a table that does not fit is drawn as records."""
@@ -53,10 +54,8 @@ class Block(ABC):
     """
 
     spaced: bool = True
-
-    def __init__(self) -> None:
-        self._width = -1
-        self._lines: list[Content] = []
+    _width: int = -1
+    _lines: list[Content]
 
     def lines(self, width: int) -> list[Content]:
         """Return its lines, at most `width` cells wide; cached for the last width."""
@@ -85,7 +84,6 @@ class TextBlock(Block):
     """Text wrapped between words, or its first lines, with an ellipsis after the last."""
 
     def __init__(self, content: Content, *, spaced: bool = True, most: int | None = None) -> None:
-        super().__init__()
         self.content = content
         self.spaced = spaced
         self._most = most
@@ -102,7 +100,6 @@ class LineBlock(Block):
     """One line drawn to a width, such as a title with a right-aligned part."""
 
     def __init__(self, draw: Callable[[int], Content], *, spaced: bool = False) -> None:
-        super().__init__()
         self._draw = draw
         self.spaced = spaced
 
@@ -126,7 +123,6 @@ class CodeBlock(Block):
     """
 
     def __init__(self, content: Content, language: str = "") -> None:
-        super().__init__()
         self.content = content
         self._language = language
 
@@ -188,7 +184,6 @@ class IndentBlock(Block):
     def __init__(
         self, first: Content, rest: Content, blocks: Sequence[Block], *, spaced: bool = True
     ) -> None:
-        super().__init__()
         self._first = first
         self._rest = rest
         self._blocks = blocks
@@ -211,7 +206,6 @@ class ListBlock(Block):
     def __init__(
         self, items: Sequence[Sequence[Block]], first_number: int | None, depth: int = 0
     ) -> None:
-        super().__init__()
         self.items = items
         self.first_number = first_number
         self.spaced = depth == 0
@@ -246,7 +240,6 @@ class TableBlock(Block):
         rows: Sequence[Sequence[Content]],
         rights: Sequence[bool] = (),
     ) -> None:
-        super().__init__()
         self.headers = headers
         self.rows = rows
         self._rights = [*rights, *[False] * (len(headers) - len(rights))]
@@ -353,27 +346,10 @@ def links_in(lines: Sequence[Content]) -> list[str]:
 
 TEXT_STYLES: Final = frozenset(
     {
-        "md-h1",
-        "md-h2",
-        "md-h3",
-        "md-strong",
-        "md-em",
-        "md-strike",
-        "md-code",
-        "md-code-block",
-        "md-link",
-        "md-quote",
-        "md-bullet",
-        "md-rule",
-        "md-th",
-        "entry-label",
-        "entry-muted",
-        "entry-ok",
-        "entry-warning",
-        "entry-error",
-        "entry-running",
-        "entry-strong",
-        "entry-match",
+        *("md-h1", "md-h2", "md-h3", "md-strong", "md-em", "md-strike", "md-code", "md-code-block"),
+        *("md-link", "md-quote", "md-bullet", "md-rule", "md-th"),
+        *("entry-label", "entry-muted", "entry-ok", "entry-warning", "entry-error"),
+        *("entry-running", "entry-strong", "entry-match"),
     }
 )
 """Component classes of the blocks. The container of the views declares them, not each view:
@@ -436,12 +412,8 @@ class BlockView(Widget):
         if y >= len(lines):
             return Strip.blank(width, base.rich_style)
         line = lines[y]
-        span = self._selected_span(y)
-        if span is not None:
-            selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
-            start, end = span
-            line = line.stylize(selected, start, len(line) if end == -1 else end)
-            return self._draw(line, y, base)
+        if (shown := with_selection(self, line, y)) is not line:
+            return self._draw(shown, y, base)
         cached = self._strips.get(y)
         if cached is None or cached[0] is not line or cached[1] != base:
             cached = self._strips[y] = (line, base, self._draw(line, y, base))
@@ -468,23 +440,13 @@ class BlockView(Widget):
         self._strips.clear()
         super().notify_style_update()
 
-    def _selected_span(self, y: int) -> tuple[int, int] | None:
-        selection = self.text_selection
-        return None if selection is None else selection.get_span(y)
-
     def _matches(self, line: Content) -> Sequence[re.Match[str]]:
         return list(self._marked.finditer(line.plain)) if self._marked else ()
 
     def _draw(self, line: Content, y: int, base: Style) -> Strip:
-        """Convert a line to segments that carry their offset in the text, for selections."""
         for match in self._matches(line):
             line = line.stylize(".entry-match", *match.span())
-        segments: list[Segment] = []
-        x = 0
-        for text, style in line.render(base, end="", parse_style=self._style):
-            segments.append(Segment(text, (base + style).rich_style_with_offset(x, y)))
-            x += len(text)
-        return Strip(segments, line.cell_length)
+        return Strip(segments(line, y, base, self._style), line.cell_length)
 
     def _style(self, style: str | Style) -> Style:
         if isinstance(style, Style):

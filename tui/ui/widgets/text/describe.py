@@ -11,8 +11,6 @@ from typing import Final
 from textual.content import Content
 
 from tui.model.catalog import (
-    Parameter,
-    PromptArgument,
     PromptView,
     ResourceContent,
     ResourceTemplateView,
@@ -73,7 +71,13 @@ def describe_tool(
     if tool.claims:
         parts += [Content(), muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
     if tool.parameters or '"properties"' not in tool.schema:
-        parts += _parameters(tool.parameters)
+        types = min(NAME_WIDTH, max((len(one.type) for one in tool.parameters), default=0))
+        needs = {True: "  required", False: ""}
+        listed = [
+            (one.name, fit(one_line(one.type), types), needs[one.required], one.description)
+            for one in tool.parameters
+        ]
+        parts += _named("parameters", listed)
     parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
         parts += [Content(), muted("has icons, which are not loaded")]
@@ -93,7 +97,9 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
-        parts += _arguments(prompt.arguments)
+        needs = {True: "required", False: "optional"}
+        listed = [(one.name, needs[one.required], "", one.description) for one in prompt.arguments]
+        parts += _named("arguments", listed)
     parts += [muted(f"left out: {one_line(words)}") for words in prompt.left_out]
     return _lines(parts)
 
@@ -104,16 +110,15 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
     if isinstance(resource, ResourceView):
         parts += [muted(str(server)), Content(), Content(one_line(resource.uri))]
         size = "" if resource.size is None else counted(resource.size, "byte")
-        facts = [fact for fact in (one_line(resource.mime_type), size) if fact]
     else:
         parts += [
             muted(f"{server} · template"),
             Content(),
             Content(one_line(resource.uri_template)),
         ]
-        facts = [fact for fact in (one_line(resource.mime_type),) if fact]
-    if facts:
-        parts.append(muted(" · ".join(facts)))
+        size = ""
+    if facts := " · ".join(filter(None, (one_line(resource.mime_type), size))):
+        parts.append(muted(facts))
     parts += _problem("cannot be read", resource.problem)
     if resource.description:
         parts += [Content(), Content(block(resource.description))]
@@ -282,44 +287,21 @@ def _failure(view: ServerView) -> list[Content]:
     return parts
 
 
-def _parameters(parameters: Sequence[Parameter]) -> list[Content]:
-    if not parameters:
-        return [Content(), muted("takes no parameters")]
-    parts = [Content(), _section("Parameters")]
-    width = _name_width(parameter.name for parameter in parameters)
-    types = max(len(parameter.type) for parameter in parameters)
-    for parameter in parameters[:MAX_PARAMETERS]:
+def _named(kind: str, entries: Sequence[tuple[str, str, str, str]]) -> list[Content]:
+    """List names, each with what is known of it, and its description below."""
+    if not entries:
+        return [Content(), muted(f"takes no {kind}")]
+    parts = [Content(), _section(kind.capitalize())]
+    width = min(NAME_WIDTH, max(len(name) for name, *_ in entries))
+    for name, what, need, description in entries[:MAX_PARAMETERS]:
         parts.append(
-            Content.assemble(
-                fit(one_line(parameter.name), width),
-                "  ",
-                (fit(one_line(parameter.type), min(types, NAME_WIDTH)), _MUTED),
-                ("  required" if parameter.required else "", _MUTED),
-            )
+            Content.assemble(fit(one_line(name), width), "  ", (what, _MUTED), (need, _MUTED))
         )
-        if parameter.description:
-            parts.append(muted("  " + one_line(parameter.description)))
-    if len(parameters) > MAX_PARAMETERS:
-        parts.append(muted(f"… {len(parameters) - MAX_PARAMETERS} more"))
+        if description:
+            parts.append(muted("  " + one_line(description)))
+    if len(entries) > MAX_PARAMETERS:
+        parts.append(muted(f"… {len(entries) - MAX_PARAMETERS} more"))
     return parts
-
-
-def _arguments(arguments: Sequence[PromptArgument]) -> list[Content]:
-    if not arguments:
-        return [Content(), muted("takes no arguments")]
-    parts = [Content(), _section("Arguments")]
-    width = _name_width(argument.name for argument in arguments)
-    for argument in arguments[:MAX_PARAMETERS]:
-        required = "required" if argument.required else "optional"
-        name = fit(one_line(argument.name), width)
-        parts.append(Content.assemble(name, "  ", (required, _MUTED)))
-        if argument.description:
-            parts.append(muted("  " + one_line(argument.description)))
-    return parts
-
-
-def _name_width(names: Iterable[str]) -> int:
-    return min(NAME_WIDTH, max(len(name) for name in names))
 
 
 def _titles(server: ServerId, name: str, title: str, *, framed: bool) -> list[Content]:

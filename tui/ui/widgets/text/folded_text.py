@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
@@ -21,6 +20,7 @@ from textual.widget import Widget
 
 from tui.model.frozen import dataclass
 from tui.text import counted
+from tui.ui.widgets.text.plain import segments, with_selection
 
 TAB: Final = 4
 """Cells of a tab."""
@@ -132,19 +132,9 @@ class FoldedText(ScrollView, can_focus=True):
         style = self.visual_style
         if row >= self.row_count:
             return Strip.blank(self.size.width, style.rich_style)
-        piece = self._row(row)
-        selection = self.text_selection
-        span = None if selection is None else selection.get_span(row)
-        if span is not None:
-            start, end = span
-            selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
-            piece = piece.stylize(selected, start, len(piece) if end == -1 else end)
-        segments: list[Segment] = []
-        x = 0
-        for text, part in piece.render(style, end="", parse_style=_parse):
-            segments.append(Segment(text, (style + part).rich_style_with_offset(x, row)))
-            x += len(text)
-        return Strip(segments).adjust_cell_length(self.size.width, style.rich_style)
+        piece = with_selection(self, self._row(row), row)
+        drawn = Strip(segments(piece, row, style, _parse))
+        return drawn.adjust_cell_length(self.size.width, style.rich_style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         rows = "\n".join(self._row(row).plain for row in range(self.row_count))

@@ -68,7 +68,7 @@ def parse_markdown(text: str) -> Parsed:
     """Parse Markdown into blocks. Any text is accepted.
 
     Args:
-        text: At most `tui.ui.widgets.chat.entry_window.MAX_MARKDOWN` characters; sanitized.
+        text: At most `tui.ui.widgets.chat.entries.MAX_MARKDOWN` characters; sanitized.
     """
     if text.count("[") > MAX_BRACKETS:
         return Parsed([TextBlock(Content(text))])

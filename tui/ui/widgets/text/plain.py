@@ -3,12 +3,16 @@
 Widgets that show text of servers, models, settings or errors use these.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.content import Content
+from textual.strip import Strip
+from textual.style import Style as TextStyle
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -84,6 +88,28 @@ def block(text: str) -> str:
     return "\n".join(lines)
 
 
+def with_selection(view: Widget, line: Content, row: int) -> Content:
+    """Return a line of a widget with its selected part marked, or the line itself."""
+    selection = view.text_selection
+    span = None if selection is None else selection.get_span(row)
+    if span is None:
+        return line
+    selected = TextStyle.from_styles(view.screen.get_component_styles("screen--selection"))
+    return line.stylize(selected, span[0], len(line) if span[1] == -1 else span[1])
+
+
+def segments(
+    line: Content, row: int, base: TextStyle, parse: Callable[[str | TextStyle], TextStyle]
+) -> list[Segment]:
+    """Convert a line to segments that carry their offset in the text, for selections."""
+    found: list[Segment] = []
+    x = 0
+    for text, style in line.render(base, end="", parse_style=parse):
+        found.append(Segment(text, (base + style).rich_style_with_offset(x, row)))
+        x += len(text)
+    return found
+
+
 def ink(widget: Widget, component: str) -> Style:
     """Return the style of a component class without its background.
 
@@ -91,6 +117,11 @@ def ink(widget: Widget, component: str) -> Style:
     """
     style = widget.get_component_rich_style(component)
     return Style(color=style.color, bold=style.bold, underline=style.underline)
+
+
+def painted(widget: Widget, parts: Iterable[tuple[str, str]], style: Style) -> Strip:
+    """Draw one line of a list: pairs of text and component class, on the ground of a style."""
+    return Strip([Segment(text, style + ink(widget, name)) for text, name in parts if text])
 
 
 def count(number: int) -> str:
