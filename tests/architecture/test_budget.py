@@ -25,7 +25,7 @@ BUDGET: Final = {
     "engine/definitions": 1_070,
     "engine/commands": 900,
     "engine/files": 770,
-    "store": 700,
+    "store": 710,
     "engine/demo": 460,
     ".": 410,
     "engine/logs": 400,

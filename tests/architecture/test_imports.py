@@ -142,6 +142,10 @@ def test_whoever_has_us_as_a_library_may_serve_as_well() -> None:
     assert (done.stdout, done.stderr) == ("[] True\n", "")
 
 
+def test_the_first_dialog_loads_nothing_of_the_engine() -> None:
+    assert not heavy_of("tui.ui.opening") & {"pydantic", "httpx2", "anyio", "mcp"}
+
+
 def test_importing_the_model_and_the_store_loads_nothing() -> None:
     modules = "tui.text, tui.model.events, tui.model.consent, tui.store.store, tui.store.selectors"
     assert heavy_of(modules) <= {"tui.model.events", "tui.model.requests"}

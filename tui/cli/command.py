@@ -1,4 +1,4 @@
-"""What all commands share: an answer as text or as JSON, errors, and exit codes."""
+"""What all commands share: answers as text or as JSON, errors, exit codes, and completion."""
 
 import asyncio
 import functools

@@ -203,7 +203,7 @@ class _Session:
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."
                 return self.refuse(unclear, advice, ExitCode.USAGE)
-            if not (engine.models.is_found or options.demo):  # then no server starts in vain
+            if not (engine.service.is_found or options.demo):  # then no server starts in vain
                 return self._without_model()
             await engine.start()
             if self.store.state.model.name == "":

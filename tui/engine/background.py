@@ -1,4 +1,4 @@
-"""Background tasks of one owner."""
+"""What goes on beside the rest: tasks of one owner, work in threads, and slow imports."""
 
 import asyncio
 import gc

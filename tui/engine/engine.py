@@ -133,10 +133,10 @@ class Engine:
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
         use, services = self._plan_for, ServiceStore(state, say)
-        self.models = ModelChoice(
+        self.service = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        self.model = ModelCommands(bus, self._tasks, self.sessions, self.models.use_model)
+        self.model = ModelCommands(bus, self._tasks, self.sessions, self.service.use_model)
         self._stack = contextlib.AsyncExitStack()
 
     def _open_folder(self, state: Path | None) -> OpenedFolder:
@@ -176,7 +176,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self.access, self._trust, self.conversations):
+        for part in (self.service, self.access, self._trust, self.conversations):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
@@ -204,7 +204,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.models.find(settings.gemdeck, settings.variables)
+        await self.service.find(settings.gemdeck, settings.variables)
         return settings
 
     async def start(self) -> None:
@@ -216,10 +216,10 @@ class Engine:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
         gemdeck, variables = first.settings.gemdeck, first.settings.variables
-        await self.models.find(gemdeck, variables)
-        if self.models.is_found:
+        await self.service.find(gemdeck, variables)
+        if self.service.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
-        await self.models.begin(gemdeck, variables)
+        await self.service.begin(gemdeck, variables)
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
         elif self._options.attended:
@@ -242,7 +242,7 @@ class Engine:
         for problem in first.settings.problems:
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
-            self.models.use_demo()
+            self.service.use_demo()
         return first
 
     # What runs: settings and answers become a plan, and the plan is applied.

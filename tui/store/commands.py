@@ -1,6 +1,7 @@
 """The user's commands. Each returns at once; results arrive as events."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 from tui.model.chat import MAIN, ConversationId
@@ -12,15 +13,23 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 
 class NoEngine:
-    """Stands in for the engine until there is one: whatever is asked of it does nothing."""
+    """Stands in for the engine until there is one: what is asked of it does nothing.
+
+    What was taken from it, such as the action of a palette that is open, asks the engine once there
+    is one.
+    """
+
+    def __init__(self, commands: "Commands", path: str = "") -> None:
+        self._commands, self._path = commands, path
 
     def __getattr__(self, name: str) -> "NoEngine":
         if name.startswith("__"):  # what Python asks of any object is not there
             raise AttributeError(name)
-        return self
+        return NoEngine(self._commands, f"{self._path}.{name}".lstrip("."))
 
     def __call__(self, *args: object, **kwargs: object) -> None:
-        """Do nothing."""
+        if not isinstance(engine := self._commands.engine, NoEngine):
+            attrgetter(self._path)(engine)(*args, **kwargs)
 
 
 class Commands:
@@ -44,7 +53,7 @@ class Commands:
     @property
     def engine(self) -> "Engine":
         """The engine, whose parts carry out commands; ask for it anew with each command."""
-        return self._engine or cast("Engine", NoEngine())
+        return self._engine or cast("Engine", NoEngine(self))
 
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
@@ -55,7 +64,7 @@ class Commands:
         if not is_ready:
             return
         if self._early_choice is not None:
-            self._early_choice(engine.models)
+            self._early_choice(engine.service)
         for conversation, text in self._early_messages:
             engine.messages.send(text, conversation)
         self._early_choice = None
@@ -91,7 +100,7 @@ class Commands:
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""
         if self._engine is not None and self._is_ready:
-            choice(self._engine.models)
+            choice(self._engine.service)
         else:
             self._early_choice = choice
 

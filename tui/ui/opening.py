@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from textual.screen import Screen
 
-from tui.engine.settings.edits import EditError
 from tui.model.requests import FieldKind, FormField
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
@@ -58,6 +57,8 @@ async def _settings(deck: MainScreen) -> None:
 
 async def _imports(deck: MainScreen) -> Screen[Any] | None:
     """Offer the servers of other clients."""
+    from tui.engine.settings.edits import EditError  # noqa: PLC0415 - loads pydantic
+
     try:
         offers = await asyncio.to_thread(deck.settings.find_imports)
     except EditError as error:

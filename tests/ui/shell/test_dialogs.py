@@ -296,7 +296,7 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
         await deck.press("f9")
         await deck.until(lambda: "credentials from the system" in deck.text)
         await deck.press("end", "enter")
-        assert deck.commands.calls == [("models.forget_key", ())]
+        assert deck.commands.calls == [("service.forget_key", ())]
         store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.press("f9")
@@ -313,7 +313,7 @@ async def test_a_pasted_key_is_hidden_and_handed_over() -> None:
         await deck.settle()
         assert "AIza" not in deck.text
         await deck.press("enter")
-        assert deck.commands.calls == [("models.use_api_key", ("AIzaTest",))]
+        assert deck.commands.calls == [("service.use_api_key", ("AIzaTest",))]
         deck.store.dispatch(ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
         await deck.until(lambda: deck.on_top(MainScreen))
 
@@ -326,8 +326,8 @@ async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
         assert deck.on_top(ModelScreen)
         await deck.press("2", "enter")
         assert deck.commands.calls == [
-            ("models.use_api_key", ("bad",)),
-            ("models.use_api_key", ("bad2",)),
+            ("service.use_api_key", ("bad",)),
+            ("service.use_api_key", ("bad2",)),
         ]
 
 
@@ -366,7 +366,7 @@ async def test_another_address_asks_for_the_address_and_its_key() -> None:
         await deck.until(lambda: "The address is empty." in deck.text)
         assert "k3y" not in deck.text
         await deck.press(*"https://x", "enter", "enter")
-        assert deck.commands.calls == [("models.use_address", ("https://x", "k3y"))]
+        assert deck.commands.calls == [("service.use_address", ("https://x", "k3y"))]
 
 
 async def test_vertex_asks_for_project_and_location() -> None:
@@ -374,7 +374,7 @@ async def test_vertex_asks_for_project_and_location() -> None:
         await deck.press("f9", "down", "down", "enter", "enter")
         assert "The project is empty." in deck.text
         await deck.press(*"shop", "enter")
-        assert deck.commands.calls == [("models.use_vertex", ("shop", "global"))]
+        assert deck.commands.calls == [("service.use_vertex", ("shop", "global"))]
 
 
 async def test_pane_keys_rest_while_a_dialog_is_open() -> None:

@@ -117,7 +117,7 @@ async def test_a_key_that_the_service_refuses_replaces_nothing(
             await until(chosen.pilot, lambda: "not valid" in chosen.store.state.notices[-1].text)
             assert await chosen.ask() == "still here"
             assert KeyStore().get(fake.url) == SecretStr(KEY)
-            chosen.engine.models.forget_key()
+            chosen.engine.service.forget_key()
             await chosen.answers(BackendKind.DEMO)
             assert chosen.store.state.model.needs_setup
             assert KeyStore().get(fake.url) is None
@@ -154,7 +154,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
                 SecretStr(other_key),
                 None,
             ]
-            later.engine.models.forget_key()
+            later.engine.service.forget_key()
             await later.answers(BackendKind.DEMO)
             assert later.notice == f"{two.url} and its key were forgotten."
             assert KeyStore().get(two.url) is None
@@ -171,7 +171,7 @@ async def test_a_forgotten_key_answers_no_more_even_if_what_comes_next_cannot_be
         await chosen.choose(1, fake.url, KEY)
         await chosen.answers(BackendKind.GEMINI)
         monkeypatch.setenv("GEMINI_API_KEY", "no key")
-        chosen.engine.models.forget_key()
+        chosen.engine.service.forget_key()
         await chosen.answers(BackendKind.DEMO)
         assert chosen.store.state.model.needs_setup
         told = [notice.text for notice in chosen.store.state.notices[-2:]]
@@ -206,7 +206,7 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
             assert await chosen.ask() == "I am Vertex"
         async with deck(tmp_path) as later:
             await later.answers(BackendKind.VERTEX)
-            later.engine.models.forget_key()
+            later.engine.service.forget_key()
             await later.answers(BackendKind.DEMO)
             assert later.notice == "The project my-project was forgotten."
     assert "/projects/my-project/" in fake.checks[0].path
@@ -245,9 +245,9 @@ async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         async with deck(tmp_path) as chosen:
             models: list[str] = []
             chosen.store.listen(lambda state: models.append(state.model.backend))
-            chosen.engine.models.use_vertex("my-project", "global")
+            chosen.engine.service.use_vertex("my-project", "global")
             await until(chosen.pilot, gate.begun.is_set)
-            chosen.engine.models.use_demo()
+            chosen.engine.service.use_demo()
             gate.may_go_on.set()
             await until(chosen.pilot, gate.done.is_set)
             assert "demo" in await chosen.ask()

@@ -68,7 +68,7 @@ async def test_the_last_choice_of_a_service_answers(
         FakeGemini([[Say("hi")]]) as fake,
         deck(fake, monkeypatch, ready=False) as it,
     ):
-        models, store = it.engine.models, it.store
+        models, store = it.engine.service, it.store
 
         async def answers_with(backend: BackendKind) -> None:
             await eventually(lambda: store.state.model.backend is backend)

@@ -68,7 +68,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
     async with started(tmp_path) as (engine, events):
         assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
         before = len(events)
-        engine.models.use_demo()
+        engine.service.use_demo()
         selected, configured = events[before : before + 2]
         assert isinstance(selected, ModelSelected)
         assert selected.model.backend is BackendKind.DEMO
@@ -83,7 +83,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
 async def test_staying_with_the_demo_leaves_its_servers_alone(tmp_path: Path) -> None:
     async with started(tmp_path) as (engine, events):
         before = len(events)
-        engine.models.use_demo()
+        engine.service.use_demo()
         [selected] = events[before:]
         assert isinstance(selected, ModelSelected)
         assert selected.model.backend is BackendKind.DEMO
@@ -143,9 +143,9 @@ async def test_the_key_that_was_pasted_last_is_kept(
 
     monkeypatch.setattr(KeyStore, "set", slow)
     async with service(monkeypatch, other, KEY), started(tmp_path) as (engine, _):
-        engine.models.use_api_key(other)
+        engine.service.use_api_key(other)
         await asyncio.to_thread(begun.wait)
-        engine.models.use_api_key(KEY)
+        engine.service.use_api_key(KEY)
         await eventually(lambda: len(written) == 2)
     assert written == [other, KEY]
 
@@ -191,9 +191,9 @@ async def test_a_key_that_a_keyring_holds_up_does_not_replace_a_later_one(
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     first, second = "A" * len(KEY), "B" * len(KEY)
     async with service(monkeypatch, first, second), started(tmp_path) as (engine, events):
-        engine.models.use_api_key(first)
+        engine.service.use_api_key(first)
         await eventually(lambda: "did not answer" in str(events))
-        engine.models.use_api_key(second)
+        engine.service.use_api_key(second)
         await eventually(lambda: str(events).count("did not answer") == 2)
         assert stubborn.written == []
         stubborn.gate.set()
@@ -207,7 +207,7 @@ async def test_a_key_that_is_never_stored_does_not_keep_the_engine(
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     key = "A" * len(KEY)
     async with service(monkeypatch, key), started(tmp_path) as (engine, _):
-        engine.models.use_api_key(key)
+        engine.service.use_api_key(key)
         await asyncio.to_thread(stubborn.asked.wait)
     assert not stubborn.gate.is_set()
     assert stubborn.written == []
@@ -246,7 +246,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         starting = asyncio.create_task(engine.start())
         await asyncio.to_thread(asked.wait)
-        engine.models.use_vertex("shop", "world")
+        engine.service.use_vertex("shop", "world")
         await eventually(lambda: any(isinstance(event, ModelSelected) for event in events))
         chosen.set()
         await starting
@@ -271,9 +271,9 @@ async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_clos
     async with started(tmp_path) as (engine, _):
         monkeypatch.setattr("tui.engine.late.open_backend", lambda *_: Checked())
         stubborn.asked.clear()
-        engine.models.use_api_key("A" * len(KEY))
+        engine.service.use_api_key("A" * len(KEY))
         await asyncio.to_thread(stubborn.asked.wait)
-        engine.models.use_demo()
+        engine.service.use_demo()
         await eventually(lambda: closed)
         stubborn.gate.set()
 
@@ -295,9 +295,9 @@ async def test_the_model_of_a_cancelled_choice_is_closed(
 
     monkeypatch.setattr("tui.engine.late.open_backend", open_slowly)
     async with started(tmp_path) as (engine, _):
-        engine.models.use_api_key(KEY)
+        engine.service.use_api_key(KEY)
         await asyncio.to_thread(opening.wait)
-        engine.models.use_demo()
+        engine.service.use_demo()
         await asyncio.sleep(0)
         cancelled.set()
         await eventually(lambda: closed)

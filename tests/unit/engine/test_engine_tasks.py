@@ -32,7 +32,7 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
     async with FakeGemini(keys=["any"]) as fake, Engine(options, hear) as engine:
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         await engine.start()
-        engine.models.use_api_key("any")
+        engine.service.use_api_key("any")
         with anyio.fail_after(PATIENCE):
             await said.wait()
     assert "ZeroDivisionError" in notices[0].notice.text

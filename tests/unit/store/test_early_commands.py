@@ -62,7 +62,7 @@ def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> Non
     early.commands.choose(lambda models: models.use_api_key("k"))
     early.commands.choose(lambda models: models.use_vertex("p", "l"))
     assert early.attached() == [
-        ("models.use_vertex", ("p", "l")),
+        ("service.use_vertex", ("p", "l")),
         ("messages.send", ("hello", MAIN)),
     ]
 
@@ -74,7 +74,15 @@ def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) ->
     early.commands.choose(lambda models: models.use_demo())
     early.commands.engine.review_folder()
     assert engine.calls == [("review_folder", ())]
-    assert early.attached() == [("models.use_demo", ()), ("messages.send", ("hello", MAIN))]
+    assert early.attached() == [("service.use_demo", ()), ("messages.send", ("hello", MAIN))]
+
+
+def test_what_was_taken_early_asks_the_engine_that_came_meanwhile(early: Early) -> None:
+    taken, engine = early.commands.engine.servers.restart, RecordingEngine()
+    taken(ServerId("a"))
+    early.commands.attach(cast("Engine", engine))
+    taken(ServerId("b"))
+    assert engine.calls == [("servers.restart", ("b",))]
 
 
 def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:

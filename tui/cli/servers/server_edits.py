@@ -1,9 +1,9 @@
-"""``gemdeck mcp add`` and ``remove``: servers in the settings files."""
+"""Entries of servers made of options, and written into the settings files or taken out."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from pydantic import ValidationError
@@ -14,14 +14,7 @@ from tui.engine.commands.server_imports import OwnEdits
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME, validation_problems
-from tui.model.servers import ServerStatus
 from tui.model.settings import ServerSettings
-
-_WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
-"""The server was written as asked, and is not to be started."""
-
-CHECK_TIME: Final = 10.0
-"""Seconds that a new server gets to become ready."""
 
 
 def server_entry(  # noqa: PLR0913 - one for each option

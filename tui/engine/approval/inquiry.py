@@ -1,4 +1,4 @@
-"""Requests for consent to a call, and their answers."""
+"""A call that needs a decision, and what its question shows: warnings, fields, a file's change."""
 
 import os
 from collections import Counter

@@ -42,6 +42,9 @@ class RetryPolicy:
 PATIENT: Final = RetryPolicy()
 """The policy for servers and for their announcements of changes."""
 
+LISTENING: Final = RetryPolicy(first_delay=1.0, stable=0.0)
+"""The policy for subscriptions: a proxy may end each stream after a while."""
+
 
 class Backoff:
     """Counts the failures of one server.

@@ -266,7 +266,7 @@ class Supervisor:
                             await self._serve(live)
                         self._grant(CLOSE_TIMEOUT)
         except TimeoutError:
-            if not is_connected:
+            if not is_connected and not self._must_stop():
                 error = ServerError(
                     f"was not ready within {self.definition.timeout:g} s",
                     "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",

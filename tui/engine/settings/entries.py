@@ -152,9 +152,8 @@ def salvaged(raw: Mapping[str, Any]) -> tuple[ServerSettings, list[tuple[KeyPath
     try:
         return ServerSettings.model_validate(raw), []
     except ValidationError as error:
-        order = _TARGET_ORDER
-        target = next((at for at, key in enumerate(order) if raw.get(key)), len(order))
-        spare = _SPARE.union(_TARGET_ORDER[target + 1 :])
+        given = (at for at, key in enumerate(_TARGET_ORDER) if raw.get(key))
+        spare = _SPARE.union(_TARGET_ORDER[next(given, len(_TARGET_ORDER)) + 1 :])
         slips = validation_problems(error)
         wrong = {keys[0] if keys else "" for keys, _ in slips}
         if not wrong <= spare:

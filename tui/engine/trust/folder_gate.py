@@ -53,7 +53,7 @@ class Trust:
     Attributes:
         attended: Whether there is a user to ask.
         refused: Servers of the user's settings that were refused, with the answer; see
-            `new_servers.entry_keys`.
+            `starts.entry_keys`.
         starts: What the user's servers would run of folders. A yes to one folder is none to the
             others.
         folder: The key of the opened folder.
@@ -61,7 +61,7 @@ class Trust:
         withdrawals: How often trust in the opened folder had been taken back in this run.
         salt: The salt of this installation.
         added: Servers of the user's settings that the user wrote there by a command; see
-            `new_servers.entry_keys`.
+            `starts.entry_keys`.
     """
 
     attended: bool = True

@@ -1,4 +1,4 @@
-"""Find the user's own servers that would run code of the folders they start in or reach."""
+"""The user's own servers that wait: new ones, and those that would run code of a folder."""
 
 import hashlib
 import os

@@ -29,7 +29,7 @@ class Takes(StrEnum):
 class OwnCommand:
     """A command of the screen, or a part of one, as `restart` is of `mcp`.
 
-    The screen's method for it is called ``run_name``, with ``run_name_part`` for a part.
+    The screen's function for it stands in `COMMANDS` under its name, or its name and part.
 
     Attributes:
         name: What is typed.

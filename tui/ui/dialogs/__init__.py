@@ -1,1 +1,1 @@
-"""The main screen and the dialogs over it."""
+"""The dialogs over the main screen that are no questions."""

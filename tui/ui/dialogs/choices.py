@@ -1,4 +1,4 @@
-"""The dialogs that choose a model, a theme or a log level, and one of several texts."""
+"""The dialogs that choose: a model, a theme, a log level, a text, servers to import."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence

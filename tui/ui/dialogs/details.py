@@ -1,4 +1,4 @@
-"""Dialogs with the details of a server, a tool or a rule."""
+"""The details of a server, a tool or a rule, the help, and reports."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tui.engine.mcp.backoff import Backoff, RetryPolicy
+from tui.engine.mcp.backoff import LISTENING, Backoff, RetryPolicy
 from tui.model.servers import TRANSITIONS, ServerStatus, advance
 
 
@@ -32,6 +32,15 @@ def test_the_first_retry_is_quick_and_each_further_wait_doubles_up_to_a_minute()
     world = World()
     waits = [world.fail(take=30) for _ in range(10)]
     assert waits == [0.25, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_streams_that_a_proxy_ends_are_opened_again_after_a_second_each_time() -> None:
+    world = World(LISTENING)
+    waits = []
+    for _ in range(10):
+        world.backoff.succeeded()
+        waits.append(world.fail(take=30))
+    assert waits == [1] * 10
 
 
 @pytest.mark.parametrize(("chance", "factor"), [(0.0, 0.8), (0.999999, 1.2)])

@@ -102,7 +102,7 @@ async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhil
 
         def use_model(name: str, one: Conversation) -> None:
             opened.append(name)
-            it.engine.models.use_model(name, one)
+            it.engine.service.use_model(name, one)
 
         assert one.backend is not None
         monkeypatch.setattr(one.backend, "models", models)

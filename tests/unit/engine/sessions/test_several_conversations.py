@@ -271,10 +271,10 @@ async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
         gemini = BackendKind.GEMINI
         assert models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)]
         before = backends()
-        it.engine.models.use_demo()
+        it.engine.service.use_demo()
         assert {kind for kind, _ in models()} == {BackendKind.DEMO}
         await eventually(lambda: all(is_closed(one) for one in before))
-        it.engine.models.use_api_key(KEY)
+        it.engine.service.use_api_key(KEY)
         await eventually(lambda: models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)])
         shared, other = backends()[0], backends()[2]
         await it.ask("one")

@@ -1,1 +1,1 @@
-"""Requests from servers: forms, addresses to open, sampling and roots."""
+"""Requests from servers: forms, addresses to open, and sampling."""

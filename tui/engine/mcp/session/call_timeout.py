@@ -36,12 +36,12 @@ class CallClock:
         self._limit = limit
         self._left = limit
         self._since = asyncio.get_running_loop().time()
-        self._last_progress = math.inf
+        self._silent_at = math.inf
         self._is_paused = False
 
     def progress(self) -> None:
         """Restart the idle timeout: the server has reported progress."""
-        self._last_progress = asyncio.get_running_loop().time()
+        self._silent_at = asyncio.get_running_loop().time() + IDLE_TIMEOUT
         self._schedule()
 
     def pause(self) -> None:
@@ -55,18 +55,18 @@ class CallClock:
         """Start the clock again; the pause does not count as silence."""
         self._is_paused = False
         self._since = asyncio.get_running_loop().time()
-        self._last_progress = max(self._last_progress, self._since)
+        self._silent_at = max(self._silent_at, self._since + IDLE_TIMEOUT)
         self._schedule()
 
     def explain(self) -> str:
         """Say which limit was exceeded."""
-        if self._last_progress + IDLE_TIMEOUT < self._since + self._left:
+        if self._silent_at < self._since + self._left:
             return f"no further progress within {IDLE_TIMEOUT:g} s"
         return f"no result within {self._limit:g} s"
 
     def _schedule(self) -> None:
         if not self._timeout.expired():
-            end = min(self._since + self._left, self._last_progress + IDLE_TIMEOUT)
+            end = min(self._since + self._left, self._silent_at)
             self._timeout.reschedule(None if self._is_paused else end)
 
 

@@ -70,8 +70,8 @@ class EraCache:
         key = target_hash(definition)
         with self._lock:
             self._distrusted.discard(key)
-            known, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-            if known is era and self._clock() - since <= LIFETIME / 2:
+            before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
+            if before is era and self._clock() - when <= LIFETIME / 2:
                 return
             entry = {"era": era.value, "time": self._clock()}
 

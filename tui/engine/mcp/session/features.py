@@ -11,7 +11,7 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 from pydantic import ValidationError
 
-from tui.engine.mcp.backoff import Backoff
+from tui.engine.mcp.backoff import LISTENING, Backoff
 from tui.engine.mcp.callbacks.sampling import REFUSED
 from tui.engine.mcp.catalog import results
 from tui.engine.mcp.catalog.offer import ServerOffer
@@ -103,7 +103,7 @@ class Subscriptions:
 
     async def _listen(self, uri: str, accepted: "asyncio.Future[None]") -> None:
         """Listen until cancelled; only the first attempt can fail."""
-        backoff = Backoff()
+        backoff = Backoff(LISTENING)
         while True:
             try:
                 async with self._client.listen(resource_subscriptions=[uri]) as stream:

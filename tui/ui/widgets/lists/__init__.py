@@ -1,1 +1,1 @@
-"""Lists, trees and logs that draw only the visible rows."""
+"""Lists and logs that draw only the visible rows."""
