@@ -29,6 +29,7 @@ from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.row_list import RowList
+from tui.ui.widgets.text.plain import PlainText
 
 
 async def run_from_palette(deck: Running, query: str) -> None:
@@ -56,6 +57,16 @@ async def test_help_begins_with_the_keys_of_the_place() -> None:
         assert "Send the message" in here
         await deck.press("f1")
         assert deck.on_top(MainScreen)
+
+
+async def test_help_that_is_closed_before_it_was_drawn_lays_nothing_out() -> None:
+    async with running(decks.full_store()) as deck:
+        help_screen = HelpScreen((), {})
+        await deck.app.push_screen(help_screen)
+        await help_screen.query_one(PlainText).remove()
+        help_screen.on_resize()
+        await deck.settle()
+        assert deck.on_top(HelpScreen)
 
 
 async def test_help_in_a_dialog_leaves_it_open() -> None:
@@ -329,6 +340,15 @@ async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
             ("service.use_api_key", ("bad",)),
             ("service.use_api_key", ("bad2",)),
         ]
+
+
+async def test_the_dialog_of_the_model_follows_what_answers() -> None:
+    async with running(decks.full_store()) as deck:
+        deck.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO)))
+        await deck.press("f9")
+        await deck.until(lambda: "The offline demo model answers now." in deck.text)
+        deck.dispatch(ModelSelected(ModelView("gemini-9", BackendKind.GEMINI)))
+        await deck.until(lambda: "gemini-9 (Gemini) answers now." in deck.text)
 
 
 async def test_the_model_can_be_chosen_again_from_the_palette() -> None:

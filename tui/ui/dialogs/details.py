@@ -206,8 +206,8 @@ class HelpScreen(DetailsScreen):
         self.call_after_refresh(self._lay_out)
 
     def _lay_out(self) -> None:
-        width = self.query_one(PlainText).size.width
-        self.update(help_content(self._sections(), width))
+        if texts := self.query(PlainText):  # none where a key closed it before it was drawn
+            self.update(help_content(self._sections(), texts.first().size.width))
 
     def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
         yield HERE, self._here

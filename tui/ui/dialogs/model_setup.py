@@ -122,7 +122,7 @@ class ModelScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as frame:
             frame.border_title = "Model"
-            yield PlainText(_now(self._before))
+            yield PlainText(_now(self._before), classes="now")
             yield OptionList(*map(_choice, self._offered), markup=False, compact=True)
             yield from self._forms.values()
             yield PlainText(classes="problem")
@@ -194,6 +194,7 @@ class ModelScreen(ModalScreen[None]):
     def _on_model(self, model: ModelView) -> None:
         if self._is_trying and model != self._before:
             self.dismiss()
+        self.query_one(".now", PlainText).update(_now(model))
 
     def _on_notices(self, view: tuple[int, tuple[Notice, ...]]) -> None:
         _, notices = view
