@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+_VARIABLE: Final = "_GEMDECK_COMPLETE"
+"""Where the shell says what it wants, by the library's rule."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
@@ -123,10 +126,6 @@ async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
         if (number := getattr(signal, name, None)) is not None:
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await task
-
-
-_VARIABLE: Final = "_GEMDECK_COMPLETE"
-"""Where the shell says what it wants, by the library's rule."""
 
 
 @click.command(epilog="Example: gemdeck completion bash >> ~/.bashrc")

@@ -48,6 +48,12 @@ LOGGER: Final = "tui.engine.mcp"
 MAX_LINES: Final = 20
 """Last lines that a server wrote that are shown."""
 
+_ADVICE: Final[Mapping[FolderTrust, str]] = {
+    FolderTrust.UNTRUSTED: "To see what it brings: gemdeck trust show",
+    FolderTrust.CHANGED: "To see what has changed: gemdeck trust show",
+    FolderTrust.NEVER: "To be asked again: gemdeck trust forget",
+}
+
 
 class FindingLevel(StrEnum):
     """How something stands. The value is the word before it."""
@@ -58,11 +64,6 @@ class FindingLevel(StrEnum):
     FAILED = "failed"
 
 
-_ADVICE: Final[Mapping[FolderTrust, str]] = {
-    FolderTrust.UNTRUSTED: "To see what it brings: gemdeck trust show",
-    FolderTrust.CHANGED: "To see what has changed: gemdeck trust show",
-    FolderTrust.NEVER: "To be asked again: gemdeck trust forget",
-}
 _VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = MappingProxyType(
     {
         ServerStatus.READY: FindingLevel.OK,

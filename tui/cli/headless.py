@@ -56,6 +56,8 @@ MAX_INPUT: Final = 8 * 1024 * 1024
 
 _PIECE: Final = 64 * 1024
 
+_E: Final = Severity.ERROR
+
 
 def read_piped_input(warn: Callable[[str], None]) -> str:
     """Read standard input to its end if it is a pipe or a file.
@@ -100,8 +102,6 @@ def _read(descriptor: int) -> bytes:
         data += piece
     return bytes(data)
 
-
-_E: Final = Severity.ERROR
 
 _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, Notice | None]]] = {
     TurnOutcome.COMPLETED: (ExitCode.OK, None),

@@ -13,6 +13,12 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final
 
+PATIENCE: Final = 0.5
+"""Seconds before a message on standard error says what the command is waiting for."""
+
+GAP: Final = "  "
+"""Between columns."""
+
 
 class ExitCode(IntEnum):
     """The result of a run, as of gemini-cli."""
@@ -27,9 +33,6 @@ class ExitCode(IntEnum):
     TURN_LIMIT = 53
     CANCELLED = 130
 
-
-PATIENCE: Final = 0.5
-"""Seconds before a message on standard error says what the command is waiting for."""
 
 FULL: Final = (1, 7)
 """The device numbers of ``/dev/full``."""
@@ -111,10 +114,6 @@ def json_or_text(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-GAP: Final = "  "
-"""Between columns."""
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -18,6 +18,8 @@ Result = TypeVar("Result")
 
 _IMPORTING: Final = threading.Lock()
 
+_log: Final = logging.getLogger(__name__)
+
 
 def in_daemon_thread(function: Callable[[], Result]) -> asyncio.Future[Result]:
     """Run a blocking function. If cancelled, the thread keeps running until it returns."""
@@ -116,9 +118,6 @@ def _start(function: Callable[[], Result]) -> Future[Result]:
 
     threading.Thread(target=work, name="background call", daemon=True).start()
     return future
-
-
-_log: Final = logging.getLogger(__name__)
 
 
 class TaskSet:

@@ -43,6 +43,10 @@ MAX_DELAY: Final = 1.5
 
 Paths = tuple[Path, ...]
 
+_AS_BEFORE: Final = "The servers stay as they are until the file is corrected."
+_NEXT_START: Final = "Changes under “gemdeck” in the settings take effect at the next start."
+_log: Final = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
@@ -140,11 +144,6 @@ async def _wait(
 def _real(path: Path) -> Path:
     """Resolve symbolic links."""
     return Path(os.path.realpath(path))
-
-
-_AS_BEFORE: Final = "The servers stay as they are until the file is corrected."
-_NEXT_START: Final = "Changes under “gemdeck” in the settings take effect at the next start."
-_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

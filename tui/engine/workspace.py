@@ -36,6 +36,41 @@ _Rules = tuple[int, "GitIgnoreSpec"]
 
 _WILDCARD: Final = re.compile(r"\*+|\[")
 
+MAX_LISTED: Final = 20_000
+"""Most files and folders that are listed, those nearest to the root first."""
+
+MAX_SHOWN: Final = 200
+"""Characters of a path in a message."""
+
+MAX_SECONDS: Final = 5.0
+"""Seconds after which a walk ends with what it has."""
+
+LIST_AGE: Final = 5.0
+"""Seconds for which a list of paths is used again."""
+
+_ROOT: Final = frozenset({".", "./"})
+
+MAX_SCANNED: Final = 10_000
+"""Entries of a folder that are looked at."""
+
+MAX_TEXT_BYTES: Final = 1_000_000
+"""Bytes of text of all files that one message brings along."""
+
+MAX_MEDIA_BYTES: Final = 7_000_000
+"""Bytes of all images and documents that one message brings along, before they are encoded."""
+
+MAX_FILES: Final = 200
+"""Files of a folder that one message brings along."""
+
+MAX_SEEN: Final = 5_000
+"""Files and folders of a folder that are looked at."""
+
+_BINARY_SAMPLE: Final = 8_192
+_MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+_DOCUMENT: Final = "application/pdf"
+
+Part = TextPart | MediaPart
+
 
 class IgnoreRules:
     """Which files below a root are left out. Reads each folder's patterns once. Blocks.
@@ -103,21 +138,6 @@ def _compile(patterns: str) -> "GitIgnoreSpec | None":
             continue
         usable.append(line)
     return GitIgnoreSpec.from_lines(usable)
-
-
-MAX_LISTED: Final = 20_000
-"""Most files and folders that are listed, those nearest to the root first."""
-
-MAX_SHOWN: Final = 200
-"""Characters of a path in a message."""
-
-MAX_SECONDS: Final = 5.0
-"""Seconds after which a walk ends with what it has."""
-
-LIST_AGE: Final = 5.0
-"""Seconds for which a list of paths is used again."""
-
-_ROOT: Final = frozenset({".", "./"})
 
 
 class OutsideError(Exception):
@@ -259,10 +279,6 @@ def _leads_to_file(link: Path, root: Path) -> bool:
     return real.is_relative_to(root) and real.is_file()
 
 
-MAX_SCANNED: Final = 10_000
-"""Entries of a folder that are looked at."""
-
-
 def folders_like(typed: str, base: Path, limit: int) -> list[str]:
     """List folders that continue what was typed, as they would be typed. Blocks.
 
@@ -286,25 +302,6 @@ def folders_like(typed: str, base: Path, limit: int) -> list[str]:
     except (OSError, ValueError, RuntimeError):  # no such folder, or no such home
         return []
     return [f"{start}{name}/" for name in sorted(found)[:limit]]
-
-
-MAX_TEXT_BYTES: Final = 1_000_000
-"""Bytes of text of all files that one message brings along."""
-
-MAX_MEDIA_BYTES: Final = 7_000_000
-"""Bytes of all images and documents that one message brings along, before they are encoded."""
-
-MAX_FILES: Final = 200
-"""Files of a folder that one message brings along."""
-
-MAX_SEEN: Final = 5_000
-"""Files and folders of a folder that are looked at."""
-
-_BINARY_SAMPLE: Final = 8_192
-_MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
-_DOCUMENT: Final = "application/pdf"
-
-Part = TextPart | MediaPart
 
 
 class UnreadablePathError(Exception):

@@ -29,6 +29,9 @@ from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, Serve
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 
+OWN_SOURCE: Final = "gemdeck"
+"""The source of a log line that is our own remark."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
@@ -50,10 +53,6 @@ class ContextRead:
     """The files of context were read, and are not what they were."""
 
     files: tuple[ContextFile, ...]
-
-
-OWN_SOURCE: Final = "gemdeck"
-"""The source of a log line that is our own remark."""
 
 
 @dataclass(frozen=True, slots=True)

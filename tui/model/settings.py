@@ -37,6 +37,47 @@ from tui.model.settings_types import (
 DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
 """The default redirect URI of a sign-in."""
 
+MAX_PRICE: Final = 1_000_000
+"""Highest price of a million tokens."""
+
+MAX_MODELS: Final = 200
+"""Most models with a price."""
+
+MILLION: Final = 1_000_000
+ANY: Final = "*"
+
+MAX_KEEP_DAYS: Final = 36_500
+"""Largest value of `sessions.keepDays`."""
+
+DEFAULT_TIMEOUT: Final = 600_000
+"""Default timeout of a request, in milliseconds."""
+
+MAX_TOOL_CALLS: Final = 1_000
+"""Largest value of `maxToolCalls`."""
+
+MAX_OFFERED_TOOLS: Final = 10_000
+"""Largest value of `maxTools`."""
+
+MAX_TOOL_SHARE: Final = 50
+"""Largest value of `maxToolShare`, in percent."""
+
+MIN_RESULT_SIZE: Final = 1_000
+"""Smallest value of `maxResultSize`, in characters."""
+
+MAX_RESULT_SIZE: Final = 1_000_000
+"""Largest value of `maxResultSize`, in characters."""
+
+MAX_PATTERNS: Final = 1_000
+"""Most rules in `alwaysAllow` or `alwaysDeny`."""
+
+MAX_INSTRUCTION: Final = 100_000
+"""Longest system instruction, in characters."""
+
+MAX_CONTEXT_NAMES: Final = 20
+"""Most names in `context.fileName`."""
+
+_EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
+
 
 class AuthProviderType(StrEnum):
     """Where the credentials for a network server come from."""
@@ -110,16 +151,6 @@ class OAuthSettings(Section):
     )
 
 
-MAX_PRICE: Final = 1_000_000
-"""Highest price of a million tokens."""
-
-MAX_MODELS: Final = 200
-"""Most models with a price."""
-
-MILLION: Final = 1_000_000
-ANY: Final = "*"
-
-
 def _checked_pattern(name: str) -> str:
     start = name.removesuffix(ANY)
     return name if start != name and not start else check_model_name(start) and name
@@ -182,10 +213,6 @@ class PriceSettings(Section):
         return f"{'<' if cost < least else ''}{max(cost, least):,.{digits}f} {self.currency}"
 
 
-MAX_KEEP_DAYS: Final = 36_500
-"""Largest value of `sessions.keepDays`."""
-
-
 class SessionSettings(Section):
     """``gemdeck.sessions``: which conversations are kept."""
 
@@ -203,40 +230,13 @@ class SessionSettings(Section):
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
 """The default model."""
 
-DEFAULT_TIMEOUT: Final = 600_000
-"""Default timeout of a request, in milliseconds."""
 
 MAX_TIMEOUT: Final = 2_147_483_647
 """Longest timeout in milliseconds, the maximum of JavaScript timers."""
 
-MAX_TOOL_CALLS: Final = 1_000
-"""Largest value of `maxToolCalls`."""
-
-MAX_OFFERED_TOOLS: Final = 10_000
-"""Largest value of `maxTools`."""
-
-MAX_TOOL_SHARE: Final = 50
-"""Largest value of `maxToolShare`, in percent."""
-
-MIN_RESULT_SIZE: Final = 1_000
-"""Smallest value of `maxResultSize`, in characters."""
-
-MAX_RESULT_SIZE: Final = 1_000_000
-"""Largest value of `maxResultSize`, in characters."""
 
 MAX_IDLE_TIMEOUT: Final = 3_600
 """Largest value of `idleTimeout`, in seconds."""
-
-MAX_PATTERNS: Final = 1_000
-"""Most rules in `alwaysAllow` or `alwaysDeny`."""
-
-MAX_INSTRUCTION: Final = 100_000
-"""Longest system instruction, in characters."""
-
-MAX_CONTEXT_NAMES: Final = 20
-"""Most names in `context.fileName`."""
-
-_EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
 
 class ServerSettings(Section):

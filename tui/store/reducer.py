@@ -69,6 +69,12 @@ MAX_OLD_RESULT: Final = 2_000
 _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
+_FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
+_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
+
+MAX_TITLE: Final = 60
+"""Characters of a message that name its conversation."""
+
 
 def clip_old_results(transcript: TranscriptState) -> TranscriptState:
     """Clip the results of older calls above the limit; return the same object otherwise."""
@@ -98,10 +104,6 @@ def _cut(call: ToolCall) -> ToolCall:
         return call
     notice = f"… [clipped; {dropped:,} characters were dropped]"
     return replace(call, result=f"{call.result[:MAX_OLD_RESULT]}\n{notice}")
-
-
-_FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
-_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 
 def reduce(state: AppState, event: e.Event) -> AppState:
@@ -444,10 +446,6 @@ def _with_entry(
         change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
     )
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
-
-
-MAX_TITLE: Final = 60
-"""Characters of a message that name its conversation."""
 
 
 def with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:

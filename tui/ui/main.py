@@ -46,6 +46,10 @@ if TYPE_CHECKING:  # loaded after the first frame
     from tui.model.trust import ImportOffer
 
 
+BORDER_STEP: Final = 2
+"""Columns by which a key moves a border."""
+
+
 @dataclass(frozen=True, slots=True)
 class SettingsFiles:
     """Access to the user's settings file and the sample.
@@ -121,10 +125,6 @@ class TypeAhead:
         self._holds = False
         while self._kept and not self._holds:
             await self._app.on_event(self._kept.popleft())
-
-
-BORDER_STEP: Final = 2
-"""Columns by which a key moves a border."""
 
 
 class MainScreen(Screen[None]):

@@ -41,6 +41,9 @@ _OSC_99: Final = f"\x1b]99;;{_WORDS}\x1b\\"
 _BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
 _BY_TERM: Final = {"xterm-kitty": _OSC_99, "xterm-ghostty": _OSC_9}
 
+_AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
+"""What the user or the running turn waits for."""
+
 
 def notification(environment: Mapping[str, str]) -> str:
     """Return what the terminal shows as a notification, or nothing where only the bell is known."""
@@ -72,10 +75,6 @@ class Bell:
             driver.write(self._sequence)
         else:
             self._app.bell()
-
-
-_AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
-"""What the user or the running turn waits for."""
 
 
 class PendingController:

@@ -77,6 +77,9 @@ _NOBODY: Final = Denial(
     note="This run has no user to ask, and the tool is not on the list of allowed tools.",
 )
 
+AUDIT_PATIENCE: Final = 2.0
+"""Seconds that the last records get to be written."""
+
 
 class _CoveredError(WithdrawnError):
     """The answer to another question settles this one."""
@@ -310,10 +313,6 @@ def _is_listed(tool: OfferedTool, catalog: Catalog) -> bool:
         view.name == tool.view.name and replace(view, id=tool.view.id) == tool.view
         for view in catalog.tools
     )
-
-
-AUDIT_PATIENCE: Final = 2.0
-"""Seconds that the last records get to be written."""
 
 
 class ToolAccess:

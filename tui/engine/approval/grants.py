@@ -29,6 +29,19 @@ Condition = tuple[str, str]
 
 _ID_LENGTH: Final = 32
 
+FILE_NAME: Final = "grants.json"
+
+USE_DELAY: Final = 30.0
+"""Seconds after which the use of grants is written: one write for all uses meanwhile."""
+
+SHOW_DELAY: Final = 1.0
+"""Seconds after which the use of grants is shown, all uses meanwhile at once."""
+
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds that the last changes get to be written."""
+
+_KEY: Final = "grants"
+
 
 def _read_name(text: object) -> str | None:
     if text is None:
@@ -236,19 +249,6 @@ _GRANTS: Final = EntryFormat(
 )
 _NOTES: Final = EntryFormat(GrantNote, {"granted_at": "granted", "used_at": "used"})
 
-
-FILE_NAME: Final = "grants.json"
-
-USE_DELAY: Final = 30.0
-"""Seconds after which the use of grants is written: one write for all uses meanwhile."""
-
-SHOW_DELAY: Final = 1.0
-"""Seconds after which the use of grants is shown, all uses meanwhile at once."""
-
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last changes get to be written."""
-
-_KEY: Final = "grants"
 
 Change = Callable[[dict[Grant, GrantNote]], dict[Grant, GrantNote]]
 """Makes the saved grants of those that the file holds; does nothing but compute."""

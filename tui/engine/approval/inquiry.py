@@ -36,6 +36,27 @@ _CONTENT: Final = frozenset(
 _MAYBE_CONTENT: Final = frozenset({"body", "code", "data", "source", "text"})
 """Names of arguments that hold a file's content where they have several lines."""
 
+MAX_SAME_CALLS: Final = 3
+"""Times that the same call is made in a turn before the user is asked whatever the rules say."""
+
+MAX_NAMED: Final = 5
+"""Servers that one note names."""
+
+_NO_ARGUMENTS: Final = "{}"
+
+_PLACES: Final = {
+    Origin.SYSTEM_DEFAULTS: "the system's settings",
+    Origin.USER: "your settings",
+    Origin.PROJECT: "this folder",
+    Origin.SYSTEM: "the system's settings",
+    Origin.EXTENSION: "one of your extensions",
+    Origin.DEMO: "gemdeck's demo",
+}
+"""Where servers come from, in words."""
+
+_ODD_NAME: Final = "The name contains characters that tool names may not have."
+_UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
+
 
 def content_of(arguments: JsonObject) -> str:
     """Return the name of the argument that holds a file's content; empty if none or several do."""
@@ -100,10 +121,6 @@ def _change(path: str, content: str, before: str, after: str) -> FileChange:
         summary = f"exists: {number} {verb}{by}, from line {first:,}"
     shown = ((sign, sanitize(reveal(text)) if sign == "-" else "") for sign, text in lines)
     return FileChange(path, content, summary, tuple(shown))
-
-
-MAX_SAME_CALLS: Final = 3
-"""Times that the same call is made in a turn before the user is asked whatever the rules say."""
 
 
 class UnusableEditError(Exception):
@@ -206,26 +223,6 @@ def decided(
         decision,
         source,
     )
-
-
-MAX_NAMED: Final = 5
-"""Servers that one note names."""
-
-_NO_ARGUMENTS: Final = "{}"
-
-
-_PLACES: Final = {
-    Origin.SYSTEM_DEFAULTS: "the system's settings",
-    Origin.USER: "your settings",
-    Origin.PROJECT: "this folder",
-    Origin.SYSTEM: "the system's settings",
-    Origin.EXTENSION: "one of your extensions",
-    Origin.DEMO: "gemdeck's demo",
-}
-"""Where servers come from, in words."""
-
-_ODD_NAME: Final = "The name contains characters that tool names may not have."
-_UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
 
 
 def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:

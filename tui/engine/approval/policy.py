@@ -40,6 +40,23 @@ _UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
 
+MAX_NAME: Final = 256
+"""Characters of a name or folder that are shown."""
+
+EFFECTS: Final = {
+    Effect.ALLOW: "Allowed",
+    Effect.ASK: "You are asked before each call",
+    Effect.DENY: "Denied",
+}
+_SCOPES: Final = {
+    GrantScope.SESSION: "for this session",
+    GrantScope.FOLDER: "for this folder",
+    GrantScope.EVERYWHERE: "everywhere",
+}
+
+DENIED_BY_GRANT: Final = "a saved rule denies it"
+"""Why a tool is kept from the model."""
+
 
 class AllowingPatterns:
     """Patterns of rules that allow: exact characters, and only names that a tool may have.
@@ -176,21 +193,6 @@ def names_tool(
     return any(meant in {((server, tool),), ((server, None),)} for meant in found)
 
 
-MAX_NAME: Final = 256
-"""Characters of a name or folder that are shown."""
-
-EFFECTS: Final = {
-    Effect.ALLOW: "Allowed",
-    Effect.ASK: "You are asked before each call",
-    Effect.DENY: "Denied",
-}
-_SCOPES: Final = {
-    GrantScope.SESSION: "for this session",
-    GrantScope.FOLDER: "for this folder",
-    GrantScope.EVERYWHERE: "everywhere",
-}
-
-
 def grant_words(grant: Grant, note: GrantNote) -> str:
     """Say where a grant comes from and how far it reaches."""
     chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
@@ -273,10 +275,6 @@ def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: st
         origin=sanitize_line(origin),
         revocable=False,
     )
-
-
-DENIED_BY_GRANT: Final = "a saved rule denies it"
-"""Why a tool is kept from the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,22 @@ _FINGERPRINT: Final = re.compile(r"[0-9a-f]{32,128}")
 PinKey = str
 """SHA-256 (hex) of a tool's name as the server spells it, which may be no valid Unicode."""
 
+MAX_CHANGES: Final = 50
+"""Changed tools in one question; of more, the next are asked about after it."""
+
+MAX_ANSWERED: Final = 10_000
+"""Changed definitions of one server that are known not to be accepted; of more, those that are
+offered now."""
+
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds that the last definitions get to be written."""
+
+CHANGED: Final = "it has changed; the model does not see it until you accept the change"
+"""Why a tool is withheld about which the user can be asked."""
+
+UNREADABLE: Final = "it has changed, and its definition is too long to review"
+"""Why a tool is withheld about which nobody can be asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pin:
@@ -138,23 +154,6 @@ def _read(content: Mapping[str, Any]) -> dict[PinKey, Pin]:
     entries = content.get(_KEY)
     found = entries.items() if isinstance(entries, dict) else ()
     return {key: pin for key, entry in found if (pin := _PINS.read(entry)) is not None}
-
-
-MAX_CHANGES: Final = 50
-"""Changed tools in one question; of more, the next are asked about after it."""
-
-MAX_ANSWERED: Final = 10_000
-"""Changed definitions of one server that are known not to be accepted; of more, those that are
-offered now."""
-
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last definitions get to be written."""
-
-CHANGED: Final = "it has changed; the model does not see it until you accept the change"
-"""Why a tool is withheld about which the user can be asked."""
-
-UNREADABLE: Final = "it has changed, and its definition is too long to review"
-"""Why a tool is withheld about which nobody can be asked."""
 
 
 @dataclass(slots=True)

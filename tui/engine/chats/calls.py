@@ -54,6 +54,27 @@ MAX_TOLD: Final = 1_000
 MAX_TOLD_CHANGES: Final = 20
 """Changed arguments reported to the model one by one."""
 
+_log: Final = logging.getLogger(__name__)
+
+WITHHELD: Final = "The user read the result and withheld it. Go on without it."
+"""What the model gets in place of a result that the user withholds."""
+
+_UNSEEN: Final = (
+    "The result is withheld: this server's are shown to the user first, and nobody is there."
+)
+
+MAX_SUGGESTIONS: Final = 3
+"""Most names suggested for an unknown tool."""
+
+MAX_FAULTS: Final = 10
+"""Most argument errors reported to the model at once."""
+
+MAX_NAME: Final = 128
+"""Longest name of an unknown tool shown, in characters."""
+
+MAX_ASKED: Final = 32
+"""Most calls of a step waiting for consent; further ones are asked about later."""
+
 
 async def read_edit(text: str, schema: JsonObject) -> Edit:
     """Read edited arguments in a thread, because checking a schema may be slow.
@@ -110,28 +131,6 @@ def _text(value: object) -> str:
 def _value(value: object) -> str:
     return clip(_text(value), MAX_TOLD)
 
-
-_log: Final = logging.getLogger(__name__)
-
-WITHHELD: Final = "The user read the result and withheld it. Go on without it."
-"""What the model gets in place of a result that the user withholds."""
-
-_UNSEEN: Final = (
-    "The result is withheld: this server's are shown to the user first, and nobody is there."
-)
-
-
-MAX_SUGGESTIONS: Final = 3
-"""Most names suggested for an unknown tool."""
-
-MAX_FAULTS: Final = 10
-"""Most argument errors reported to the model at once."""
-
-MAX_NAME: Final = 128
-"""Longest name of an unknown tool shown, in characters."""
-
-MAX_ASKED: Final = 32
-"""Most calls of a step waiting for consent; further ones are asked about later."""
 
 CANCELLED: Final = "The user stopped this call."
 """The response to a call that was stopped."""

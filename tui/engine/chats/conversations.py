@@ -52,6 +52,9 @@ _log: Final = logging.getLogger(__name__)
 BACKEND_PATIENCE: Final = 5.0
 """Seconds a backend may take to close."""
 
+MAX_OPEN: Final = 20
+"""Most conversations that are open at once."""
+
 
 @dataclass(eq=False, slots=True)
 class Conversation:
@@ -296,10 +299,6 @@ class Conversation:
             with contextlib.suppress(Exception):  # no longer used
                 async with asyncio.timeout(BACKEND_PATIENCE):
                     await backend.aclose()
-
-
-MAX_OPEN: Final = 20
-"""Most conversations that are open at once."""
 
 
 class Conversations:

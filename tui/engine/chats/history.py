@@ -37,6 +37,34 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _Wire = dict[str, Any]
 
+_PLACE: Final = re.compile(r"contents\[(\d{1,6})\]\.parts\[(\d{1,6})\]")
+_KINDS: Final = {
+    "image": "image/",
+    "document": "application/pdf",
+    "pdf": "application/pdf",
+    "audio": "audio/",
+    "video": "video/",
+}
+"""Words of error messages, each with the start of the media types that they mean."""
+
+MAX_TEXT_KEPT: Final = 4_000_000
+"""Most characters of all tool texts together; about what the largest contexts hold."""
+
+TEXT_LEFT: Final = MAX_TEXT_KEPT // 2
+"""Characters kept whole once the limit was exceeded.
+
+Well below the limit, since each cut changes the prefix that the service may have cached.
+"""
+
+MAX_OLD_TEXT: Final = 2_000
+"""Characters kept of an older text."""
+
+MAX_MEDIA_KEPT: Final = 12 * 1024 * 1024
+"""Most base64 characters of all media together; the service takes 20 MB a request."""
+
+_NOTICE: Final = 100
+"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionResponse:
@@ -245,17 +273,6 @@ def _wire_response(
     return response, beside
 
 
-_PLACE: Final = re.compile(r"contents\[(\d{1,6})\]\.parts\[(\d{1,6})\]")
-_KINDS: Final = {
-    "image": "image/",
-    "document": "application/pdf",
-    "pdf": "application/pdf",
-    "audio": "audio/",
-    "video": "video/",
-}
-"""Words of error messages, each with the start of the media types that they mean."""
-
-
 def drop_refused(contents: Sequence[_Wire], message: str, start: int) -> list[str]:
     """Replace the media that an error is about by notes in place.
 
@@ -317,25 +334,6 @@ def _drop_inner(response: _Wire, is_dropped: Callable[[str], bool]) -> list[str]
 
 def _note(mime_type: str) -> str:
     return f"[The {mime_type} is left out: the service did not accept it.]"
-
-
-MAX_TEXT_KEPT: Final = 4_000_000
-"""Most characters of all tool texts together; about what the largest contexts hold."""
-
-TEXT_LEFT: Final = MAX_TEXT_KEPT // 2
-"""Characters kept whole once the limit was exceeded.
-
-Well below the limit, since each cut changes the prefix that the service may have cached.
-"""
-
-MAX_OLD_TEXT: Final = 2_000
-"""Characters kept of an older text."""
-
-MAX_MEDIA_KEPT: Final = 12 * 1024 * 1024
-"""Most base64 characters of all media together; the service takes 20 MB a request."""
-
-_NOTICE: Final = 100
-"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 
 def forget_old(contents: list[_Wire]) -> None:

@@ -28,6 +28,18 @@ from tui.text import clip, counted, for_model, sanitize, sanitize_line
 GEMDECK: Final = ServerId("gemdeck")
 """What stands for a server where a tool is gemdeck's own."""
 
+MAX_NAMED: Final = 50
+"""Servers that the description names."""
+
+MAX_TOOL_DESCRIPTION: Final = 300
+"""Characters of a description that a search shows."""
+
+MAX_LISTED: Final = 100
+"""Resources that one call lists."""
+
+MAX_DESCRIPTION: Final = 200
+"""Characters of a description that are listed."""
+
 
 def make_own_tool(
     name: str,
@@ -60,13 +72,6 @@ def make_own_tool(
 def text_result(text: str) -> ToolResult:
     """Return a text for the model, and the same for the screen."""
     return ToolResult((TextPart(for_model(text)[0]),), sanitize(text))
-
-
-MAX_NAMED: Final = 50
-"""Servers that the description names."""
-
-MAX_TOOL_DESCRIPTION: Final = 300
-"""Characters of a description that a search shows."""
 
 
 def tool_search(servers: ServerManager) -> OwnTool | None:
@@ -108,12 +113,6 @@ def _line(tool: OfferedTool) -> str:
     words = clip(" ".join(tool.view.description.split()), MAX_TOOL_DESCRIPTION)
     return f"- {tool.id} (of the server {tool.server}): {words}"
 
-
-MAX_LISTED: Final = 100
-"""Resources that one call lists."""
-
-MAX_DESCRIPTION: Final = 200
-"""Characters of a description that are listed."""
 
 _SERVER: Final = {"type": "string", "description": "The name of the server."}
 _QUERY: Final = {"type": "string", "description": "Lists only what contains these letters."}

@@ -28,6 +28,36 @@ from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, Event, TextStreamed, ThoughtStreamed, UsageReported
 from tui.text import MAX_COMBINING, MAX_TEXT, sanitize, sanitize_line
 
+MAX_HELD: Final = 4_200
+"""Most characters held back; slightly more than `tui.text` allows for one escape."""
+
+_INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
+_COMPLETE: Final = re.compile(
+    r"""
+    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)
+    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]
+    | \x1b[ -/]*[0-OQ-WYZ\\`-~]
+    """,
+    re.VERBOSE,
+)
+_INCOMPLETE: Final = re.compile(
+    r"""
+    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}\x1b?
+    | (?:\x1b\[|\x9b)[0-?]*[ -/]*
+    | \x1b[ -/]*
+    """,
+    re.VERBOSE,
+)
+_JOINERS: Final = "\u200d\ufe0f"
+
+MAX_STEP_CHARACTERS: Final = MAX_TEXT
+"""Longest text and thoughts of one step, in characters."""
+
+_Streamed = type[TextStreamed] | type[ThoughtStreamed]
+
+GENERATION_TIMEOUT: Final = 300.0
+"""Timeout of one generation, in seconds."""
+
 
 class Finish(Enum):
     """How a step ended without an error."""
@@ -125,29 +155,6 @@ def _empty() -> ModelError:
     )
 
 
-MAX_HELD: Final = 4_200
-"""Most characters held back; slightly more than `tui.text` allows for one escape."""
-
-_INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
-_COMPLETE: Final = re.compile(
-    r"""
-    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]
-    | \x1b[ -/]*[0-OQ-WYZ\\`-~]
-    """,
-    re.VERBOSE,
-)
-_INCOMPLETE: Final = re.compile(
-    r"""
-    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}\x1b?
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*
-    | \x1b[ -/]*
-    """,
-    re.VERBOSE,
-)
-_JOINERS: Final = "\u200d\ufe0f"
-
-
 class DeltaSanitizer:
     """Sanitizes a text that arrives in pieces.
 
@@ -213,12 +220,6 @@ def _last_cluster(shown: str) -> str:
             cluster = shown[start:]
             return cluster if sanitize(cluster) == cluster else ""
     return ""
-
-
-MAX_STEP_CHARACTERS: Final = MAX_TEXT
-"""Longest text and thoughts of one step, in characters."""
-
-_Streamed = type[TextStreamed] | type[ThoughtStreamed]
 
 
 class ModelStep:
@@ -336,10 +337,6 @@ class ModelStep:
             before, self._since = self._since, time.monotonic()
             self._publish(EntryCompleted(self._entry, self._since - before))
             self._entry = None
-
-
-GENERATION_TIMEOUT: Final = 300.0
-"""Timeout of one generation, in seconds."""
 
 
 def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]) -> Generator:

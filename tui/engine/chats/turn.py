@@ -55,6 +55,20 @@ from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 from tui.text import for_model, sanitize, sanitize_line
 
+MAX_MALFORMED_CALLS: Final = 1
+"""How often a step is repeated because its tool call was malformed.
+
+A step that has shown text is not repeated: the user would read it twice.
+"""
+
+MAX_REFUSED_TOOLS: Final = 8
+"""Tools dropped from one step because the service refused them."""
+
+RefusedTool = tuple[str, str]
+"""Tool id and definition hash."""
+
+_log: Final = logging.getLogger(__name__)
+
 
 class MessageError(Exception):
     """A message cannot be sent; the text says why, for the user."""
@@ -145,21 +159,6 @@ class RetryWait:
         """End the wait, if there is one: ask again now, or never."""
         if self._decision is not None and not self._decision.done():
             self._decision.set_result(again)
-
-
-MAX_MALFORMED_CALLS: Final = 1
-"""How often a step is repeated because its tool call was malformed.
-
-A step that has shown text is not repeated: the user would read it twice.
-"""
-
-MAX_REFUSED_TOOLS: Final = 8
-"""Tools dropped from one step because the service refused them."""
-
-RefusedTool = tuple[str, str]
-"""Tool id and definition hash."""
-
-_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -52,6 +52,25 @@ CHARACTERS_PER_TOKEN: Final = 4
 MEDIA_TOKENS: Final = 258
 """What the service counts for an image."""
 
+SUMMARY_TIMEOUT: Final = 300.0
+"""Seconds that the model gets."""
+
+ASK: Final = (
+    "Summarise this conversation, so that you can go on with it from the summary alone. Keep what "
+    "the user wants, every decision, name, number, path and open question, and what tools were "
+    "called for with what result. Leave out courtesies and dead ends. Write only the summary."
+)
+_BEFORE: Final = "This is a summary of our conversation so far:\n\n"
+_AGREED: Final = "I will go on from this summary."
+
+FULL: Final = 0.8
+"""The part of the context from which `/compress` is offered."""
+
+UNSAVED: Final = "It is not saved, so only the summary of it remains."
+
+MAX_TEMPERATURE: Final = 2.0
+"""The service's highest temperature."""
+
 
 def context_parts(
     tools: Sequence[OfferedTool], instructions: str, contents: Sequence[WireContent], counted: int
@@ -94,18 +113,6 @@ def _length(value: object) -> int:
     return len(json.dumps(value, default=str, ensure_ascii=False))
 
 
-SUMMARY_TIMEOUT: Final = 300.0
-"""Seconds that the model gets."""
-
-ASK: Final = (
-    "Summarise this conversation, so that you can go on with it from the summary alone. Keep what "
-    "the user wants, every decision, name, number, path and open question, and what tools were "
-    "called for with what result. Leave out courtesies and dead ends. Write only the summary."
-)
-_BEFORE: Final = "This is a summary of our conversation so far:\n\n"
-_AGREED: Final = "I will go on from this summary."
-
-
 async def summarised(
     backend: ModelBackend, contents: Sequence[WireContent], publish: Publish
 ) -> list[dict[str, Any]]:
@@ -126,15 +133,6 @@ async def summarised(
         {"role": "user", "parts": [{"text": _BEFORE + text}]},
         {"role": "model", "parts": [{"text": _AGREED}]},
     ]
-
-
-FULL: Final = 0.8
-"""The part of the context from which `/compress` is offered."""
-
-UNSAVED: Final = "It is not saved, so only the summary of it remains."
-
-MAX_TEMPERATURE: Final = 2.0
-"""The service's highest temperature."""
 
 
 class ModelCommands:

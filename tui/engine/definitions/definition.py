@@ -65,6 +65,9 @@ _SECRET_VALUE: Final = re.compile(
 )
 _SHELL_FUNCTION: Final = "()"
 
+REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
+"""What the user can do about a server that waits for an answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inheritance:
@@ -111,10 +114,6 @@ class Inheritance:
             return True
         is_own = name.startswith("GEMDECK_")
         return not (is_own or name in _WITHHELD or has_secret_part(name))
-
-
-REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
-"""What the user can do about a server that waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)

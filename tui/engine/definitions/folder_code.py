@@ -38,6 +38,94 @@ MAX_HASHED: Final = 16 * 1024 * 1024
 
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
+MAX_FILES: Final = 64
+"""Files that are watched for one server."""
+
+MAX_NAMES: Final = 200
+"""Parts of an entry that are looked at as paths."""
+
+MAX_PLACES: Final = 3
+"""Folders in which these parts are looked for: the one it starts in, and those that it names."""
+
+MAX_MANIFEST: Final = 256 * 1024
+"""Largest ``package.json`` that is read, in bytes."""
+
+_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".ts")
+"""What node tries the name of a script with, and what runs TypeScript."""
+
+_FROM: Final = frozenset({"--from", "--spec", "--with"})
+"""Flags by which the Python tool runners take a package of a folder; they obey no other one."""
+
+_MODULE: Final = re.compile(r"(?:-\w*?m|--module=?)(.*)")
+
+_QUIET_FLAGS: Final[Mapping[str, str]] = {
+    "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
+    "pypy": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
+    "node": r"--(?:no|trace|max|stack)-[\w=-]+|--enable-source-maps|--expose[-_]gc"
+    r"|--use-system-ca|--disable-warning=\w+|--dns-result-order=\w+",
+    "ruby": r"-[wvUW]\d?",
+    "perl": r"-[wWXtT]+",
+    "java": r"-jar|-Xm[nsx]\d+\w?|-Xss\d+\w?|-XX:[+-](?!Read)\w+|-XX:\w+=\d+\w?|-server|-ea"
+    r"|-D(?!java\.|jdk\.|sun\.)[\w.]+=[\w-]*|-D[\w.]+=(?:/|true|false|\d+)",
+    "lua": r"-W",
+    "bash": r"-[ux]+|--norc|--noprofile|--posix",
+    "": r"-[ux]+",
+}
+"""Per interpreter, flags that load no code. After any other one we do not know what runs."""
+
+_OWN_FOLDER: Final = frozenset(
+    {
+        *("python", "pypy", "node", "ruby", "perl", "java"),
+        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
+    }
+)
+"""Interpreters that look for what a script loads beside it, not where they start."""
+
+_ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
+
+_WRAPPERS: Final = frozenset(
+    {
+        *("env", "sudo", "doas", "su", "runuser", "nice", "ionice", "nohup", "timeout", "gtimeout"),
+        *("stdbuf", "setsid", "time", "xargs", "script", "watch", "flock", "taskset", "chrt"),
+        *("chroot", "unshare", "nsenter", "bwrap", "firejail", "systemd-run", "dbus-run-session"),
+        *("xvfb-run", "caffeinate", "arch", "command", "exec", "prlimit", "setpriv", "capsh"),
+        *("strace", "ltrace", "valgrind", "proot", "fakeroot", "rlwrap", "unbuffer", "winpty"),
+        *("wine", "parallel", "entr", "watchexec", "ssh-agent", "setarch", "linux32", "linux64"),
+        *("coreutils", "toybox", "op", "doppler", "infisical"),
+    }
+)
+"""Programs that run another one, which their arguments name."""
+
+_CODE_FLAGS: Final = frozenset(
+    {"-m", "-c", "-e", "-r", "--require", "--import", "--loader", "--plugin-dir"}
+)
+_CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
+"""What precedes a command within an argument, as in ``--checkpoint-action=exec=./x``."""
+
+_OPTION_VARIABLES: Final[Mapping[str, str]] = {
+    "NODE_OPTIONS": "node",
+    "RUBYOPT": "ruby",
+    "PERL5OPT": "perl",
+    "JAVA_TOOL_OPTIONS": "java",
+    "JDK_JAVA_OPTIONS": "java",
+    "_JAVA_OPTIONS": "java",
+}
+"""Variables that hold flags, and whose."""
+
+_ADDRESS_VARIABLES: Final = frozenset(
+    {
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED"),
+        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
+    }
+)
+"""Variables that change whom a program talks to, not what it loads from a folder."""
+
+_BLANKS: Final = re.compile(r"\s")
+_SEPARATORS: Final = re.compile(r"[\s=:,;]+")
+
+_DATABASE: Final = b"SQLite format 3\0"
+_DATABASES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
+
 
 def file_state(path: str) -> FileState | None:
     """Return the state of a file, following links; None if there is none. Blocks."""
@@ -141,27 +229,6 @@ def _real(path: Path) -> Path:
         return path
 
 
-MAX_FILES: Final = 64
-"""Files that are watched for one server."""
-
-MAX_NAMES: Final = 200
-"""Parts of an entry that are looked at as paths."""
-
-MAX_PLACES: Final = 3
-"""Folders in which these parts are looked for: the one it starts in, and those that it names."""
-
-MAX_MANIFEST: Final = 256 * 1024
-"""Largest ``package.json`` that is read, in bytes."""
-
-_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".ts")
-"""What node tries the name of a script with, and what runs TypeScript."""
-
-_FROM: Final = frozenset({"--from", "--spec", "--with"})
-"""Flags by which the Python tool runners take a package of a folder; they obey no other one."""
-
-_MODULE: Final = re.compile(r"(?:-\w*?m|--module=?)(.*)")
-
-
 def named_parts(words: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Return all in arguments and variables that could be a path, one more than is looked at."""
     values = (value for name, value in env.items() if name.upper() != "PATH")
@@ -234,72 +301,6 @@ def _main_in(manifest: Path) -> str:
     except (OSError, UnfitFileError, JsonError):
         return ""
     return main if isinstance(main, str) else ""
-
-
-_QUIET_FLAGS: Final[Mapping[str, str]] = {
-    "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
-    "pypy": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
-    "node": r"--(?:no|trace|max|stack)-[\w=-]+|--enable-source-maps|--expose[-_]gc"
-    r"|--use-system-ca|--disable-warning=\w+|--dns-result-order=\w+",
-    "ruby": r"-[wvUW]\d?",
-    "perl": r"-[wWXtT]+",
-    "java": r"-jar|-Xm[nsx]\d+\w?|-Xss\d+\w?|-XX:[+-](?!Read)\w+|-XX:\w+=\d+\w?|-server|-ea"
-    r"|-D(?!java\.|jdk\.|sun\.)[\w.]+=[\w-]*|-D[\w.]+=(?:/|true|false|\d+)",
-    "lua": r"-W",
-    "bash": r"-[ux]+|--norc|--noprofile|--posix",
-    "": r"-[ux]+",
-}
-"""Per interpreter, flags that load no code. After any other one we do not know what runs."""
-
-_OWN_FOLDER: Final = frozenset(
-    {
-        *("python", "pypy", "node", "ruby", "perl", "java"),
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
-    }
-)
-"""Interpreters that look for what a script loads beside it, not where they start."""
-
-_ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
-
-_WRAPPERS: Final = frozenset(
-    {
-        *("env", "sudo", "doas", "su", "runuser", "nice", "ionice", "nohup", "timeout", "gtimeout"),
-        *("stdbuf", "setsid", "time", "xargs", "script", "watch", "flock", "taskset", "chrt"),
-        *("chroot", "unshare", "nsenter", "bwrap", "firejail", "systemd-run", "dbus-run-session"),
-        *("xvfb-run", "caffeinate", "arch", "command", "exec", "prlimit", "setpriv", "capsh"),
-        *("strace", "ltrace", "valgrind", "proot", "fakeroot", "rlwrap", "unbuffer", "winpty"),
-        *("wine", "parallel", "entr", "watchexec", "ssh-agent", "setarch", "linux32", "linux64"),
-        *("coreutils", "toybox", "op", "doppler", "infisical"),
-    }
-)
-"""Programs that run another one, which their arguments name."""
-
-_CODE_FLAGS: Final = frozenset(
-    {"-m", "-c", "-e", "-r", "--require", "--import", "--loader", "--plugin-dir"}
-)
-_CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
-"""What precedes a command within an argument, as in ``--checkpoint-action=exec=./x``."""
-
-_OPTION_VARIABLES: Final[Mapping[str, str]] = {
-    "NODE_OPTIONS": "node",
-    "RUBYOPT": "ruby",
-    "PERL5OPT": "perl",
-    "JAVA_TOOL_OPTIONS": "java",
-    "JDK_JAVA_OPTIONS": "java",
-    "_JAVA_OPTIONS": "java",
-}
-"""Variables that hold flags, and whose."""
-
-_ADDRESS_VARIABLES: Final = frozenset(
-    {
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED"),
-        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
-    }
-)
-"""Variables that change whom a program talks to, not what it loads from a folder."""
-
-_BLANKS: Final = re.compile(r"\s")
-_SEPARATORS: Final = re.compile(r"[\s=:,;]+")
 
 
 def extensions_folder(home: Path) -> Path:
@@ -467,10 +468,6 @@ def _loads_code(name: str, value: str, folder: Path) -> bool:
     else:
         parts = [part for part in _SEPARATORS.split(value) if part]
     return not all(_is_outside(part, folder) for part in parts)
-
-
-_DATABASE: Final = b"SQLite format 3\0"
-_DATABASES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
 class ServerCode:

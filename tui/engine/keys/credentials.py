@@ -19,6 +19,29 @@ from tui.text import sanitize_line
 
 FILE_NAME: Final = "service.json"
 
+DEFAULT_LOCATION: Final = "global"
+"""The default Vertex location, as in the Google SDK."""
+
+KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+"""Variables with an API key; the first one set wins, as in the Google SDK."""
+
+VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
+"""Variables that choose Vertex; the first one set wins, as in the Google SDK."""
+
+_FILE_VARIABLES: Final = (
+    *KEY_VARIABLES,
+    *VERTEX_SWITCHES,
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_CLOUD_LOCATION",
+)
+"""Variables that also count where a file of the user's sets them; an address is not among them."""
+
+_CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
+"""A project or location. Both become part of the address, so they must not contain a slash."""
+
+MAX_URL: Final = 2_048
+"""Longest base URL, in characters."""
+
 
 class Service(StrEnum):
     """A service that can be chosen. The value stands in the file."""
@@ -73,30 +96,6 @@ class ServiceStore:
 
     def set(self, choice: KeptService) -> None:
         self._file.update(lambda content: {**content, **asdict(choice)})
-
-
-DEFAULT_LOCATION: Final = "global"
-"""The default Vertex location, as in the Google SDK."""
-
-KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-"""Variables with an API key; the first one set wins, as in the Google SDK."""
-
-VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
-"""Variables that choose Vertex; the first one set wins, as in the Google SDK."""
-
-_FILE_VARIABLES: Final = (
-    *KEY_VARIABLES,
-    *VERTEX_SWITCHES,
-    "GOOGLE_CLOUD_PROJECT",
-    "GOOGLE_CLOUD_LOCATION",
-)
-"""Variables that also count where a file of the user's sets them; an address is not among them."""
-
-_CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
-"""A project or location. Both become part of the address, so they must not contain a slash."""
-
-MAX_URL: Final = 2_048
-"""Longest base URL, in characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,18 @@ _SECRET_SHAPE: Final = re.compile(
 _PAIR: Final = re.compile(r"(?P<name>[\w.-]{1,100})(?P<sign>=|:\s?)(?P<value>.+)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+")
 
+MAX_SECRETS: Final = 2_000
+"""Most registered secrets; beyond that the oldest are dropped."""
+
+MAX_REDACTED: Final = 16_000
+"""Longest text kept, in characters; the middle of a longer one is cut out."""
+
+MAX_REDACTED_LINE: Final = 4_000
+"""Longest line kept, in characters; the patterns are not linear."""
+
+_MIN_ENCODED: Final = 8
+"""Shortest Base64 fragment that is masked; shorter ones occur by chance."""
+
 
 def is_secret_name(name: str) -> bool:
     """Return whether the name of a variable, flag or header suggests a secret value."""
@@ -199,19 +211,6 @@ def _masked_address(address: str) -> str:
 def _masked_parameter(item: str) -> str:
     name, sign, value = item.partition("=")
     return f"{name}={MASK if value else ''}" if sign else MASK
-
-
-MAX_SECRETS: Final = 2_000
-"""Most registered secrets; beyond that the oldest are dropped."""
-
-MAX_REDACTED: Final = 16_000
-"""Longest text kept, in characters; the middle of a longer one is cut out."""
-
-MAX_REDACTED_LINE: Final = 4_000
-"""Longest line kept, in characters; the patterns are not linear."""
-
-_MIN_ENCODED: Final = 8
-"""Shortest Base64 fragment that is masked; shorter ones occur by chance."""
 
 
 class Redactor:

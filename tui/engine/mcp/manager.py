@@ -62,6 +62,23 @@ _log: Final = logging.getLogger(__name__)
 Key = tuple[str, str]
 """A server's origin and id: a project's server is not the user's server of the same name."""
 
+LAUNCH_PATIENCE: Final = 1.0
+"""Seconds that the import of the MCP SDK waits for the processes of all servers."""
+
+SHUTDOWN_TIMEOUT: Final = 4.5
+"""Seconds that all servers together get to close."""
+
+KILL_TIMEOUT: Final = 0.5
+"""Seconds that the killed ones get after that."""
+
+SAVE_TIMEOUT: Final = 5.0
+"""Seconds to write which servers are enabled."""
+
+RECONNECT_PATIENCE: Final = 30.0
+"""Seconds that a call the server did not run waits for the next connection."""
+
+_RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
+
 
 class Enablement:
     """Remembers which servers are disabled, in a file or only for this run.
@@ -119,24 +136,6 @@ def _disabled(content: Content) -> frozenset[Key]:
 
 def _key(definition: ServerDefinition) -> Key:
     return definition.origin.value, definition.id
-
-
-LAUNCH_PATIENCE: Final = 1.0
-"""Seconds that the import of the MCP SDK waits for the processes of all servers."""
-
-SHUTDOWN_TIMEOUT: Final = 4.5
-"""Seconds that all servers together get to close."""
-
-KILL_TIMEOUT: Final = 0.5
-"""Seconds that the killed ones get after that."""
-
-SAVE_TIMEOUT: Final = 5.0
-"""Seconds to write which servers are enabled."""
-
-RECONNECT_PATIENCE: Final = 30.0
-"""Seconds that a call the server did not run waits for the next connection."""
-
-_RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 
 
 class ServerManager:

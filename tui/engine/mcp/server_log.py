@@ -31,7 +31,6 @@ EVENT_INTERVAL: Final = 0.05
 FAILURE_TAIL: Final = 20
 """Lines of standard error that a failure shows."""
 
-
 logger = logging.getLogger(__name__)
 
 

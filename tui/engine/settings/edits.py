@@ -28,6 +28,9 @@ _INDENT: Final = "  "
 _SKIPPED: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 """White space and comments, in a text that was parsed."""
 
+_MAX_READ: Final = 1_000_000
+"""Bytes of the largest file in which the line is looked for."""
+
 
 class EditError(Exception):
     """A settings file cannot be edited; the text says why."""
@@ -187,8 +190,6 @@ STARTER: Final = """\
 """
 
 _MARK: Final = '"mcpServers"'
-_MAX_READ: Final = 1_000_000
-"""Bytes of the largest file in which the line is looked for."""
 
 
 def begin_settings(home: Path) -> tuple[Path, int]:

@@ -40,6 +40,27 @@ MAX_NAME: Final = 64
 
 _TARGETS: Final = ("command", "url", "httpUrl", "tcp")
 
+_TARGET_ORDER: Final = ("httpUrl", "url", "command")
+_SPARE: Final = frozenset({"authProviderType", "description", "tcp", "timeout", "trust"})
+"""Keys without which a server is reached all the same, and may do no more."""
+
+KNOWN: Final = known_keys(ServerSettings)
+KNOWN_OAUTH: Final = known_keys(OAuthSettings)
+_GRANTS: Final = frozenset(
+    {"alwaysAllow", "alwaysAllowed", "autoApprove", "autoApproved", "autoAllow", "allowedTools"}
+)
+"""Keys by which other clients let tools run unasked."""
+
+MAX_DESCRIPTION: Final = 500
+"""Longest description of a server, in characters."""
+
+_EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_BLANKABLE: Final = frozenset({"env", "headers"})
+"""Keys below which a variable that is not set is empty, as in gemini-cli."""
+
+_Scalar: Final = str | int | float
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -120,18 +141,6 @@ def tool_name(entry: str) -> str:
     return entry.partition("(")[0] or entry
 
 
-_TARGET_ORDER: Final = ("httpUrl", "url", "command")
-_SPARE: Final = frozenset({"authProviderType", "description", "tcp", "timeout", "trust"})
-"""Keys without which a server is reached all the same, and may do no more."""
-
-KNOWN: Final = known_keys(ServerSettings)
-KNOWN_OAUTH: Final = known_keys(OAuthSettings)
-_GRANTS: Final = frozenset(
-    {"alwaysAllow", "alwaysAllowed", "autoApprove", "autoApproved", "autoAllow", "allowedTools"}
-)
-"""Keys by which other clients let tools run unasked."""
-
-
 def known_part(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that mean something."""
     known = {key: value for key, value in raw.items() if key in KNOWN}
@@ -169,15 +178,6 @@ def words_on(key: str, known: frozenset[str]) -> str:
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
-MAX_DESCRIPTION: Final = 500
-"""Longest description of a server, in characters."""
-
-_EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
-_BLANKABLE: Final = frozenset({"env", "headers"})
-"""Keys below which a variable that is not set is empty, as in gemini-cli."""
-
-_Scalar: Final = str | int | float
 _BESIDE: Final = "ignored beside an address; keep one of them"
 _UNTRUSTED: Final = (
     ServerStatus.UNTRUSTED,

@@ -26,6 +26,29 @@ from tui.engine.settings.sources.source import (
 from tui.model.frozen import dataclass
 from tui.text import sanitize_line
 
+_KEPT: Final = frozenset(
+    {
+        *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"),
+        *("description", "includeTools", "excludeTools", "disabled", "oauth"),
+        *("authProviderType", "targetAudience", "targetServiceAccount"),
+    }
+)
+_PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
+_SILENT: Final = frozenset({"source", "enabled", "settings", "gallery", "version", "id", "name"})
+
+_TYPES: Final[Mapping[str, str]] = {
+    "local": "stdio",
+    "remote": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "streamable_http": "http",
+}
+_REFERENCE: Final = re.compile(r"\$\{(?P<kind>[A-Za-z]+)(?::(?P<name>[^}]*))?\}")
+"""``${input:token}``, ``${env:NAME}``, ``${workspaceFolder}``."""
+
+MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
+"""Largest file, in bytes: that of Claude Code also holds what it did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -106,27 +129,8 @@ LITERAL: Final = frozenset({"claude-desktop", "windsurf", "zed", "codex"})
 """Clients that do not fill in ``$NAME``."""
 
 
-_KEPT: Final = frozenset(
-    {
-        *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"),
-        *("description", "includeTools", "excludeTools", "disabled", "oauth"),
-        *("authProviderType", "targetAudience", "targetServiceAccount"),
-    }
-)
-_PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
-_SILENT: Final = frozenset({"source", "enabled", "settings", "gallery", "version", "id", "name"})
 _RENAMED: Final = {"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"}
 """Keys that clients spell otherwise, and ours."""
-
-_TYPES: Final[Mapping[str, str]] = {
-    "local": "stdio",
-    "remote": "http",
-    "streamable-http": "http",
-    "streamableHttp": "http",
-    "streamable_http": "http",
-}
-_REFERENCE: Final = re.compile(r"\$\{(?P<kind>[A-Za-z]+)(?::(?P<name>[^}]*))?\}")
-"""``${input:token}``, ``${env:NAME}``, ``${workspaceFolder}``."""
 
 
 @dataclass(slots=True)
@@ -258,10 +262,6 @@ def _milliseconds(seconds: object) -> int | None:
 
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
-"""Largest file, in bytes: that of Claude Code also holds what it did."""
 
 
 @dataclass(frozen=True, slots=True)

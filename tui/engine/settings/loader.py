@@ -73,6 +73,9 @@ _DISABLED: Final = ServerStatus.DISABLED
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
 """Model aliases of gemini-cli that the service does not know."""
 
+MAX_PROBLEMS: Final = 200
+"""Problems reported of one load."""
+
 
 def read_gemdeck(
     sources: Iterable[Source],
@@ -250,10 +253,6 @@ def command_entry(command: str, source: Source) -> Entry:
     except ValueError:
         return Entry(COMMAND_SERVER, "a quote is not closed", source, path)
     return Entry(COMMAND_SERVER, {"command": "".join(words[:1]), "args": words[1:]}, source, path)
-
-
-MAX_PROBLEMS: Final = 200
-"""Problems reported of one load."""
 
 
 @dataclass(frozen=True, slots=True)

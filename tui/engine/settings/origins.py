@@ -35,6 +35,14 @@ _SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "mcpServers": (ServerSettings, "The servers by name."),
 }
 
+DEFAULT: Final = "default"
+"""Where a value stands that no file sets."""
+
+_ADD_UP: Final = frozenset(
+    {"gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"}
+)
+"""Lists of which those of all files hold."""
+
 
 def settings_schema() -> dict[str, Any]:
     """Return the schema; keys that only gemini-cli reads are allowed beside ours."""
@@ -80,15 +88,6 @@ def _written(default: object) -> str:
         case bool():
             return "true" if default else "false"
     return f"{default:g}" if isinstance(default, float) else str(default)
-
-
-DEFAULT: Final = "default"
-"""Where a value stands that no file sets."""
-
-_ADD_UP: Final = frozenset(
-    {"gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"}
-)
-"""Lists of which those of all files hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ from tui.model.settings import (
 from tui.model.trust import FolderTrust, TrustRequest
 from tui.text import counted, sanitize_line
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 class ProjectSay(StrEnum):
     """What a key in a project's file can do."""
@@ -108,7 +110,6 @@ LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 
 _WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.*")
 _SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def _read_pair(pair: object) -> object:

@@ -48,7 +48,6 @@ _JWT_CLIENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 _TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:"  # noqa: S105
 
-
 CLIENT_NAME: Final = "gemdeck"
 
 MAX_CLIENT_ID: Final = 2_048
@@ -56,6 +55,26 @@ MAX_CLIENT_ID: Final = 2_048
 
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 """How a client that registers itself may authenticate, best first."""
+
+PATIENCE: Final = 300.0
+"""Seconds that the browser has to come back, from when it was opened."""
+
+MAX_SCOPES: Final = 100
+"""Most scopes that one sign-in may ask for."""
+
+MAX_SCOPE: Final = 200
+"""Characters of a scope that are shown; no real one is as long."""
+
+MAX_FACT: Final = 500
+"""Characters of an address or resource that are shown."""
+
+WAITING: Final = "Waiting for the browser. If it does not come back, paste its address here."
+NO_BROWSER: Final = (
+    "No browser could be opened here. Open the address above anywhere, and paste the address "
+    "where it ends."
+)
+
+OpenUrl = Callable[[str], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,27 +387,6 @@ def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
         raise kind(f"was not given access: {sanitize_line(said, MAX_SAID)}")
     if not redirect.code:
         raise AuthError("got an answer without a code")
-
-
-PATIENCE: Final = 300.0
-"""Seconds that the browser has to come back, from when it was opened."""
-
-MAX_SCOPES: Final = 100
-"""Most scopes that one sign-in may ask for."""
-
-MAX_SCOPE: Final = 200
-"""Characters of a scope that are shown; no real one is as long."""
-
-MAX_FACT: Final = 500
-"""Characters of an address or resource that are shown."""
-
-WAITING: Final = "Waiting for the browser. If it does not come back, paste its address here."
-NO_BROWSER: Final = (
-    "No browser could be opened here. Open the address above anywhere, and paste the address "
-    "where it ends."
-)
-
-OpenUrl = Callable[[str], Awaitable[bool]]
 
 
 class PersonAsker:

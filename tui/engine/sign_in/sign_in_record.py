@@ -20,6 +20,8 @@ MAX_CHALLENGE: Final = 8_192
 
 _PARAMETER: Final = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
 
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
@@ -93,9 +95,6 @@ class ServerCredentials(Protocol):
         Raises:
             AuthError: If other credentials were needed and could not be had.
         """
-
-
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class AuthError(Exception):

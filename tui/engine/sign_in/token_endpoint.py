@@ -30,6 +30,35 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+MAX_TOKEN: Final = 16_384
+"""Longest token, in characters."""
+
+MAX_SCOPE: Final = 4_096
+"""Longest list of scopes, in characters."""
+
+MIN_LIFE: Final = 30.0
+"""Shortest life of a token in seconds; a shorter one would be refreshed without end."""
+
+MAX_LIFE: Final = 30 * 86_400.0
+"""Longest life of a token in seconds."""
+
+EARLY: Final = 60.0
+"""Seconds before the end of its life that a token is replaced, or a tenth of its life."""
+
+MAX_SAID: Final = 200
+"""Characters shown of an authorization server's own words."""
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_SCOPE: Final = re.compile(r"[\x20-\x7e]*")
+_REJECTED: Final = frozenset(
+    {
+        *("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
+        *("invalid_scope", "invalid_target", "access_denied"),
+    }
+)
+"""Errors (RFC 6749, 5.2) after which the same credentials will not work again."""
+
 
 class RefusedAddressError(AuthError):
     """A host leads to where a sign-in may not lead."""
@@ -107,36 +136,6 @@ def _unwrapped(address: str) -> IpAddress:
 
 def _refused(what: str, why: str) -> AuthError:
     return AuthError(f"names a {what} that {why}; it is refused")
-
-
-MAX_TOKEN: Final = 16_384
-"""Longest token, in characters."""
-
-MAX_SCOPE: Final = 4_096
-"""Longest list of scopes, in characters."""
-
-MIN_LIFE: Final = 30.0
-"""Shortest life of a token in seconds; a shorter one would be refreshed without end."""
-
-MAX_LIFE: Final = 30 * 86_400.0
-"""Longest life of a token in seconds."""
-
-EARLY: Final = 60.0
-"""Seconds before the end of its life that a token is replaced, or a tenth of its life."""
-
-MAX_SAID: Final = 200
-"""Characters shown of an authorization server's own words."""
-
-_FORM: Final = "application/x-www-form-urlencoded"
-_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
-_SCOPE: Final = re.compile(r"[\x20-\x7e]*")
-_REJECTED: Final = frozenset(
-    {
-        *("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
-        *("invalid_scope", "invalid_target", "access_denied"),
-    }
-)
-"""Errors (RFC 6749, 5.2) after which the same credentials will not work again."""
 
 
 @dataclass(frozen=True, slots=True)

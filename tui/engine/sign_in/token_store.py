@@ -35,6 +35,12 @@ LOCK_WAIT: Final = 40.0
 MAX_KEPT: Final = 16
 """Most sign-ins that are kept for one server, as with other clients or settings."""
 
+GEMINI_TOKENS: Final = Path(".gemini", "mcp-oauth-tokens.json")
+"""Where gemini-cli keeps its tokens, in the user's home."""
+
+MAX_TOKENS_FILE: Final = 1024 * 1024
+"""Largest such file, in bytes."""
+
 
 class TokenStore:
     """The sign-ins of this user. Every method blocks: call it in a thread.
@@ -185,13 +191,6 @@ def _server_entry(server: str) -> str:
 def _index_lock(server: str) -> str:
     """Name the lock of the list of a server's sign-ins, which all its clients share."""
     return f"sign-ins-{digest(server)[:16]}"
-
-
-GEMINI_TOKENS: Final = Path(".gemini", "mcp-oauth-tokens.json")
-"""Where gemini-cli keeps its tokens, in the user's home."""
-
-MAX_TOKENS_FILE: Final = 1024 * 1024
-"""Largest such file, in bytes."""
 
 
 def gemini_sign_in(home: Path, definition: ServerDefinition) -> SignInRecord:

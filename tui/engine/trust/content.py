@@ -48,6 +48,16 @@ from tui.text import sanitize_line
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
 
+MAX_KEPT: Final = 64 * 1024
+"""Characters of lines that are kept of one folder; beyond that only the hashes are."""
+
+MAX_LINE: Final = 2_000
+"""Characters of a line that are kept."""
+
+_CONTENT: Final = ", content "
+_MARK: Final = 8
+"""Characters of a hash that stand for a value in a line."""
+
 
 def disclose(
     definition: ServerDefinition, folder: Path | None = None, change: str = ""
@@ -181,17 +191,6 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _names(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, Mapping) else ()
-
-
-MAX_KEPT: Final = 64 * 1024
-"""Characters of lines that are kept of one folder; beyond that only the hashes are."""
-
-MAX_LINE: Final = 2_000
-"""Characters of a line that are kept."""
-
-_CONTENT: Final = ", content "
-_MARK: Final = 8
-"""Characters of a hash that stand for a value in a line."""
 
 
 @dataclass(frozen=True, slots=True)

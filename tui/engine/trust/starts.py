@@ -31,6 +31,11 @@ from tui.model.trust import TrustAnswer
 _ALLOWING: Final = ("trust", "includeTools", "excludeTools")
 _NOT_OURS: Final = frozenset({Origin.PROJECT, Origin.DEMO})
 
+MAX_NAME: Final = 40
+"""Characters of a server's name in that of its empty folder."""
+
+_SEPARATORS: Final = re.compile(r"""[\s=:,;'"()]+""")
+
 
 class KnownServer(NamedTuple):
     """What a server of the user's settings is, and what its entry allows it.
@@ -106,12 +111,6 @@ def _gains_nothing(now: KnownServer, before: KnownServer) -> bool:
     if before.include_tools is None:
         return True
     return now.include_tools is not None and now.include_tools <= before.include_tools
-
-
-MAX_NAME: Final = 40
-"""Characters of a server's name in that of its empty folder."""
-
-_SEPARATORS: Final = re.compile(r"""[\s=:,;'"()]+""")
 
 
 class StartFinder:

@@ -28,6 +28,9 @@ from tui.model.trust import (
     TrustSubject,
 )
 
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds that the last answers get to be written."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrustCase:
@@ -130,9 +133,6 @@ def _changes(before: ServerContent, now: ServerContent) -> tuple[DifferenceLine,
         return lines
     return (DifferenceLine("+", f"server {now.name} gets other values of your variables"),)
 
-
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last answers get to be written."""
 
 _YOU: Final = "you"
 """What an answer rests on, in records."""

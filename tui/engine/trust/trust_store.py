@@ -20,6 +20,18 @@ from tui.model.trust import TrustAnswer
 
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
 
+MAX_FOLDERS: Final = 1_000
+"""Folders that are remembered; the oldest that is not forbidden goes first."""
+
+MAX_HASHES: Final = 8
+"""Contents of one folder that are remembered as trusted, the newest first."""
+
+MAX_REFUSED: Final = 2_000
+"""Servers of the user's settings whose refusal is remembered; the oldest goes first."""
+
+_REFUSED: Final = "refused"
+_ADDED: Final = "added"
+
 
 def _read_absolute(text: object) -> Path:
     path = Path(read_path(text))
@@ -112,19 +124,6 @@ def _own_group() -> int:
         return pwd.getpwuid(os.geteuid()).pw_gid
     except KeyError:
         return os.getegid()
-
-
-MAX_FOLDERS: Final = 1_000
-"""Folders that are remembered; the oldest that is not forbidden goes first."""
-
-MAX_HASHES: Final = 8
-"""Contents of one folder that are remembered as trusted, the newest first."""
-
-MAX_REFUSED: Final = 2_000
-"""Servers of the user's settings whose refusal is remembered; the oldest goes first."""
-
-_REFUSED: Final = "refused"
-_ADDED: Final = "added"
 
 
 class Word(StrEnum):

@@ -25,6 +25,41 @@ BLANK: Final = "␠"
 
 _SHOWN: Final = frozenset("LNPS")
 
+_RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
+_RUNNER_WORDS: Final = frozenset(
+    {
+        *(("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")),
+        *(("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x"), ("deno", "run")),
+    }
+)
+_FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
+_CONTAINER_SWITCHES: Final = frozenset(
+    {"-i", "-t", "-it", "-ti", "-d", "-P", "--rm", "--init", "--privileged", "--interactive"}
+    | {"--tty", "--detach", "--read-only", "--no-healthcheck", "--publish-all", "-q", "--quiet"}
+)
+_CODE_FLAGS: Final = {
+    "python": frozenset({"-c"}),
+    "pypy": frozenset({"-c"}),
+    "node": frozenset({"-e", "--eval", "-p", "--print", "-pe"}),
+    "bun": frozenset({"-e", "--eval", "-p", "--print"}),
+    "deno": frozenset({"eval"}),
+    "ruby": frozenset({"-e"}),
+    "perl": frozenset({"-e", "-E"}),
+    "php": frozenset({"-r"}),
+    "npx": frozenset({"-c", "--call"}),
+    "npm": frozenset({"-c", "--call"}),
+    "osascript": frozenset({"-e"}),
+}
+"""Flags by which a program takes code instead of a file."""
+
+_RUNNER_VALUE_FLAGS: Final = frozenset(
+    {"--python", "--index-url", "--index", "--registry", "--cache", "--prefix"}
+)
+_PACKAGE_FLAGS: Final = ("--package", "--from", "--with", "--spec")
+_PINNED: Final = re.compile(
+    r".+(?:@v?\d+\.\d+\.\d+[\w.+-]*|==\d[\w.!+]*|@[0-9a-f]{40}|#[0-9a-f]{40})"
+)
+
 
 def spelled(text: str) -> str:
     r"""Write a text so that it can be told from every other one, on one line.
@@ -60,42 +95,6 @@ def _revealed(character: str) -> str:
     if shown and sanitize(character) == character:
         return character
     return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
-
-
-_RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
-_RUNNER_WORDS: Final = frozenset(
-    {
-        *(("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")),
-        *(("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x"), ("deno", "run")),
-    }
-)
-_FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
-_CONTAINER_SWITCHES: Final = frozenset(
-    {"-i", "-t", "-it", "-ti", "-d", "-P", "--rm", "--init", "--privileged", "--interactive"}
-    | {"--tty", "--detach", "--read-only", "--no-healthcheck", "--publish-all", "-q", "--quiet"}
-)
-_CODE_FLAGS: Final = {
-    "python": frozenset({"-c"}),
-    "pypy": frozenset({"-c"}),
-    "node": frozenset({"-e", "--eval", "-p", "--print", "-pe"}),
-    "bun": frozenset({"-e", "--eval", "-p", "--print"}),
-    "deno": frozenset({"eval"}),
-    "ruby": frozenset({"-e"}),
-    "perl": frozenset({"-e", "-E"}),
-    "php": frozenset({"-r"}),
-    "npx": frozenset({"-c", "--call"}),
-    "npm": frozenset({"-c", "--call"}),
-    "osascript": frozenset({"-e"}),
-}
-"""Flags by which a program takes code instead of a file."""
-
-_RUNNER_VALUE_FLAGS: Final = frozenset(
-    {"--python", "--index-url", "--index", "--registry", "--cache", "--prefix"}
-)
-_PACKAGE_FLAGS: Final = ("--package", "--from", "--with", "--spec")
-_PINNED: Final = re.compile(
-    r".+(?:@v?\d+\.\d+\.\d+[\w.+-]*|==\d[\w.!+]*|@[0-9a-f]{40}|#[0-9a-f]{40})"
-)
 
 
 def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:

@@ -37,6 +37,9 @@ MAX_SHOWN: Final = 300
 MAX_SEARCHED: Final = 2_000
 """Characters of a text that are searched."""
 
+Take = Callable[[ImportOffer], ImportOffer]
+"""Writes a server to the settings, in any thread, and says how it stands then."""
+
 
 class ModelsScreen(ListDialog[ModelOffer]):
     """List the models of the service with their limits; the chosen one answers from then on.
@@ -136,10 +139,6 @@ def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer]:
     lead = "●" if model.name == current else " "
     row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
     return ListEntry(model, row, model.name.lower(), model.title.lower())
-
-
-Take = Callable[[ImportOffer], ImportOffer]
-"""Writes a server to the settings, in any thread, and says how it stands then."""
 
 
 class ImportScreen(ListDialog[ImportOffer]):

@@ -29,6 +29,12 @@ from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
 T = TypeVar("T")
 
+KEY_WIDTH: Final = 16
+"""Cells of the column of keys, if that is at most a third of the width."""
+
+HERE: Final = "Here"
+"""Heading of the keys that work where the focus is."""
+
 
 class DetailsScreen(Dialog):
     """Show scrollable content.
@@ -121,13 +127,6 @@ class ToolDetailsScreen(ReportScreen[tuple[ToolView | None, ToolStanding | None]
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.grants, lambda _: self._explain())
-
-
-KEY_WIDTH: Final = 16
-"""Cells of the column of keys, if that is at most a third of the width."""
-
-HERE: Final = "Here"
-"""Heading of the keys that work where the focus is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ STYLES: Final = Path(__file__).parent.parent / "styles"
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
+T = TypeVar("T")
+
+Words = Sequence[tuple[str, str]]
+"""Keys, or the ids of their bindings, and what they do."""
+
 
 class Dialog(ModalScreen[None]):
     """A modal screen that Esc closes."""
@@ -70,12 +75,6 @@ class ViewerScreen(Dialog):
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)
         self.notify("Copied.", timeout=2)
-
-
-T = TypeVar("T")
-
-Words = Sequence[tuple[str, str]]
-"""Keys, or the ids of their bindings, and what they do."""
 
 
 class ListDialog(Dialog, Generic[T]):

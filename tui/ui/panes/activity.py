@@ -32,7 +32,6 @@ OWNER: Final = "gemdeck"
 SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """The least severity that is shown, in the order of the key that changes it."""
 
-
 _SEVERITY_WORDS: Final = {
     Severity.INFO: "all levels",
     Severity.WARNING: "warnings",

@@ -45,6 +45,15 @@ ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert"})
 
 Catalogs = tuple[tuple[ServerId, Catalog], ...]
 
+OwnedPrompt = tuple[ServerId, PromptView]
+
+Resource = ResourceView | ResourceTemplateView
+OwnedResource = tuple[ServerId, Resource]
+
+_LIST_NOTE: Final = "Several values are separated by commas."
+
+OwnedTool = tuple[ServerId, ToolView]
+
 
 def catalogs(state: AppState) -> Catalogs:
     """Select the catalog of every server."""
@@ -160,9 +169,6 @@ class BrowserPane(SidePart, Generic[T]):
         self.action_choose()
 
 
-OwnedPrompt = tuple[ServerId, PromptView]
-
-
 class PromptsPane(BrowserPane[OwnedPrompt]):
     """Browse prompts; Enter asks for the arguments and sends the prompt."""
 
@@ -192,12 +198,6 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
         item = self.entries.current
         if item is not None and not item[1].problem:
             self.post_message(InsertText(f"/{item[1].name} "))
-
-
-Resource = ResourceView | ResourceTemplateView
-OwnedResource = tuple[ServerId, Resource]
-
-_LIST_NOTE: Final = "Several values are separated by commas."
 
 
 def address(resource: Resource) -> str:
@@ -372,9 +372,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         view = find_server(self._bridge.state, item[0])
         has_subscriptions = view is not None and view.info is not None and view.info.subscriptions
         return has_subscriptions and self._uri(item) is not None
-
-
-OwnedTool = tuple[ServerId, ToolView]
 
 
 class ToolsPane(BrowserPane[OwnedTool]):

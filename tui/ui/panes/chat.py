@@ -40,7 +40,6 @@ DRAFT_AFTER: Final = 1.0
 
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
-
 Work = tuple[TurnState | None, int, str, bool]
 
 _IDLE: Final[Work] = (None, 0, "", False)

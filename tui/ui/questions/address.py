@@ -31,6 +31,9 @@ CANCEL: Final = Answer(
     "cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL), key_display="Esc"
 )
 
+COPY: Final = Answer("copy", "c", "Copy", "copy the address")
+CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
+
 
 class AddressQuestion(Question[UrlRequest]):
     """Shows where an address leads, whole. Opening it is the engine's work, once accepted."""
@@ -69,10 +72,6 @@ class AddressQuestion(Question[UrlRequest]):
                 for number, text in enumerate(message.split("\n"))
             ),
         ]
-
-
-COPY: Final = Answer("copy", "c", "Copy", "copy the address")
-CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
 
 
 class LinkScreen(Question[Any]):

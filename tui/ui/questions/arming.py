@@ -40,6 +40,44 @@ SCROLL_KEYS: Final = {
 }
 """Keys that scroll, each by rows and pages; they work before an answer counts."""
 
+T = TypeVar("T")
+
+ARMING_SECONDS: Final = 0.5
+"""Seconds for which a question has been on the screen before it takes an answer, and within which
+one answer after another is typing."""
+
+PAUSE_SECONDS: Final = 1.0
+"""Seconds without a key after which nobody is typing."""
+
+HOLD_SECONDS: Final = 0.08
+"""Seconds after an allowing answer within which another key shows that it was none. A letter may
+begin a word, or be held down: it waits for `ARMING_SECONDS`, and the last line says so."""
+
+CLICK_SECONDS: Final = 0.5
+"""Seconds below which a click and the next one are a double click, not two answers."""
+
+KEY_REPEAT_SECONDS: Final = 0.15
+"""Seconds below which the same key again is a held key; terminals repeat every 30 to 95 ms."""
+
+REPEAT_SECONDS: Final = 3.0
+"""Seconds within which a key has to be pressed for the second time."""
+
+LOOK_SECONDS: Final = 0.1
+"""Longest wait until it is looked again whether answers count."""
+
+UNARMED: Final = (
+    "One moment: keys count once you stop typing.",
+    "One moment: stop typing first.",
+)
+EARLY: Final = (
+    "That key came too early. Keys count once you stop typing.",
+    "Too early: stop typing first.",
+)
+WRITING: Final = (
+    "What you type goes into your message. Pause to answer.",
+    "Typing goes into your message.",
+)
+
 
 class ReadProgress:
     """Takes note of the ends that were in sight.
@@ -88,45 +126,6 @@ class ReadProgress:
 
     def begin_anew(self) -> None:
         self._seen.clear()
-
-
-T = TypeVar("T")
-
-ARMING_SECONDS: Final = 0.5
-"""Seconds for which a question has been on the screen before it takes an answer, and within which
-one answer after another is typing."""
-
-PAUSE_SECONDS: Final = 1.0
-"""Seconds without a key after which nobody is typing."""
-
-HOLD_SECONDS: Final = 0.08
-"""Seconds after an allowing answer within which another key shows that it was none. A letter may
-begin a word, or be held down: it waits for `ARMING_SECONDS`, and the last line says so."""
-
-CLICK_SECONDS: Final = 0.5
-"""Seconds below which a click and the next one are a double click, not two answers."""
-
-KEY_REPEAT_SECONDS: Final = 0.15
-"""Seconds below which the same key again is a held key; terminals repeat every 30 to 95 ms."""
-
-REPEAT_SECONDS: Final = 3.0
-"""Seconds within which a key has to be pressed for the second time."""
-
-LOOK_SECONDS: Final = 0.1
-"""Longest wait until it is looked again whether answers count."""
-
-UNARMED: Final = (
-    "One moment: keys count once you stop typing.",
-    "One moment: stop typing first.",
-)
-EARLY: Final = (
-    "That key came too early. Keys count once you stop typing.",
-    "Too early: stop typing first.",
-)
-WRITING: Final = (
-    "What you type goes into your message. Pause to answer.",
-    "Typing goes into your message.",
-)
 
 
 class Keyboard:

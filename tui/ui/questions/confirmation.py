@@ -80,6 +80,10 @@ WITH_REASON: Final = Answer(
     short="Why",
 )
 
+REFUSAL_SECONDS: Final = 1.0
+"""Seconds after which edited arguments that were refused before count as refused again: the same
+complaint twice is no change of the state."""
+
 
 def _always(kind: str, key: str, choice: Choice) -> Answer:
     return Answer(
@@ -132,11 +136,6 @@ ANSWERS: Final = (
     (WITH_REASON, NEXT, ALLOW_SEEN, DENY_REST, STOP),
 )
 """All of them, in rows: first those that are used most."""
-
-
-REFUSAL_SECONDS: Final = 1.0
-"""Seconds after which edited arguments that were refused before count as refused again: the same
-complaint twice is no change of the state."""
 
 
 class ConfirmationQuestion(Question[ConfirmationRequest]):

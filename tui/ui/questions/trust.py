@@ -53,6 +53,22 @@ _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "
 WARNING_STYLE: Final = "bold $text-warning"
 """How a warning looks, beside the word that it begins with."""
 
+KEEP_AWAY: Final = Answer(
+    "keep-away",
+    "n,d,escape",
+    "Keep them away",
+    "keep them away from the model",
+    ToolChangeAnswer.KEEP_AWAY,
+    short="Keep away",
+)
+ACCEPT: Final = Answer(
+    "accept",
+    "a",
+    "Accept",
+    "let the model use them as they are now",
+    ToolChangeAnswer.ACCEPT,
+)
+
 
 class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
@@ -195,23 +211,6 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
 def _listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
     for number, name in enumerate(names):
         yield LabelledLine("" if number else label, f"{before}{name}")
-
-
-KEEP_AWAY: Final = Answer(
-    "keep-away",
-    "n,d,escape",
-    "Keep them away",
-    "keep them away from the model",
-    ToolChangeAnswer.KEEP_AWAY,
-    short="Keep away",
-)
-ACCEPT: Final = Answer(
-    "accept",
-    "a",
-    "Accept",
-    "let the model use them as they are now",
-    ToolChangeAnswer.ACCEPT,
-)
 
 
 class ToolChangeQuestion(Question[ToolChangeRequest]):

@@ -10,6 +10,9 @@ from tui.text import counted
 
 _S = ServerStatus
 
+RECOVERY_SHOWN: Final = 60.0
+"""Seconds for which a server that came back says so."""
+
 
 class Tone(StrEnum):
     """What a status means for the user; the value is the suffix of a component class."""
@@ -42,9 +45,6 @@ STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
 
 TIMED: Final = frozenset({_S.RETRYING, _S.STARTING})
 """Statuses whose words change with time."""
-
-RECOVERY_SHOWN: Final = 60.0
-"""Seconds for which a server that came back says so."""
 
 
 def recovery(view: ServerView, now: float) -> str:

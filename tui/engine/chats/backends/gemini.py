@@ -50,6 +50,38 @@ _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
 )
 
+_GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
+
+LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
+"""The thinking levels of Gemini 3 and later; not every model has all."""
+
+MAX_BUDGET: Final = 32_768
+"""The largest thinking budget of Gemini 2.5."""
+
+_GEMINI_CONTEXT: Final = 1_048_576
+_GEMMA_CONTEXT: Final = 131_072
+
+MAX_MODELS: Final = 500
+"""Most models that are listed."""
+
+CHECK_TIMEOUT: Final = 15.0
+"""Seconds that the service gets to accept a key."""
+
+_QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
+_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_PROXY_VARIABLES: Final = tuple(
+    spelling
+    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+    for spelling in (name, name.lower())
+)
+_REPLACED: Final = "-"
+"""Placeholder for the contents until the client substitutes the wire format."""
+
+_MUST_CALL: Final = types.ToolConfig(
+    function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
+)
+
 
 class _BoundedStream(httpx2.AsyncByteStream):
     """Forwards a body until it exceeds the limit."""
@@ -124,19 +156,6 @@ async def closing_responses() -> AsyncIterator[None]:
             await response.aclose()
 
 
-_GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-_LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
-
-LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
-"""The thinking levels of Gemini 3 and later; not every model has all."""
-
-MAX_BUDGET: Final = 32_768
-"""The largest thinking budget of Gemini 2.5."""
-
-_GEMINI_CONTEXT: Final = 1_048_576
-_GEMMA_CONTEXT: Final = 131_072
-
-
 def generation(model: str) -> tuple[int, int]:
     """Return the Gemini generation of a model, such as ``(2, 5)``; ``(0, 0)`` where unknown.
 
@@ -202,27 +221,6 @@ def traits(model: str) -> ModelTraits:
         takes_media_in_responses(model),
         partial(thinking_problem, model),
     )
-
-
-MAX_MODELS: Final = 500
-"""Most models that are listed."""
-
-CHECK_TIMEOUT: Final = 15.0
-"""Seconds that the service gets to accept a key."""
-
-_QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
-_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_PROXY_VARIABLES: Final = tuple(
-    spelling
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
-    for spelling in (name, name.lower())
-)
-_REPLACED: Final = "-"
-"""Placeholder for the contents until the client substitutes the wire format."""
-
-_MUST_CALL: Final = types.ToolConfig(
-    function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
-)
 
 
 class GeminiBackend:

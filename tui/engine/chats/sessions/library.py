@@ -69,6 +69,11 @@ _SUFFIX: Final = ".jsonl"
 _SUMMARY: Final = b'\n{"t":"summary"'
 _OPEN: Final = "It is open in another gemdeck. Close it there first."
 
+KIND: Final = "gemdeck session"
+"""What an export says that it is."""
+
+_MIN_FENCE: Final = 3
+
 
 class SessionError(Exception):
     """A session cannot be used; the message says why, for the user."""
@@ -310,12 +315,6 @@ def _count(record: Record, key: str) -> int:
 def _unusable(done: str, error: Exception) -> SessionError:
     reason = getattr(error, "strerror", None) or str(error)
     return SessionError(f"The session cannot be {done}: {sanitize_line(reason)}.")
-
-
-KIND: Final = "gemdeck session"
-"""What an export says that it is."""
-
-_MIN_FENCE: Final = 3
 
 
 def export_text(saved: SavedSession, file: Path) -> str:

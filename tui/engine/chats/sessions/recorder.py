@@ -39,6 +39,18 @@ MAX_TAKEN: Final = 20
 
 _log: Final = logging.getLogger(__name__)
 
+DELTA_EVERY: Final = 0.2
+"""Most seconds that a streamed text waits to be written; what a kill may lose."""
+
+MAX_EARLY: Final = 1_000
+"""Records kept before there is a message; the oldest go first."""
+
+SAVE_PATIENCE: Final = 0.5
+"""Seconds that a turn waits for a slow disk before each request."""
+
+CLOSE_PATIENCE: Final = 2.0
+"""Seconds that the last records get to be written at the end."""
+
 
 class DraftFile:
     """Keeps the draft of one conversation; all methods block and belong to one thread.
@@ -89,19 +101,6 @@ class DraftFile:
         for lock in self._held.values():
             lock.release()
         self._held.clear()
-
-
-DELTA_EVERY: Final = 0.2
-"""Most seconds that a streamed text waits to be written; what a kill may lose."""
-
-MAX_EARLY: Final = 1_000
-"""Records kept before there is a message; the oldest go first."""
-
-SAVE_PATIENCE: Final = 0.5
-"""Seconds that a turn waits for a slow disk before each request."""
-
-CLOSE_PATIENCE: Final = 2.0
-"""Seconds that the last records get to be written at the end."""
 
 
 class Recorder:

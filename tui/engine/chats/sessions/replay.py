@@ -50,6 +50,25 @@ _MIME: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}")
 
 Wire = dict[str, Any]
 
+MAX_RECORD: Final = 64 * 1024 * 1024
+"""Longest line that is read, in bytes."""
+
+MAX_ENTRIES: Final = 200_000
+"""Most entries that are read."""
+
+MAX_BAD: Final = 10_000
+"""Most lines that are left out; the rest is not read."""
+
+FORGET_EVERY: Final = 16 * 1024 * 1024
+"""Bytes read after which old media and results are shortened, as they are while chatting."""
+
+MAX_TITLE: Final = 200
+"""Characters of a session's title."""
+
+STOPPED: Final = "Stopped: gemdeck ended."
+
+_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
+
 
 def valid_contents(contents: Iterable[object]) -> tuple[list[Wire], list[int]]:
     """Return contents that the service takes; the given ones stay as they are.
@@ -230,26 +249,6 @@ def _named(wire: Wire) -> Wire:
     if isinstance(wire.get("id"), str) and wire["id"]:
         made["id"] = wire["id"]
     return made
-
-
-MAX_RECORD: Final = 64 * 1024 * 1024
-"""Longest line that is read, in bytes."""
-
-MAX_ENTRIES: Final = 200_000
-"""Most entries that are read."""
-
-MAX_BAD: Final = 10_000
-"""Most lines that are left out; the rest is not read."""
-
-FORGET_EVERY: Final = 16 * 1024 * 1024
-"""Bytes read after which old media and results are shortened, as they are while chatting."""
-
-MAX_TITLE: Final = 200
-"""Characters of a session's title."""
-
-STOPPED: Final = "Stopped: gemdeck ended."
-
-_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 
 @dataclass

@@ -50,6 +50,12 @@ MAX_PREVIEW: Final = 40
 READ_ONLY: Final = "This session is open in another gemdeck, so it is read-only here."
 COPIED: Final = "A message goes on in a copy; the file stays as it is."
 
+CLOSED: Final = "The conversation was closed meanwhile."
+BUSY: Final = "Stop the running turn first (Esc)."
+UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
+DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
+NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
@@ -111,13 +117,6 @@ def copied_records(saved: SavedSession) -> Iterator[Record]:
 def _contents(contents: Iterable[Record]) -> Iterator[Record]:
     for content in contents:
         yield {"t": "content", "content": copy.deepcopy(content)}
-
-
-CLOSED: Final = "The conversation was closed meanwhile."
-BUSY: Final = "Stop the running turn first (Esc)."
-UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
-DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
-NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
 class SessionCommands:

@@ -40,6 +40,11 @@ _STRUCTURE: Final = frozenset({"t", "id", "role", "name", "mimeType", "status", 
 _ANY: Final = frozenset[str]()
 """In a call's arguments every key and value is the model's."""
 
+MAX_UNWRITTEN: Final = 200_000
+"""Lines kept in memory while the disk is full."""
+
+_FLAGS: Final[int] = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
 
 def header(view: SessionView) -> Record:
     """Return the first line of a session."""
@@ -133,11 +138,6 @@ def _masked_object(value: Mapping[str, Any], redactor: Redactor, names: frozense
 
 if sys.platform != "win32":
     import fcntl
-
-MAX_UNWRITTEN: Final = 200_000
-"""Lines kept in memory while the disk is full."""
-
-_FLAGS: Final[int] = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class SessionLock:

@@ -63,6 +63,15 @@ _FORMATS: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
 _YES: Final = frozenset({"true", "yes", "y", "1", "on"})
 _NO: Final = frozenset({"false", "no", "n", "0", "off"})
 
+MAX_MESSAGE: Final = 4_000
+"""Characters of a server's message that are shown."""
+
+MAX_OPENED: Final = 32
+"""Opened addresses that wait for completion; the oldest are dropped."""
+
+MAX_REQUIRED: Final = 4
+"""Addresses that one call may require the user to open."""
+
 
 class AnswerError(Exception):
     """A field does not fit the schema; the text says why, `field` is its key."""
@@ -174,16 +183,6 @@ def _parse(entered: FormValue) -> int | float | None:
         except ValueError:
             return None
     return number if isinstance(number, int) or math.isfinite(number) else None
-
-
-MAX_MESSAGE: Final = 4_000
-"""Characters of a server's message that are shown."""
-
-MAX_OPENED: Final = 32
-"""Opened addresses that wait for completion; the oldest are dropped."""
-
-MAX_REQUIRED: Final = 4
-"""Addresses that one call may require the user to open."""
 
 
 class Elicitation:

@@ -55,6 +55,11 @@ MAX_HINTS: Final = 10
 
 _Part = TextPart | MediaPart | JsonObject
 
+REFUSED: Final = -1
+"""Error code of a refusal by the user, from the protocol's example."""
+
+_REFUSAL: Final = types.ErrorData(code=REFUSED, message="User rejected sampling request")
+
 
 class UnusablePromptError(Exception):
     """A prompt cannot be sent to the model; the text says why, for the server."""
@@ -233,12 +238,6 @@ def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
             return {sanitize(str(name)): _sanitized(item) for name, item in value.items()}
         case _:
             return value
-
-
-REFUSED: Final = -1
-"""Error code of a refusal by the user, from the protocol's example."""
-
-_REFUSAL: Final = types.ErrorData(code=REFUSED, message="User rejected sampling request")
 
 
 class Sampling:

@@ -56,6 +56,12 @@ _NO_ID: Final = ToolId("")
 _HIDDEN_NAME: Final = "its name cannot be shown as it is"
 _HIDDEN_URI: Final = "its URI cannot be shown as it is"
 
+MAX_PARAMETERS: Final = 100
+"""Parameters of a tool that are shown."""
+
+_REMEMBERED: Final = 2_048
+"""Parameters that are remembered: the tools of one server share many."""
+
 
 @dataclass(frozen=True, slots=True)
 class RawOffer:
@@ -367,12 +373,6 @@ def _pretty(value: object) -> str:
         return text.decode()  # JSON escapes every other control character
     return sanitize(text.decode(), MAX_SCHEMA_TEXT)
 
-
-MAX_PARAMETERS: Final = 100
-"""Parameters of a tool that are shown."""
-
-_REMEMBERED: Final = 2_048
-"""Parameters that are remembered: the tools of one server share many."""
 
 _COMPOUND: Final = frozenset({"anyOf", "enum", "items"})
 

@@ -33,6 +33,14 @@ _REMEMBERED: Final = 65_536
 
 Server = TypeVar("Server", bound=str)
 
+JsonObject = Mapping[str, Any]
+
+STRUCTURED: Final = "[Structured content]"
+"""Stands between a result's text and what the text does not carry."""
+
+MAX_STRUCTURED: Final = 5_000
+"""Characters that structured content gets beside a result's text, however long that is."""
+
 
 @lru_cache(maxsize=_REMEMBERED)
 def sanitize_name(name: str) -> str:
@@ -134,15 +142,6 @@ def _free_name(server: str, tool: str, taken: set[str]) -> str:
 
 def _is_free(name: str, taken: set[str]) -> bool:
     return name.lower() not in taken and not _MODEL_PREFIX.match(name)
-
-
-JsonObject = Mapping[str, Any]
-
-STRUCTURED: Final = "[Structured content]"
-"""Stands between a result's text and what the text does not carry."""
-
-MAX_STRUCTURED: Final = 5_000
-"""Characters that structured content gets beside a result's text, however long that is."""
 
 
 @dataclass(frozen=True, slots=True)

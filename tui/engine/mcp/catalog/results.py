@@ -42,6 +42,37 @@ _ANY_MEDIA: Final = "application/octet-stream"
 
 Part = TextPart | MediaPart
 
+HEAD: Final = 65_536
+"""Characters of base64 that are read; only a JPEG can hold its size further on."""
+
+MAX_MODEL_BLOCKS: Final = 100
+"""Content blocks of one result that go to the model."""
+
+UNREADABLE: Final = "The tool's response could not be read: it has no content."
+"""The text for the model if a result has no content."""
+
+NO_MESSAGE: Final = "The tool reported an error without a message."
+"""The text for the model if an error has no content."""
+
+SAID: Final = "[as in the text above]"
+"""Stands in structured content for a value that the text says."""
+
+MAX_MESSAGES: Final = 200
+"""Messages of a rendered prompt that are used."""
+
+MAX_PROMPT_TEXT: Final = 200_000
+"""Characters of a rendered prompt that go to the model; longer texts lose their middle."""
+
+MAX_CONTENTS: Final = 100
+"""Contents of one resource that are used."""
+
+MAX_RESOURCE_TEXT: Final = 1_000_000
+"""Characters of a resource that go to the model; longer ones lose their middle."""
+
+ROLES: Final = {"user": "user", "assistant": "model"}
+_OPENING: Final = PromptMessage("user", (TextPart("[The conversation so far.]"),))
+_GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
+
 
 class Piece(NamedTuple):
     """A part for the model, the same for the screen, and the hidden commands spelled out in it."""
@@ -178,9 +209,6 @@ def within_limit(parts: Sequence[Part], share: float) -> tuple[Part, ...]:
     return tuple(cut)
 
 
-HEAD: Final = 65_536
-"""Characters of base64 that are read; only a JPEG can hold its size further on."""
-
 _JPEG_FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of the segments that begin with a JPEG's size."""
 
@@ -220,35 +248,6 @@ def _jpeg_size(head: bytes) -> tuple[int, int]:
         at += 2 + max(2, *struct.unpack(">H", head[at + 2 : at + 4]))
     height, width = struct.unpack(">HH", head[at + 5 : at + 9])
     return width, height
-
-
-MAX_MODEL_BLOCKS: Final = 100
-"""Content blocks of one result that go to the model."""
-
-UNREADABLE: Final = "The tool's response could not be read: it has no content."
-"""The text for the model if a result has no content."""
-
-NO_MESSAGE: Final = "The tool reported an error without a message."
-"""The text for the model if an error has no content."""
-
-SAID: Final = "[as in the text above]"
-"""Stands in structured content for a value that the text says."""
-
-MAX_MESSAGES: Final = 200
-"""Messages of a rendered prompt that are used."""
-
-MAX_PROMPT_TEXT: Final = 200_000
-"""Characters of a rendered prompt that go to the model; longer texts lose their middle."""
-
-MAX_CONTENTS: Final = 100
-"""Contents of one resource that are used."""
-
-MAX_RESOURCE_TEXT: Final = 1_000_000
-"""Characters of a resource that go to the model; longer ones lose their middle."""
-
-ROLES: Final = {"user": "user", "assistant": "model"}
-_OPENING: Final = PromptMessage("user", (TextPart("[The conversation so far.]"),))
-_GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
 
 
 def convert_result(

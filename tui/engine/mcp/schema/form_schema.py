@@ -46,35 +46,6 @@ tarjeta de (credito|debito)*, pasaporte*, dni, seguridad social*, documento de i
 """English, German, French and Spanish words, in lower case and without accents. One with ``*``
 may go on, and a blank may be missing. Rather one warning too many than one too few."""
 
-
-def _pattern(word: str) -> str:
-    end = "" if word.endswith("*") else r"\b"
-    return rf"\b(?:{word.removesuffix('*').replace(' ', ' ?')}){end}"
-
-
-_SECRET: Final = re.compile("|".join(_pattern(word.strip()) for word in _WORDS.split(",")))
-_WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
-_UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
-_DIGITS: Final = str.maketrans("013457$@", "oieastsa")
-"""Signs that stand for letters, as in ``passw0rd``."""
-
-
-def asks_for_secret(*texts: str) -> bool:
-    """Return whether a name, a title or a description asks for a secret."""
-    plain = [_folded(text[:MAX_READ]) for text in texts]
-    return any(_SECRET.search(one) or _SECRET.search(one.translate(_DIGITS)) for one in plain)
-
-
-def _folded(text: str) -> str:
-    """Split a name into words in lower case, without accents or what cannot be seen.
-
-    Letters of other alphabets that look like Latin ones are folded.
-    """
-    words = _WORD_BREAK.sub(" ", unicodedata.normalize("NFKC", text.translate(_UNSEEN)))
-    letters = unicodedata.normalize("NFKD", words.casefold())
-    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
-
-
 MAX_FIELDS: Final = 50
 """Fields of one form; a longer form is refused."""
 
@@ -103,6 +74,34 @@ _KINDS: Final = {
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
 _Json = Mapping[str, Any]
+
+
+def _pattern(word: str) -> str:
+    end = "" if word.endswith("*") else r"\b"
+    return rf"\b(?:{word.removesuffix('*').replace(' ', ' ?')}){end}"
+
+
+_SECRET: Final = re.compile("|".join(_pattern(word.strip()) for word in _WORDS.split(",")))
+_WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
+_UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
+_DIGITS: Final = str.maketrans("013457$@", "oieastsa")
+"""Signs that stand for letters, as in ``passw0rd``."""
+
+
+def asks_for_secret(*texts: str) -> bool:
+    """Return whether a name, a title or a description asks for a secret."""
+    plain = [_folded(text[:MAX_READ]) for text in texts]
+    return any(_SECRET.search(one) or _SECRET.search(one.translate(_DIGITS)) for one in plain)
+
+
+def _folded(text: str) -> str:
+    """Split a name into words in lower case, without accents or what cannot be seen.
+
+    Letters of other alphabets that look like Latin ones are folded.
+    """
+    words = _WORD_BREAK.sub(" ", unicodedata.normalize("NFKC", text.translate(_UNSEEN)))
+    letters = unicodedata.normalize("NFKD", words.casefold())
+    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
 
 
 class UnusableFormError(Exception):

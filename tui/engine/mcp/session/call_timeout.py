@@ -16,7 +16,6 @@ from tui.text import sanitize_line
 IDLE_TIMEOUT: Final = 120.0
 """Seconds without progress after which a call that reports progress ends."""
 
-
 REPORT_INTERVAL: Final = 0.1
 """Shortest time between two progress reports of one call, in seconds."""
 

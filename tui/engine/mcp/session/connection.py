@@ -52,6 +52,41 @@ _TOO_EARLY: Final = types.ErrorData(
 )
 _FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request failed")
 
+_REFUSAL: Final = "The server asked for input, which only the older protocol supports."
+_SETTING: Final = "gemdeck.protocols"
+
+CLIENT_NAME: Final = "gemdeck"
+
+MAX_INSTRUCTIONS: Final = 20_000
+"""Characters of a server's instructions that are kept."""
+
+ENDING_GRACE: Final = 0.5
+"""Seconds that a failed call waits for the reason why the server is gone."""
+
+MAX_TEXT_ON_LOOP: Final = 20_000
+"""Longest result that is converted on the event loop, in characters."""
+
+MAX_CHECK_ON_LOOP: Final = 100_000
+"""Largest product of the sizes of a result and its schema that is checked on the event loop: some
+thousands of keywords at worst. A thread takes longer to wake up than most checks take."""
+
+CLOSED: Final = "Connection closed"
+"""The SDK's message for a request whose connection has ended."""
+
+NO_BACK_CHANNEL: Final = "back-channel"
+"""In the message of a stateless server that wanted to send us a request."""
+
+logger = logging.getLogger(__name__)
+
+_SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
+
+_SEVERITIES: Final = {
+    "debug": Severity.INFO,
+    "info": Severity.INFO,
+    "notice": Severity.INFO,
+    "warning": Severity.WARNING,
+}
+
 
 class RequestHandler:
     """Answers the requests of one connection.
@@ -143,10 +178,6 @@ class RequestHandler:
         return otherwise
 
 
-_REFUSAL: Final = "The server asked for input, which only the older protocol supports."
-_SETTING: Final = "gemdeck.protocols"
-
-
 class EraChoice:
     """The era of one connection.
 
@@ -224,39 +255,6 @@ class EraChoice:
     def _replace_when_idle(self) -> None:
         if self._is_wrong and self._calls == 0:
             self.outdated.set()
-
-
-CLIENT_NAME: Final = "gemdeck"
-
-MAX_INSTRUCTIONS: Final = 20_000
-"""Characters of a server's instructions that are kept."""
-
-ENDING_GRACE: Final = 0.5
-"""Seconds that a failed call waits for the reason why the server is gone."""
-
-MAX_TEXT_ON_LOOP: Final = 20_000
-"""Longest result that is converted on the event loop, in characters."""
-
-MAX_CHECK_ON_LOOP: Final = 100_000
-"""Largest product of the sizes of a result and its schema that is checked on the event loop: some
-thousands of keywords at worst. A thread takes longer to wake up than most checks take."""
-
-CLOSED: Final = "Connection closed"
-"""The SDK's message for a request whose connection has ended."""
-
-NO_BACK_CHANNEL: Final = "back-channel"
-"""In the message of a stateless server that wanted to send us a request."""
-
-logger = logging.getLogger(__name__)
-
-_SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
-
-_SEVERITIES: Final = {
-    "debug": Severity.INFO,
-    "info": Severity.INFO,
-    "notice": Severity.INFO,
-    "warning": Severity.WARNING,
-}
 
 
 class Connection:

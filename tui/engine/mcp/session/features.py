@@ -30,6 +30,21 @@ MAX_SUBSCRIPTIONS: Final = 50
 
 logger = logging.getLogger(__name__)
 
+MAX_VALUES: Final = 100
+"""Most completion values, as in the protocol."""
+
+MAX_VALUE: Final = 500
+"""Longest completion value, in characters; longer ones are dropped."""
+
+MAX_ARGUMENT: Final = 50_000
+"""Longest argument of a prompt, in characters."""
+
+LOG_LEVELS: Final = frozenset(get_args(types.LoggingLevel))
+"""The levels of RFC 5424, in lower case."""
+
+DEFAULT_LOG_LEVEL: Final = "info"
+"""The initial level for stateless servers, which otherwise do not log to us."""
+
 
 class Subscriptions:
     """The subscribed resources of one connection.
@@ -132,22 +147,6 @@ async def _stop(*tasks: asyncio.Task[None] | None) -> None:
         task.cancel()
     if running:
         await asyncio.wait(running)
-
-
-MAX_VALUES: Final = 100
-"""Most completion values, as in the protocol."""
-
-MAX_VALUE: Final = 500
-"""Longest completion value, in characters; longer ones are dropped."""
-
-MAX_ARGUMENT: Final = 50_000
-"""Longest argument of a prompt, in characters."""
-
-LOG_LEVELS: Final = frozenset(get_args(types.LoggingLevel))
-"""The levels of RFC 5424, in lower case."""
-
-DEFAULT_LOG_LEVEL: Final = "info"
-"""The initial level for stateless servers, which otherwise do not log to us."""
 
 
 class Features:

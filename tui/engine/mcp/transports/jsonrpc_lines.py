@@ -69,6 +69,48 @@ _ID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID +
 _ID_LAST: Final = re.compile(rb"[}\]]\s*,\s*" + _ID + rb"(?:\s*,\s*" + _VERSION + rb")?\s*\}\s*\Z")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
+RATE: Final = 1_000.0
+"""Growth of the allowance per second; a short message costs 1."""
+
+BURST: Final = 5_000.0
+"""The largest and the initial allowance."""
+
+PIECE: Final = 16 * 1024
+"""Bytes that cost as much as a message: a server may send 16 MiB a second, and 80 MiB at once."""
+
+STRUCTURE: Final = 500
+"""Structural characters of JSON that cost as much as a message."""
+
+REQUEST_COST: Final = 10.0
+"""Cost of a request, which is validated, answered by a task of its own, and perhaps shown."""
+
+MAX_OPEN: Final = 100
+"""Requests of a server under way at once; then it is not read until some are answered."""
+
+DROPPED_COST: Final = 0.05
+"""Cost of noise and of dropped reports."""
+
+LINE_COST: Final = 0.02
+"""Cost of one line of an event stream."""
+
+MAX_EXCESS: Final = 30.0
+"""Seconds that a server may overdraw its allowance without a rest."""
+
+REST: Final = BURST / 10
+"""An allowance that counts as a rest: the server did not use all of it."""
+
+PAUSE: Final = 0.05
+"""Shortest pause in reading from a server that overdraws its allowance, in seconds."""
+
+SLICE: Final = 0.01
+"""Seconds of reading one server before other tasks get a turn."""
+
+MAX_NOISE_LINES: Final = 20
+"""Invalid lines that are shown in the server's log; further ones are dropped."""
+
+HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
+"""Requests whose answers the SDK validates on the loop before `sdk_patches` applies."""
+
 
 def open_streams() -> tuple[Streams, ToSession, FromSession]:
     """Open the streams between a session and its transport: the session's ends, then ours."""
@@ -219,51 +261,8 @@ def _id_by_pattern(line: bytes) -> int | str | None:
     return value.strip('"') if value.startswith('"') else int(value)
 
 
-RATE: Final = 1_000.0
-"""Growth of the allowance per second; a short message costs 1."""
-
-BURST: Final = 5_000.0
-"""The largest and the initial allowance."""
-
-PIECE: Final = 16 * 1024
-"""Bytes that cost as much as a message: a server may send 16 MiB a second, and 80 MiB at once."""
-
-STRUCTURE: Final = 500
-"""Structural characters of JSON that cost as much as a message."""
-
-REQUEST_COST: Final = 10.0
-"""Cost of a request, which is validated, answered by a task of its own, and perhaps shown."""
-
-MAX_OPEN: Final = 100
-"""Requests of a server under way at once; then it is not read until some are answered."""
-
-DROPPED_COST: Final = 0.05
-"""Cost of noise and of dropped reports."""
-
-LINE_COST: Final = 0.02
-"""Cost of one line of an event stream."""
-
-MAX_EXCESS: Final = 30.0
-"""Seconds that a server may overdraw its allowance without a rest."""
-
-REST: Final = BURST / 10
-"""An allowance that counts as a rest: the server did not use all of it."""
-
-PAUSE: Final = 0.05
-"""Shortest pause in reading from a server that overdraws its allowance, in seconds."""
-
-SLICE: Final = 0.01
-"""Seconds of reading one server before other tasks get a turn."""
-
-MAX_NOISE_LINES: Final = 20
-"""Invalid lines that are shown in the server's log; further ones are dropped."""
-
 LOSSY: Final = frozenset({PROGRESS, "notifications/message"})
 """Notifications that are dropped while the allowance is low."""
-
-
-HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
-"""Requests whose answers the SDK validates on the loop before `sdk_patches` applies."""
 
 
 class FloodError(ServerError):

@@ -26,6 +26,17 @@ MAX_IMPORTED: Final = 100_000
 _CODE: Final = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`")
 _IMPORT: Final = re.compile(r"(?<!\S)@([\w./][^\s`]*\.md)(?=[\s.,;:)]|\Z)")
 
+MAX_FILE: Final = 1024 * 1024
+"""Largest file of context that is read, in bytes."""
+
+MAX_TEXT: Final = 100_000
+"""Characters of one file that the model gets; a longer one loses its middle."""
+
+MAX_FILES: Final = 50
+"""Files of context that are read of each origin."""
+
+DEFAULT_NAMES: Final = ("GEMINI.md",)
+
 
 class Imports:
     """The imports of one file of context.
@@ -89,18 +100,6 @@ class Imports:
             raise UnfitFileError("it imports itself")
         if len(chain) > MAX_DEPTH:
             raise UnfitFileError("it is nested too deep")
-
-
-MAX_FILE: Final = 1024 * 1024
-"""Largest file of context that is read, in bytes."""
-
-MAX_TEXT: Final = 100_000
-"""Characters of one file that the model gets; a longer one loses its middle."""
-
-MAX_FILES: Final = 50
-"""Files of context that are read of each origin."""
-
-DEFAULT_NAMES: Final = ("GEMINI.md",)
 
 
 @dataclass(frozen=True, slots=True)

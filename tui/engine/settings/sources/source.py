@@ -51,6 +51,38 @@ _PATH_VARIABLES: Final[Mapping[Origin, str]] = {
     Origin.SYSTEM: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
 }
 
+MAX_SERVERS: Final = 256
+"""Servers in one file."""
+
+MAX_ENTRY_PROBLEMS: Final = 10
+"""Problems reported of one server, or of one other section."""
+
+Section = TypeVar("Section", bound=BaseModel)
+
+ENV_FILE: Final = ".env"
+
+MAX_FILE: Final = 64 * 1024
+"""Largest file that is read, in bytes."""
+
+MAX_VARIABLES: Final = 1_000
+"""Variables that one file may set."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+MAX_EXTENSIONS: Final = 200
+"""Extensions that are read, in the order of their folders' names."""
+
+MAX_NAME: Final = 64
+"""Longest name of an extension, in characters."""
+
+MAX_RULES: Final = 1_000
+"""Rules that are read of when one extension is enabled."""
+
+MANIFEST: Final = "gemini-extension.json"
+INSTALLATION: Final = ".gemini-extension-install.json"
+EXTENSION_RULES: Final = "extension-enablement.json"
+
 
 @dataclass(frozen=True, slots=True)
 class LayerFile:
@@ -110,15 +142,6 @@ def _is_same(one: Path, other: Path) -> bool:
         return one == other or one.samefile(other)
     except (OSError, ValueError):
         return False
-
-
-MAX_SERVERS: Final = 256
-"""Servers in one file."""
-
-MAX_ENTRY_PROBLEMS: Final = 10
-"""Problems reported of one server, or of one other section."""
-
-Section = TypeVar("Section", bound=BaseModel)
 
 
 class Report:
@@ -278,18 +301,6 @@ def _plain_words(message: str) -> str:
     return message.removeprefix("Value error, ").replace("Input should be", "must be")
 
 
-ENV_FILE: Final = ".env"
-
-MAX_FILE: Final = 64 * 1024
-"""Largest file that is read, in bytes."""
-
-MAX_VARIABLES: Final = 1_000
-"""Variables that one file may set."""
-
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
-
-
 def dotenv_files(folder: Path) -> tuple[Path, ...]:
     """List where the file may be; the first that exists counts. Folders above are not looked at."""
     return (folder / FOLDER_NAME / ENV_FILE, folder / ENV_FILE)
@@ -349,20 +360,6 @@ def parse_dotenv(text: str) -> Mapping[str, str]:
         if value is not None and _NAME.fullmatch(name) and "\0" not in value
     }
     return MappingProxyType(dict(list(kept.items())[:MAX_VARIABLES]))
-
-
-MAX_EXTENSIONS: Final = 200
-"""Extensions that are read, in the order of their folders' names."""
-
-MAX_NAME: Final = 64
-"""Longest name of an extension, in characters."""
-
-MAX_RULES: Final = 1_000
-"""Rules that are read of when one extension is enabled."""
-
-MANIFEST: Final = "gemini-extension.json"
-INSTALLATION: Final = ".gemini-extension-install.json"
-EXTENSION_RULES: Final = "extension-enablement.json"
 
 
 def manifest_files(home: Path) -> list[Path]:

@@ -42,6 +42,49 @@ _DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
 _LONG_LINE: Final = re.compile(r"[^\n]{401}")
 """A line for which one step of a lexer may take long; such a text gets no colours."""
 
+MAX_REVIEWED: Final = 60_000
+"""Characters of arguments that are laid out like this; longer ones are shown as JSON."""
+
+MAX_SHORT: Final = 200
+"""Characters of a value that stands in the table, before all longer ones."""
+
+MAX_LINES: Final = 5_000
+"""Lines of all arguments that are laid out; more are shown as JSON."""
+
+MAX_INDENT: Final = 40
+"""Leading blanks of a line that are drawn as blanks; more are drawn as dots."""
+
+MAX_BLANK_LINES: Final = 3
+"""Blank lines in a row that are drawn; more are counted."""
+
+MIN_COLUMN: Final = 8
+"""Cells that the column of names may have at any width."""
+
+GAP: Final = 2
+"""Cells between names or numbers and the text."""
+
+MUTED: Final = "$text-muted"
+MARKED: Final = "$text-warning"
+
+_NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")
+"""What `without_deceit` or a wide indent may have to be drawn for."""
+
+_TAB: Final = "→   "
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
+_LOOKS_LIKE_JSON: Final = re.compile(r"[\[{\"]|-?\d|(?:true|false|null)\Z")
+_SIGN_STYLES: Final = {"+": "$text-success", "-": "$text-error"}
+
+_LANGUAGES: Final[Mapping[str, str]] = {
+    **{name: name for name in ("c", "css", "diff", "go", "html", "java", "json", "lua", "php")},
+    **{name: name for name in ("scss", "sql", "swift", "toml", "xml", "yaml")},
+    **{"bash": "bash", "cc": "cpp", "cjs": "javascript", "cpp": "cpp", "cs": "csharp", "h": "c"},
+    **{"hpp": "cpp", "htm": "html", "ini": "ini", "js": "javascript", "jsx": "jsx"},
+    **{"kt": "kotlin", "markdown": "markdown", "md": "markdown", "mjs": "javascript"},
+    **{"py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "svg": "xml"},
+    **{"ts": "typescript", "tsx": "tsx", "yml": "yaml", "zsh": "bash"},
+}
+"""Pygments' names of languages by the ends of file names."""
+
 
 def code_spans(text: str, language: str) -> list[Span]:
     """Return the colours of a text in a language that Pygments knows by this name."""
@@ -66,51 +109,6 @@ def code_spans(text: str, language: str) -> list[Span]:
         if thread_time() > until:
             break
     return spans
-
-
-MAX_REVIEWED: Final = 60_000
-"""Characters of arguments that are laid out like this; longer ones are shown as JSON."""
-
-MAX_SHORT: Final = 200
-"""Characters of a value that stands in the table, before all longer ones."""
-
-MAX_LINES: Final = 5_000
-"""Lines of all arguments that are laid out; more are shown as JSON."""
-
-MAX_INDENT: Final = 40
-"""Leading blanks of a line that are drawn as blanks; more are drawn as dots."""
-
-MAX_BLANK_LINES: Final = 3
-"""Blank lines in a row that are drawn; more are counted."""
-
-MIN_COLUMN: Final = 8
-"""Cells that the column of names may have at any width."""
-
-GAP: Final = 2
-"""Cells between names or numbers and the text."""
-
-
-MUTED: Final = "$text-muted"
-MARKED: Final = "$text-warning"
-
-_NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")
-"""What `without_deceit` or a wide indent may have to be drawn for."""
-
-_TAB: Final = "→   "
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
-_LOOKS_LIKE_JSON: Final = re.compile(r"[\[{\"]|-?\d|(?:true|false|null)\Z")
-_SIGN_STYLES: Final = {"+": "$text-success", "-": "$text-error"}
-
-_LANGUAGES: Final[Mapping[str, str]] = {
-    **{name: name for name in ("c", "css", "diff", "go", "html", "java", "json", "lua", "php")},
-    **{name: name for name in ("scss", "sql", "swift", "toml", "xml", "yaml")},
-    **{"bash": "bash", "cc": "cpp", "cjs": "javascript", "cpp": "cpp", "cs": "csharp", "h": "c"},
-    **{"hpp": "cpp", "htm": "html", "ini": "ini", "js": "javascript", "jsx": "jsx"},
-    **{"kt": "kotlin", "markdown": "markdown", "md": "markdown", "mjs": "javascript"},
-    **{"py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "svg": "xml"},
-    **{"ts": "typescript", "tsx": "tsx", "yml": "yaml", "zsh": "bash"},
-}
-"""Pygments' names of languages by the ends of file names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,25 @@ from tui.ui.paste import clean_paste
 MAX_HISTORY: Final = 500
 """Messages kept; the oldest are dropped."""
 
+FIRST: Final = 0xFDD0
+COUNT: Final = 32
+"""The noncharacters U+FDD0 to U+FDEF."""
+
+SHOWN: Final = "▤"
+"""What is drawn for a folded text; one cell wide, as a noncharacter is."""
+
+FOLD_AT: Final = 4_000
+"""Characters in the composer beyond which a paste is folded."""
+
+MIN_FOLD: Final = 100
+"""Shortest paste that is folded."""
+
+MAX_MESSAGE: Final = 4_000_000
+"""Characters of a message; a longer paste is cut, and the user is told."""
+
+PASTE_TAIL: Final = 0.05
+"""Seconds after a paste in which Enter makes a line: no hand is that fast, a paste's rest is."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryStorage:
@@ -99,20 +118,6 @@ class MessageHistory:
         return self._messages[-self._steps] if self._steps else self._draft
 
 
-FIRST: Final = 0xFDD0
-COUNT: Final = 32
-"""The noncharacters U+FDD0 to U+FDEF."""
-
-SHOWN: Final = "▤"
-"""What is drawn for a folded text; one cell wide, as a noncharacter is."""
-
-FOLD_AT: Final = 4_000
-"""Characters in the composer beyond which a paste is folded."""
-
-MIN_FOLD: Final = 100
-"""Shortest paste that is folded."""
-
-
 class Folds:
     """Long pastes, each of which one character stands for in the composer.
 
@@ -151,12 +156,6 @@ class Folds:
 
 _DRAWN: Final = dict.fromkeys(range(FIRST, FIRST + COUNT), SHOWN)
 
-
-MAX_MESSAGE: Final = 4_000_000
-"""Characters of a message; a longer paste is cut, and the user is told."""
-
-PASTE_TAIL: Final = 0.05
-"""Seconds after a paste in which Enter makes a line: no hand is that fast, a paste's rest is."""
 
 _OWN_KEYS: Final = {
     "composer.send",

@@ -29,6 +29,46 @@ _OPEN: Final = {"{": "{…}", "[": "[…]"}
 _NAMED: Final = re.compile(r'  "(?P<key>(?:[^"\\]|\\.)*)": ?(?P<value>.*?),?')
 _BARE: Final = re.compile(r"[^\s\"'=,]+")
 
+BAR_WIDTH: Final = 20
+"""Cells of a progress bar."""
+
+TIME_WIDTH: Final = 8
+"""Cells of the time column, with the gap before it; a longer time gets more."""
+
+MIN_SERVER: Final = 4
+"""Cells below which the server's name is left out."""
+
+MIN_ARGUMENTS: Final = 8
+"""Cells below which the arguments are left out."""
+
+GAP: Final = 2
+"""Cells between the tool's name, its arguments and its server."""
+
+ERROR_LINES: Final = 3
+"""Lines of an error that are shown of a closed call."""
+
+MAX_LABEL: Final = 200
+"""Characters of a tool's name or a progress message in a row."""
+
+MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
+"""Characters of arguments that are highlighted."""
+
+OPENS: Final = "↵"
+"""Stands at the end of a call's second line, as Enter shows more."""
+
+_S = ToolCallStatus
+
+_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
+    _S.WAITING: ("○", "waiting", ".entry-muted"),
+    _S.ASKING: ("◆", "asking", ".entry-warning"),
+    _S.RUNNING: ("◐", "running", ".entry-running"),
+    _S.OK: ("✓", "ran", ".entry-ok"),
+    _S.ERROR: ("✕", "failed", ".entry-error"),
+    _S.DENIED: ("⊘", "denied", ".entry-warning"),
+    _S.CANCELLED: ("■", "cancelled", ".entry-muted"),
+}
+"""Glyph, verb and style of each status."""
+
 
 def arguments_line(arguments: str) -> str:
     """Return the arguments in one line: short values whole and first, then parts of long ones.
@@ -75,47 +115,6 @@ def result_line(result: str) -> str:
         first = " ".join(text[:MAX_SUMMARY].split())
     lines = text.count("\n") + 1
     return f"{counted(lines, 'line')} · {first}" if lines > 1 else first
-
-
-BAR_WIDTH: Final = 20
-"""Cells of a progress bar."""
-
-TIME_WIDTH: Final = 8
-"""Cells of the time column, with the gap before it; a longer time gets more."""
-
-MIN_SERVER: Final = 4
-"""Cells below which the server's name is left out."""
-
-MIN_ARGUMENTS: Final = 8
-"""Cells below which the arguments are left out."""
-
-GAP: Final = 2
-"""Cells between the tool's name, its arguments and its server."""
-
-ERROR_LINES: Final = 3
-"""Lines of an error that are shown of a closed call."""
-
-MAX_LABEL: Final = 200
-"""Characters of a tool's name or a progress message in a row."""
-
-MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
-"""Characters of arguments that are highlighted."""
-
-OPENS: Final = "↵"
-"""Stands at the end of a call's second line, as Enter shows more."""
-
-_S = ToolCallStatus
-
-_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
-    _S.WAITING: ("○", "waiting", ".entry-muted"),
-    _S.ASKING: ("◆", "asking", ".entry-warning"),
-    _S.RUNNING: ("◐", "running", ".entry-running"),
-    _S.OK: ("✓", "ran", ".entry-ok"),
-    _S.ERROR: ("✕", "failed", ".entry-error"),
-    _S.DENIED: ("⊘", "denied", ".entry-warning"),
-    _S.CANCELLED: ("■", "cancelled", ".entry-muted"),
-}
-"""Glyph, verb and style of each status."""
 
 
 class ToolCallEntry(EntryView):

@@ -28,6 +28,9 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 MAX_SHOWN = 200
 """Characters drawn of one message."""
 
+MAX_CODE_LINE: Final = 40
+"""Characters of a copied block of code that the message about it names."""
+
 
 class QueuedMessages(OptionList):
     """One row for each message that waits; hidden while there is none."""
@@ -155,10 +158,6 @@ def searched_text(entry: Entry) -> str:
             return f"{entry.text}\n{entry.advice}"
         case TurnEnd():
             return ""
-
-
-MAX_CODE_LINE: Final = 40
-"""Characters of a copied block of code that the message about it names."""
 
 
 class Transcript(EntryWindow, inherit_bindings=False):

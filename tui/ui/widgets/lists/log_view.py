@@ -27,6 +27,9 @@ MAX_LINES: Final = 1_000
 MAX_CHARACTERS: Final = 600
 """Characters shown of one log line."""
 
+_Row = tuple[tuple[str, str], ...]
+"""One row on the screen: pairs of text and component class."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
@@ -57,9 +60,6 @@ LEADS: Final = ((60, Lead(8, 9, 10)), (42, Lead(8, 5, 6)), (0, Lead(5, 0, 5)))
 
 _SHORT: Final = {"warning": "warn", "critical": "crit", "emergency": "emerg", "notice": "note"}
 """Levels that are too long for the narrow column."""
-
-_Row = tuple[tuple[str, str], ...]
-"""One row on the screen: pairs of text and component class."""
 
 
 def wrapped(text: str, width: int) -> list[str]:

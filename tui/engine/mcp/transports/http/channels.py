@@ -64,7 +64,6 @@ LINGER: Final = 1.0
 _LAST_EVENT_ID: Final = "last-event-id"
 _JSON: Final = "application/json"
 
-
 MAX_EVENT_ID: Final = 1_024
 """Longest event id that is sent back to resume a stream."""
 
@@ -73,6 +72,12 @@ MIN_RETRY: Final = 0.5
 
 MAX_RETRY: Final = 60.0
 """Longest such pause, in seconds."""
+
+ENDPOINT_TIMEOUT: Final = 10.0
+"""Seconds that a server gets to send its endpoint where it is not known to speak SSE."""
+
+MAX_ENDPOINT: Final = 8_192
+"""Longest endpoint address, in characters."""
 
 
 @dataclass(slots=True)
@@ -335,13 +340,6 @@ def _is_session_lost(status: int, reply: types.JSONRPCError | None) -> bool:
 
 def _pause(attempts: int) -> float:
     return min(FIRST_PAUSE * 4.0**attempts, MAX_PAUSE)
-
-
-ENDPOINT_TIMEOUT: Final = 10.0
-"""Seconds that a server gets to send its endpoint where it is not known to speak SSE."""
-
-MAX_ENDPOINT: Final = 8_192
-"""Longest endpoint address, in characters."""
 
 
 class ServerSentEvents:

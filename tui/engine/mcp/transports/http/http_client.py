@@ -71,6 +71,11 @@ _UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 Headers = Mapping[str, str]
 Pausing = Callable[[], AbstractContextManager[None]]
 
+EVENT_STREAM: Final = "text/event-stream"
+
+CountLines = Callable[[int], Awaitable[None]]
+"""Takes a number of lines, and waits if there are too many."""
+
 
 class HttpClient:
     """A client for one server.
@@ -346,12 +351,6 @@ def _too_large(limit: int) -> ExchangeError:
 
 def _damaged() -> ExchangeError:
     return ExchangeError(ServerError("sent a corrupted answer"))
-
-
-EVENT_STREAM: Final = "text/event-stream"
-
-CountLines = Callable[[int], Awaitable[None]]
-"""Takes a number of lines, and waits if there are too many."""
 
 
 async def read_events(

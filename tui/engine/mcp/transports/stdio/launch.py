@@ -25,6 +25,8 @@ from tui.text import sanitize_line
 MAX_NAMES: Final = 1_000
 """Variables that are named."""
 
+_log: Final = logging.getLogger(__name__)
+
 
 def server_environment(
     definition: ServerDefinition, environ: Mapping[str, str], avoid: Iterable[Path] = ()
@@ -192,9 +194,6 @@ def _review(definition: ServerDefinition) -> str:
     if definition.origin is Origin.PROJECT:
         return advice
     return f"{advice} If you develop this server, name it in gemdeck.developedServers."
-
-
-_log: Final = logging.getLogger(__name__)
 
 
 @asynccontextmanager

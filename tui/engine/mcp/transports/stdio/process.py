@@ -28,6 +28,41 @@ WINDOW: Final = 0.05
 WINDOW_BYTES: Final = 512 * 1024
 """Bytes of standard error per window; any excess counts against the next ones."""
 
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""Longest line of standard output, in bytes."""
+
+MAX_STDERR_LINE_BYTES: Final = 8 * 1024
+"""Longest line of standard error, in bytes; the rest of the line is dropped."""
+
+MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of queued output at which reading pauses."""
+
+LINE_OVERHEAD: Final = 64
+"""Bytes that each line counts for in addition to its length."""
+
+WRITE_TIMEOUT: Final = 30.0
+"""Seconds that a server may leave its standard input unread while messages wait."""
+
+EXIT_DRAIN: Final = 0.05
+"""Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
+
+EOF_GRACE: Final = 1.0
+"""Seconds that a server gets to exit after its standard input was closed."""
+
+TERMINATE_GRACE: Final = 1.0
+"""Seconds that its group gets after SIGTERM."""
+
+KILL_GRACE: Final = 0.5
+"""Seconds to notice the end of a killed process."""
+
+START_TIMEOUT: Final = 10.0
+"""Seconds that a reaper gets to start the server; usually some hundredths."""
+
+_REAPER: Final = 3
+"""The number of the socket to the reaper, after those of the server's standard streams."""
+
+_PASSING: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EPIPE})
+
 
 class LineTooLongError(Exception):
     """A line exceeds its limit."""
@@ -129,34 +164,6 @@ class StderrQuota:
             self._renew_later()
         else:
             self._timer = None
-
-
-MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""Longest line of standard output, in bytes."""
-
-MAX_STDERR_LINE_BYTES: Final = 8 * 1024
-"""Longest line of standard error, in bytes; the rest of the line is dropped."""
-
-MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of queued output at which reading pauses."""
-
-LINE_OVERHEAD: Final = 64
-"""Bytes that each line counts for in addition to its length."""
-
-WRITE_TIMEOUT: Final = 30.0
-"""Seconds that a server may leave its standard input unread while messages wait."""
-
-EXIT_DRAIN: Final = 0.05
-"""Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
-
-EOF_GRACE: Final = 1.0
-"""Seconds that a server gets to exit after its standard input was closed."""
-
-TERMINATE_GRACE: Final = 1.0
-"""Seconds that its group gets after SIGTERM."""
-
-KILL_GRACE: Final = 0.5
-"""Seconds to notice the end of a killed process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,15 +451,6 @@ async def _finish(task: asyncio.Task[None]) -> None:
     if cancelled:
         raise asyncio.CancelledError
     task.result()
-
-
-START_TIMEOUT: Final = 10.0
-"""Seconds that a reaper gets to start the server; usually some hundredths."""
-
-_REAPER: Final = 3
-"""The number of the socket to the reaper, after those of the server's standard streams."""
-
-_PASSING: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EPIPE})
 
 
 class ReaperClient(asyncio.SubprocessTransport):
