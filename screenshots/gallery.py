@@ -28,7 +28,7 @@ from states import (
 from textual.pilot import Pilot
 
 from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import press
+from tests.snapshots.decks import press, rest, wait_until_filled
 from tests.support.samples import SERVER, confirmation
 from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
@@ -271,12 +271,15 @@ async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
     with colors(look):
         app = GemdeckApp(store, RecordingCommands(), preferences=UiPreferences(theme=look.theme))
     async with app.run_test(size=size) as pilot:
+        await wait_until_filled(pilot)
+        await rest(pilot)
         await press(pilot, *scene.keys)
         for event in scene.then:
             store.dispatch(event)
         scene.opens(app)
-        await press(pilot)
+        await rest(pilot)
         await press(pilot, *scene.after)
+        await rest(pilot)
         picture = app.export_screenshot(title=f"{scene.name} {look.name}")
         app.exit()
     return picture

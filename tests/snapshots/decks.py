@@ -164,11 +164,7 @@ class Album:
 
     async def take(self, pilot: Pilot[Any], name: str) -> None:
         """Compare the screen."""
-        for screen in pilot.app.screen_stack:
-            for field in (*screen.query(Input), *screen.query(TextArea)):
-                field.cursor_blink = False
-        await wait_until_armed(pilot)
-        await settle(pilot)
+        await rest(pilot)
         columns, rows = pilot.app.size
         whole = f"{name}-{columns}x{rows}".strip("-")
         seen = pilot.app.export_screenshot(title=pilot.app.title, simplify=True)
@@ -194,6 +190,15 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
         await pilot.pause(2 * SHORT_ARMING)
         await pilot.press(key)
         await settle(pilot)
+
+
+async def rest(pilot: Pilot[Any]) -> None:
+    """Let the screen stand as a picture shows it: still, and ready for an answer."""
+    for screen in pilot.app.screen_stack:
+        for field in (*screen.query(Input), *screen.query(TextArea)):
+            field.cursor_blink = False
+    await wait_until_armed(pilot)
+    await settle(pilot)
 
 
 async def settle(pilot: Pilot[Any]) -> None:
