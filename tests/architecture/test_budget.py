@@ -12,11 +12,11 @@ from tests.support.measures import Measure
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
-    "ui": 11_950,
+    "ui": 11_940,
     "engine/mcp": 7_060,
     "engine/chats": 3_990,
     "cli": 2_530,
-    "engine/settings": 2_310,
+    "engine/settings": 2_290,
     "model": 2_280,
     "engine": 1_820,
     "engine/sign_in": 1_640,

@@ -77,7 +77,7 @@ class Engine:
         sessions: Theirs are the commands on saved conversations.
         desk: Takes the user's answers.
         access: The rules of tools, and the tools that changed.
-        models: Takes the user's choice of a service and its key.
+        service: Takes the user's choice of a service and its key.
         model: The commands on the model that answers.
     """
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 from tui.engine.background import import_alone
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import SettingsProblem
-from tui.engine.definitions.folder_code import extensions_folder
+from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import policy_places
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     ENV_FILE,
-    FOLDER_NAME,
     INSTALLATION,
     dotenv_files,
     layer_files,

@@ -19,7 +19,7 @@ def _frozen(
     *, slots: bool, frozen: bool = False, kw_only: bool = False
 ) -> Callable[[type[T]], type[T]]:
     """Make a data class with slots; one that is not frozen as the standard library does."""
-    assert slots  # noqa: S101
+    assert slots  # noqa: S101 - mypy reads it at each class
     if not frozen:
         return dataclasses.dataclass(slots=True, kw_only=kw_only)
 

@@ -29,7 +29,7 @@ from tui.ui.notices import toast_words
 from tui.ui.panes import DialogName, Opens
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
-from tui.ui.themes import UiPreferences
+from tui.ui.themes import STYLES, UiPreferences
 from tui.ui.widgets.chat.composer import Composer, HistoryStorage
 from tui.ui.widgets.header import NAME
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = 0.1
 """Seconds without a change of size after which everything is redrawn."""
 
-STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
 
 LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))

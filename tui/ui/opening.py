@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from textual.screen import Screen
 
-from tui.model.requests import FieldKind, FormField
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.details import HelpScreen, ServerDetailsScreen, ToolDetailsScreen, lines_here
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
-from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette
@@ -131,13 +130,11 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
         title=f"/{name}",
         about=describe_prompt(asked.server, asked.prompt, arguments=False),
         fields=[
-            FormField(
-                one.name,
-                FieldKind.TEXT,
+            argument_field(
                 one.name,
                 one.description,
-                one.required,
-                asked.values.get(one.name),
+                required=one.required,
+                value=asked.values.get(one.name),
             )
             for one in asked.prompt.arguments
         ],

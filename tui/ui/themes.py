@@ -7,6 +7,7 @@ that of a selected row included.
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -32,6 +33,9 @@ def _variables(own: dict[str, str]) -> dict[str, str]:
         "scrollbar-corner-color": background,
     }
 
+
+STYLES: Final = Path(__file__).parent / "styles"
+"""The folder of the style sheets."""
 
 DARK: Final = Theme(
     name="gemdeck-dark",

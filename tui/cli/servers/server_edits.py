@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from tui.cli.command import CommandError, shown
 from tui.cli.output import say
 from tui.engine.commands.server_imports import OwnEdits
+from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
-from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME, validation_problems
+from tui.engine.settings.sources.source import FILE_NAME, validation_problems
 from tui.model.settings import ServerSettings
 
 

@@ -33,6 +33,9 @@ from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.servers import Origin
 
+FOLDER_NAME: Final = ".gemini"
+"""gemini-cli's folder, in a home and in a project."""
+
 MAX_HASHED: Final = 16 * 1024 * 1024
 """Largest file whose content is hashed, in bytes; of a larger one the state stands for it."""
 
@@ -305,7 +308,7 @@ def _main_in(manifest: Path) -> str:
 
 def extensions_folder(home: Path) -> Path:
     """Return the folder in which gemini-cli keeps a user's extensions."""
-    return home / ".gemini" / "extensions"
+    return home / FOLDER_NAME / "extensions"
 
 
 def code_folders(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import tui
+from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, locked, read_regular, write_private
 from tui.engine.settings.sources.document import (
     MAX_FILE,
@@ -21,7 +22,7 @@ from tui.engine.settings.sources.document import (
     bare_json,
     parse_document,
 )
-from tui.engine.settings.sources.source import FILE_NAME, FOLDER_NAME
+from tui.engine.settings.sources.source import FILE_NAME
 
 SERVERS: Final = "mcpServers"
 _INDENT: Final = "  "

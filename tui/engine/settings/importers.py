@@ -12,12 +12,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in
+from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import BadDocumentError, parse_document
 from tui.engine.settings.sources.source import (
     FILE_NAME,
-    FOLDER_NAME,
     MAX_SERVERS,
     SHARED_FILE_NAME,
     shown_path,

@@ -16,11 +16,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import Expansion
+from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
-    FOLDER_NAME,
     LayerFile,
     Report,
     Source,

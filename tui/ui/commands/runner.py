@@ -6,7 +6,7 @@ from functools import partial
 from inspect import isawaitable
 from math import isfinite, nan
 from time import monotonic
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from textual.content import Content
 
@@ -15,7 +15,6 @@ from tui.model.input.own_commands import OWN_COMMANDS, Takes, TypedCommand
 from tui.model.input.typed import nearest
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
-from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.state import AppState
 from tui.ui.commands.reports import (
@@ -32,6 +31,9 @@ from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.tabs import tabs_of
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
+
+if TYPE_CHECKING:  # imports the engine
+    from tui.engine.mcp.manager import ServerManager
 
 T = TypeVar("T")
 
@@ -270,7 +272,7 @@ def _restart_all(deck: MainScreen, _: str) -> None:
 def _change(
     done: str,
     allowed: frozenset[ServerStatus],
-    change: Callable[[Commands, ServerId], None],
+    change: "Callable[[ServerManager, ServerId], None]",
     deck: MainScreen,
     name: str,
 ) -> None:
@@ -281,7 +283,7 @@ def _change(
         view = named[0]
         raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
     for server in servers:
-        change(deck.commands, server)
+        change(deck.commands.engine.servers, server)
     deck.notify(f"{done} {', '.join(servers)}.", markup=False)
 
 
@@ -356,28 +358,22 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ),
     ("mcp", "refresh"): _restart_all,
     ("mcp", "restart"): partial(
-        _change,
-        "Restarting",
-        STOPPABLE | STARTABLE,
-        lambda to, server: to.engine.servers.restart(server),
+        _change, "Restarting", STOPPABLE | STARTABLE, lambda servers, one: servers.restart(one)
     ),
     ("mcp", "start"): partial(
-        _change, "Starting", STARTABLE, lambda to, server: to.engine.servers.start(server)
+        _change, "Starting", STARTABLE, lambda servers, one: servers.start(one)
     ),
     ("mcp", "stop"): partial(
-        _change, "Stopping", STOPPABLE, lambda to, server: to.engine.servers.stop(server)
+        _change, "Stopping", STOPPABLE, lambda servers, one: servers.stop(one)
     ),
     ("mcp", "enable"): partial(
-        _change,
-        "Enabled",
-        _OFF,
-        lambda to, server: to.engine.servers.set_enabled(server, enabled=True),
+        _change, "Enabled", _OFF, lambda servers, one: servers.set_enabled(one, enabled=True)
     ),
     ("mcp", "disable"): partial(
         _change,
         "Disabled",
         _CAN_BE_ON,
-        lambda to, server: to.engine.servers.set_enabled(server, enabled=False),
+        lambda servers, one: servers.set_enabled(one, enabled=False),
     ),
 }
 """The commands by their words, as in `OWN_COMMANDS`."""

@@ -1,7 +1,7 @@
 """The dialog that lists things: what it shows of them, and what keys do with one."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
@@ -17,6 +17,7 @@ from textual.types import CSSPathType
 from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
+from tui.ui.themes import STYLES
 from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -24,8 +25,6 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_TITLE: Final = 100
 """Characters of the viewer's title."""
-
-STYLES: Final = Path(__file__).parent.parent / "styles"
 
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""

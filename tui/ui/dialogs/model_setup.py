@@ -76,9 +76,9 @@ _CHOICES: Final = {
 
 
 _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
-    ServiceChoice.KEY: lambda models, key: models.use_api_key(key),
-    ServiceChoice.ADDRESS: lambda models, address, key: models.use_address(address, key),
-    ServiceChoice.VERTEX: lambda models, project, place: models.use_vertex(project, place),
+    ServiceChoice.KEY: lambda service, key: service.use_api_key(key),
+    ServiceChoice.ADDRESS: lambda service, address, key: service.use_address(address, key),
+    ServiceChoice.VERTEX: lambda service, project, place: service.use_vertex(project, place),
 }
 """What is tried with the filled-in lines of each form; the first argument is `ModelChoice`."""
 
@@ -162,10 +162,10 @@ class ModelScreen(ModalScreen[None]):
 
                 self.app.switch_screen(ModelsScreen(self._bridge, self._commands))
             case ServiceChoice.DEMO:
-                self._commands.choose(lambda models: models.use_demo())
+                self._commands.choose(lambda service: service.use_demo())
                 self.dismiss()
             case ServiceChoice.FORGET:
-                self._commands.choose(lambda models: models.forget_key())
+                self._commands.choose(lambda service: service.forget_key())
                 self.dismiss()
             case choice:
                 self._show_form(choice)
@@ -189,7 +189,7 @@ class ModelScreen(ModalScreen[None]):
         self._before = self._bridge.state.model
         self._show_problem(TRYING)
         use, values = _USES[self._chosen], [line.value.strip() for line in lines]
-        self._commands.choose(lambda models: use(models, *values))
+        self._commands.choose(lambda service: use(service, *values))
 
     def _on_model(self, model: ModelView) -> None:
         if self._is_trying and model != self._before:

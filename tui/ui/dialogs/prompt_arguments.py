@@ -14,7 +14,7 @@ from textual.widgets import Button, Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.events import ArgumentCompleted
-from tui.model.requests import FormField
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -36,6 +36,13 @@ MAX_SUGGESTIONS: Final = 20
 
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
+
+
+def argument_field(
+    name: str, description: str, *, required: bool, value: str | None = None
+) -> FormField:
+    """Return the field of an argument, a text."""
+    return FormField(name, FieldKind.TEXT, name, description, required, value)
 
 
 class ArgumentRow(TypedField):

@@ -22,7 +22,6 @@ from tui.model.catalog import (
 )
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
-from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -30,7 +29,7 @@ from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.panes import FillPrompt, InsertText, SendResource, ShowResource, ShowTool, SidePart
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
@@ -314,7 +313,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             self._show_template_error(error)
             return
         fields = [
-            FormField(v.name, FieldKind.TEXT, v.name, _LIST_NOTE if v.is_list else "", v.required)
+            argument_field(v.name, _LIST_NOTE if v.is_list else "", required=v.required)
             for v in template.variables
         ]
         screen = ArgumentsScreen(

@@ -4,7 +4,7 @@ Only keys and buttons pressed here give answers. Frame, title and labels are gem
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
@@ -24,14 +24,13 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard, ReadProgress
+from tui.ui.themes import STYLES
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
 from tui.ui.widgets.key_bar import HintLine
 from tui.ui.widgets.text.folded_text import FoldedText, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
 R = TypeVar("R", bound=PendingRequest)
-
-STYLES: Final = Path(__file__).parent.parent / "styles"
 
 QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLES / "forms.tcss"]
 """Read when the first question is asked, so that the first frame does not wait for it."""

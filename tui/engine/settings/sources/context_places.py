@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.settings.sources.source import FOLDER_NAME, Report, Source, leads_out, shown_path
+from tui.engine.settings.sources.source import Report, Source, leads_out, shown_path
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings

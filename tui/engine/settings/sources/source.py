@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
-from tui.engine.definitions.folder_code import extensions_folder
+from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -34,7 +34,6 @@ from tui.model.servers import Origin
 from tui.text import sanitize_line
 
 FILE_NAME: Final = "settings.json"
-FOLDER_NAME: Final = ".gemini"
 ENABLEMENT: Final = "mcp-server-enablement.json"
 """The file in which gemini-cli turns servers off."""
 
