@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press, wait_until_filled
+from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
 from tui.model.trust import ImportOffer, ImportState
 from tui.ui.dialogs.choices import ImportScreen
 
@@ -49,7 +49,6 @@ async def test_a_pane(album: Album) -> None:
 
 async def test_servers_of_other_clients(album: Album) -> None:
     async with album.of(deck(HISTORIES["ready"]), NARROW) as pilot:
-        await wait_until_filled(pilot)
         pilot.app.push_screen(ImportScreen((FILES, SEARCH), lambda one: one))
         await album.take(pilot, "")
         await pilot.resize_terminal(*WIDE)
