@@ -31,6 +31,9 @@ LAYOUT_LOOKS: Final = 60
 STILL_LOOKS: Final = 2
 """Looks that find nothing to move after which all is drawn where it stays."""
 
+RESTING_LOOKS: Final = 6
+"""Looks that find nothing to move after which it is looked no more until something changes."""
+
 HIDDEN_LOOKS: Final = 20
 """Looks after which the question is shown in any case."""
 
@@ -84,7 +87,7 @@ class RoomAbove:
 
     def make_later(self) -> None:
         """Make room once what changed has been laid out."""
-        self._looks = LAYOUT_LOOKS
+        self._looks, self._still = LAYOUT_LOOKS, 0
         self._bottom = None
         self._timer.resume()
 
@@ -99,7 +102,7 @@ class RoomAbove:
 
     def _look(self) -> None:
         self._looks -= 1
-        if self._looks <= 0:
+        if self._looks <= 0 or self._still >= RESTING_LOOKS:
             self._timer.pause()
         lay_over_chat(self._frame)
         if self._frame.region:
