@@ -261,6 +261,9 @@ class EntryView(BlockView):
         """Return its blocks of code."""
         return []
 
+    def on_unmount(self) -> None:
+        self.refresh()  # lets go of the drawn lines, which outlive the widget in a cache of Textual
+
     def on_click(self, event: events.Click) -> None:
         """Follow a link, or open the entry."""
         href = event.style.meta.get(LINK)
