@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import psutil
 import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini
@@ -32,10 +31,6 @@ TURN_BUDGET: Final = 1.3
 
 LIMIT: Final = 2.0
 """Either, as it fails the test: the rest of the machine disturbs single starts."""
-
-MEMORY_BUDGET: Final = 100
-MEMORY_LIMIT: Final = 125
-"""Megabytes (PSS) of the app with two servers and a model."""
 
 
 @pytest.fixture
@@ -120,14 +115,3 @@ async def test_a_turn_without_a_screen_costs_little_more_than_the_imports(
         f"ratio {statistics.median(ratios):.2f} (budget {TURN_BUDGET})"
     )
     assert statistics.median(ratios) < LIMIT
-
-
-@pytest.mark.timeout(300)
-def test_the_memory_with_two_servers_and_a_model(env: dict[str, str], measure: Measure) -> None:
-    for _ in range(2):  # the first one compiles, which takes memory
-        with deck(env) as terminal:
-            terminal.wait_for("2 ready")
-            terminal.wait_for("gemini-")
-            memory = psutil.Process(terminal.pid).memory_full_info().pss / 1e6
-    measure(f"memory with two servers and a model: {memory:.0f} MB PSS (budget {MEMORY_BUDGET})")
-    assert memory < MEMORY_LIMIT

@@ -34,8 +34,8 @@ STILL_LOOKS: Final = 2
 RESTING_LOOKS: Final = 6
 """Looks that find nothing to move after which it is looked no more until something changes."""
 
-HIDDEN_LOOKS: Final = 20
-"""Looks after which the question is shown in any case."""
+LEFT_LOOKS: Final = 40
+"""Looks that are left when the question is shown in any case."""
 
 
 def lay_over_chat(frame: Widget) -> None:
@@ -108,10 +108,9 @@ class RoomAbove:
         if self._frame.region:
             moves = bool(self._transcript.region) and self._make()
             self._still = 0 if moves else self._still + 1
-        if self._still >= STILL_LOOKS or self._looks <= LAYOUT_LOOKS - HIDDEN_LOOKS:
-            ready, self._ready = self._ready, None
-            if ready is not None:
-                ready()
+        if self._ready and (self._still >= STILL_LOOKS or self._looks <= LEFT_LOOKS):
+            self._ready()
+            self._ready = None
 
     def _make(self) -> bool:
         """Let the conversation end where the question begins, with the row above the call.
