@@ -1,8 +1,9 @@
 """``python3 -m tests``: prepares what the tests need, then runs them all on a few workers.
 
 Of the benchmarks only the quick ones are among them; ``python3 -m tests.benchmarks`` runs all,
-alone. Arguments go to pytest, and then it is one run of what they select. What fails runs a second
-time by itself: if it passes then, it is called a flake, and the run has failed all the same.
+alone. Further arguments go to pytest: with ``--cov`` it tells what the tests run of gemdeck, in the
+processes that they start as well. What fails runs a second time by itself: if it passes then, it is
+called a flake, and the run has failed all the same.
 """
 
 import os
@@ -17,16 +18,14 @@ from tests.support import node
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
-DEFAULT: Final = ("-m", "quick or not benchmark")
-
-WORKERS: Final = ("-n", "3", "--dist", "worksteal")
+DEFAULT: Final = ("-n", "3", "--dist", "worksteal", "-m", "quick or not benchmark")
 """Three workers keep two cores busy, as many a test waits for a process.
 
 Tests share nothing, so any may run on each.
 """
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], default: tuple[str, ...] = DEFAULT) -> int:
     """Run the tests; give pytest's exit code."""
     os.chdir(ROOT)
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
@@ -36,7 +35,7 @@ def main(arguments: list[str]) -> int:
     except node.NodeSetupError as error:
         print(error, file=sys.stderr)
         return int(pytest.ExitCode.USAGE_ERROR)
-    return run(arguments or [*WORKERS, *DEFAULT])
+    return run([*default, *arguments])
 
 
 def run(arguments: list[str]) -> int:

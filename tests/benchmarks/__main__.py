@@ -12,4 +12,4 @@ from tests.support.frozen import SHIPPED
 
 if __name__ == "__main__":
     os.environ[SHIPPED] = "1"
-    sys.exit(main([str(Path(__file__).parent), *sys.argv[1:]]))
+    sys.exit(main([str(Path(__file__).parent), *sys.argv[1:]], default=()))

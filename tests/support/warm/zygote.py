@@ -42,7 +42,7 @@ class Program:
         os.environ.clear()
         os.environ.update(self.environment)
         time.tzset()
-        if "COVERAGE_PROCESS_START" in os.environ:
+        if any(name.startswith("COVERAGE_PROCESS") for name in os.environ):
             importlib.import_module("coverage").process_startup()
         is_safe = self.arguments[0] == "-P"
         sys.argv = self.arguments[is_safe:]
