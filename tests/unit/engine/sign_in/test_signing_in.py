@@ -251,7 +251,8 @@ async def test_the_token_wins_over_a_header_of_the_entry_with_a_word() -> None:
         await one.sign_in()
         await one.watcher.until(WEB, S.STARTING, S.READY)
         assert server.seen[-1] in server.authority.tokens
-        assert any("not the Authorization" in line for line in one.watcher.log(WEB))
+        words = "not the Authorization"
+        await eventually(lambda: any(words in line for line in one.watcher.log(WEB)))
 
 
 async def test_sign_in_can_be_turned_off() -> None:
