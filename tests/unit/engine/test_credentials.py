@@ -185,11 +185,8 @@ def test_nothing_secret_is_in_the_representation(empty: KeyStore) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://gateway.example.com",
-        "https://gateway.example.com:8443/gemini/",
-        "http://127.0.0.1:8080",
-        "http://127.8.9.1/",
-        "http://localhost:9",
+        *("https://gateway.example.com", "https://gateway.example.com:8443/gemini/"),
+        *("http://127.0.0.1:8080", "http://127.8.9.1/", "http://localhost:9"),
         "http://[::1]:8080/x",
     ],
 )
@@ -202,24 +199,12 @@ def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore, url: str) -> Non
 @pytest.mark.parametrize(
     "url",
     [
-        "http://gateway.example.com",
-        "http://127.0.0.1.evil.example",
-        "http://localhost@evil.example",
-        "https://user:pw@gateway.example.com",
-        "http://0.0.0.0:80",
-        "ftp://127.0.0.1",
-        "gateway.example.com",
-        "https://",
-        "https://h:99999",
-        "https://h?x=1",
-        "https://h#x",
-        "https://h/\x00",
-        "https://h\\@evil.example",
-        "https://h\\.evil.example",
-        "https://exa mple",
-        "https://\u0435xample.com",
-        "https://h/" + "x" * 3000,
-        "http://[::1",
+        *("http://gateway.example.com", "http://127.0.0.1.evil.example"),
+        *("http://localhost@evil.example", "https://user:pw@gateway.example.com"),
+        *("http://0.0.0.0:80", "ftp://127.0.0.1", "gateway.example.com", "https://"),
+        *("https://h:99999", "https://h?x=1", "https://h#x", "https://h/\x00"),
+        *("https://h\\@evil.example", "https://h\\.evil.example", "https://exa mple"),
+        *("https://\u0435xample.com", "https://h/" + "x" * 3000, "http://[::1"),
     ],
 )
 def test_a_key_goes_nowhere_else(empty: KeyStore, url: str) -> None:
@@ -393,10 +378,7 @@ def test_the_file_keeps_what_else_is_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "{",
-        "[]",
-        '{"gemini-api-key": "k"}',
-        '{"version": 1, "gemini-api-key": 5}',
+        *("{", "[]", '{"gemini-api-key": "k"}', '{"version": 1, "gemini-api-key": 5}'),
         '{"version": 1, "gemini-api-key": ""}',
     ],
 )

@@ -17,13 +17,9 @@ def repository(folder: Path, head: str = "ref: refs/heads/main\n") -> Path:
 @pytest.mark.parametrize(
     ("head", "branch"),
     [
-        ("ref: refs/heads/main\n", "main"),
-        ("ref: refs/heads/topic/a-b\n", "topic/a-b"),
-        ("0123456789abcdef0123456789abcdef01234567\n", "0123456"),
-        ("ref: refs/remotes/x\n", ""),
-        ("", ""),
-        ("rm -rf", ""),
-        ("ref: refs/heads/" + "x" * MAX_HEAD, ""),
+        *(("ref: refs/heads/main\n", "main"), ("ref: refs/heads/topic/a-b\n", "topic/a-b")),
+        *(("0123456789abcdef0123456789abcdef01234567\n", "0123456"), ("ref: refs/remotes/x\n", "")),
+        *(("", ""), ("rm -rf", ""), ("ref: refs/heads/" + "x" * MAX_HEAD, "")),
     ],
 )
 def test_the_branch_is_what_head_says(tmp_path: Path, head: str, branch: str) -> None:

@@ -28,14 +28,8 @@ def knowing(*values: str) -> Redactor:
 @pytest.mark.parametrize(
     "form",
     [
-        SECRET,
-        f"Bearer {SECRET}",
-        quote(SECRET),
-        quote(SECRET, safe=""),
-        quote_plus(SECRET),
-        json.dumps(SECRET),
-        json.dumps({"key": SECRET}, ensure_ascii=False),
-        repr(SECRET),
+        *(SECRET, f"Bearer {SECRET}", quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET)),
+        *(json.dumps(SECRET), json.dumps({"key": SECRET}, ensure_ascii=False), repr(SECRET)),
         base64.b64encode(SECRET.encode()).decode(),
         base64.urlsafe_b64encode(SECRET.encode()).decode(),
         *(base64.b64encode(b"u" * n + SECRET.encode() + b"!" * n).decode() for n in range(1, 7)),

@@ -59,16 +59,9 @@ def test_a_fault_has_its_line_and_column(text: str, line: int, column: int) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "[]",
-        "null",
-        '{"a": NaN}',
-        '{"a": -Infinity}',
-        '{"a": 1e999}',
-        '{"a": {"b": 1, "b": 2}}',
-        '{"a": "\\udc00"}',
-        '{"\\ud800": 1}',
-        '{"a": ' + "9" * 5_000 + "}",
-        '{"a": ' + "[" * 100_000,
+        *("[]", "null", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}'),
+        *('{"a": {"b": 1, "b": 2}}', '{"a": "\\udc00"}', '{"\\ud800": 1}'),
+        *('{"a": ' + "9" * 5_000 + "}", '{"a": ' + "[" * 100_000),
     ],
 )
 def test_what_could_not_be_sent_as_it_reads_is_refused(text: str) -> None:

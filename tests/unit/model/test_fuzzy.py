@@ -14,10 +14,8 @@ PATHS = ["src/app/main.py", "src/app/", "docs/mapping.md", "README.md", "tests/t
     [
         ("main", ["src/app/main.py", "tests/test_main.py", "docs/mapping.md"]),
         ("src", ["src/app/", "src/app/main.py"]),
-        ("app", ["src/app/", "docs/mapping.md", "src/app/main.py"]),
-        ("rdm", ["README.md"]),
-        ("samp", ["src/app/main.py"]),
-        ("zzz", []),
+        *(("app", ["src/app/", "docs/mapping.md", "src/app/main.py"]), ("rdm", ["README.md"])),
+        *(("samp", ["src/app/main.py"]), ("zzz", [])),
     ],
 )
 def test_beginnings_come_first_then_parts_then_letters(typed: str, found: list[str]) -> None:

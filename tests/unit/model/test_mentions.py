@@ -40,13 +40,9 @@ def named(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[str, st
         ("(@notes:y) and @notes:y)", [("notes", "y)")]),
         ("@my server:1:x", [("my server:1", "x")]),
         ("open @notes:file:///my list.txt now", [("notes", "file:///my list.txt")]),
-        ("mail me@notes:now", []),
-        ("@nobody:else", []),
-        ("@notes", []),
-        ("@notes: that", []),
+        *(("mail me@notes:now", []), ("@nobody:else", []), ("@notes", []), ("@notes: that", [])),
         ('open @notes:"x://a b?c=1" now', [("notes", "x://a b?c=1")]),
-        ('open @"notes:x://a b", now', [("notes", "x://a b")]),
-        ('@notes:"no end', []),
+        *(('open @"notes:x://a b", now', [("notes", "x://a b")]), ('@notes:"no end', [])),
     ],
 )  # fmt: skip
 def test_a_mention_names_a_server_and_a_uri(text: str, found: list[tuple[str, str]]) -> None:
@@ -69,21 +65,13 @@ def test_many_mentions_in_a_long_text_are_found_in_linear_time() -> None:
 @pytest.mark.parametrize(
     ("typed_uri", "uri"),
     [
-        ("memo://today", "memo://today"),
-        ("memo://today,", "memo://today"),
-        ("memo://what?", "memo://what?"),
-        ("page://Foo_(bar)", "page://Foo_(bar)"),
-        ("page://Foo_(bar)).", "page://Foo_(bar)"),
-        ("page://other)", "page://other"),
-        ("//today", "memo://today"),
-        ("//today.", "memo://today"),
-        ("memo://tomorrow", ""),
-        ("page://a/b", ""),
-        ("//one", "page://one"),
-        ("//a/b/c", ""),
+        *(("memo://today", "memo://today"), ("memo://today,", "memo://today")),
+        *(("memo://what?", "memo://what?"), ("page://Foo_(bar)", "page://Foo_(bar)")),
+        *(("page://Foo_(bar)).", "page://Foo_(bar)"), ("page://other)", "page://other")),
+        *(("//today", "memo://today"), ("//today.", "memo://today"), ("memo://tomorrow", "")),
+        *(("page://a/b", ""), ("//one", "page://one"), ("//a/b/c", "")),
         ("//deep/er/file.md", "memo://very/deep/er/file.md"),
-        ("er/file.md", "memo://very/deep/er/file.md"),
-        ("file.md", ""),
+        *(("er/file.md", "memo://very/deep/er/file.md"), ("file.md", "")),
     ],
 )
 def test_a_resource_is_found_with_and_without_the_punctuation_after_it(

@@ -37,12 +37,8 @@ def test_a_cost_is_that_of_the_whole_name_or_else_of_its_longest_beginning() -> 
 @pytest.mark.parametrize(
     ("cost", "words"),
     [
-        (None, ""),
-        (0.0, ""),
-        (0.00001, "<0.0001 EUR"),
-        (0.01234, "0.0123 EUR"),
-        (12.345, "12.35 EUR"),
-        (1234.5, "1,234.50 EUR"),
+        *((None, ""), (0.0, ""), (0.00001, "<0.0001 EUR"), (0.01234, "0.0123 EUR")),
+        *((12.345, "12.35 EUR"), (1234.5, "1,234.50 EUR")),
     ],
 )
 def test_a_cost_in_words(cost: float | None, words: str) -> None:
@@ -52,12 +48,9 @@ def test_a_cost_in_words(cost: float | None, words: str) -> None:
 @pytest.mark.parametrize(
     "models",
     [
-        {"x": {"input": -1, "output": 1}},
-        {"x": {"input": 1}},
-        {"x": {"input": "much", "output": 1}},
-        {"x": {"input": 1, "output": float("nan")}},
-        {"a b": {"input": 1, "output": 1}},
-        {"a*b": {"input": 1, "output": 1}},
+        *({"x": {"input": -1, "output": 1}}, {"x": {"input": 1}}),
+        *({"x": {"input": "much", "output": 1}}, {"x": {"input": 1, "output": float("nan")}}),
+        *({"a b": {"input": 1, "output": 1}}, {"a*b": {"input": 1, "output": 1}}),
         {"": {"input": 1, "output": 1}},
     ],
 )

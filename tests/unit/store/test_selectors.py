@@ -47,10 +47,7 @@ def test_no_status_is_left_out_of_the_count(status: ServerStatus) -> None:
 @pytest.mark.parametrize(
     ("count", "words"),
     [
-        (0, ""),
-        (1, "waiting for s1"),
-        (2, "waiting for s1, s2"),
-        (3, "waiting for s1, s2, +1"),
+        *((0, ""), (1, "waiting for s1"), (2, "waiting for s1, s2"), (3, "waiting for s1, s2, +1")),
         (4, "waiting for s1, s2, +2"),
     ],
 )

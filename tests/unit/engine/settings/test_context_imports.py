@@ -42,15 +42,9 @@ def test_an_import_stands_for_its_file_and_its_own_imports(folder: Path) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "write to @ada or ada@docs/style.md",
-        "@docs/none.md",
-        "@token.txt",
-        "`@docs/style.md`",
-        "```\n@docs/style.md\n```",
-        f"@{'long' * 100}.md",
-        "@docs/\0.md",
-        "@docs/style.md/deeper.md",
-        "~~~~ md\n@docs/style.md\n~~~\n@docs/style.md",
+        *("write to @ada or ada@docs/style.md", "@docs/none.md", "@token.txt", "`@docs/style.md`"),
+        *("```\n@docs/style.md\n```", f"@{'long' * 100}.md", "@docs/\0.md"),
+        *("@docs/style.md/deeper.md", "~~~~ md\n@docs/style.md\n~~~\n@docs/style.md"),
     ],
 )
 def test_what_is_no_import_stays_as_it_is(folder: Path, text: str) -> None:

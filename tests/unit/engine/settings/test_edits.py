@@ -93,21 +93,13 @@ def test_an_entry_that_is_removed_takes_its_line_along(file: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "{}",
-        "",
-        " // nothing\n",
-        '{"mcpServers": {}}',
-        '{"mcpServers": {},}',
-        '{"mcpServers": { /* none */ }}',
-        '{"mcpServers": {"a": {"command": "x"}}}',
+        *("{}", "", " // nothing\n", '{"mcpServers": {}}', '{"mcpServers": {},}'),
+        *('{"mcpServers": { /* none */ }}', '{"mcpServers": {"a": {"command": "x"}}}'),
         '{"mcpServers": {"a": {"command": "x"},}}',
         '{"mcpServers": {"a": {"command": "x"} /* , */ }}',
         '{"mcpServers": {"a": {"command": "x"} /* c */ , // d\n }}',
-        '{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n',
-        '{"theme": "dark"}',
-        '{"theme": "dark", // x\n}',
-        '{"mcp\\u0053ervers" /* : */ : {"a\\"{": {}}}',
-        COMMENTED,
+        *('{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n', '{"theme": "dark"}'),
+        *('{"theme": "dark", // x\n}', '{"mcp\\u0053ervers" /* : */ : {"a\\"{": {}}}', COMMENTED),
     ],
 )
 def test_what_was_added_can_be_removed_and_all_else_means_the_same(file: Path, text: str) -> None:
@@ -152,11 +144,9 @@ def test_any_entry_of_any_layout_can_be_removed(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "line 1: not valid JSON"),
-        ('{"mcpServers": []}', "must be an object"),
+        *(("{", "line 1: not valid JSON"), ('{"mcpServers": []}', "must be an object")),
         ('{"mcpServers": {"new": {}}}', "new is there already"),
-        ('{"a": 1, "a": 2}', "stands twice"),
-        ('"text"', "must contain an object"),
+        *(('{"a": 1, "a": 2}', "stands twice"), ('"text"', "must contain an object")),
     ],
 )
 def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path, text: str, words: str) -> None:

@@ -150,15 +150,9 @@ def test_a_linked_extension_is_read_where_it_is(machine: Machine, tmp_path: Path
 @pytest.mark.parametrize(
     ("rules", "enabled"),
     [
-        ([], True),
-        (["!{folder}/"], False),
-        (["!{folder}/*"], False),
-        (["!{home}/*"], False),
-        (["!{home}/"], True),
-        (["!{home}/*", "{folder}/"], True),
-        (["!/*"], False),
-        (["!{folder}x/*"], True),
-        (["!", 5], True),
+        *(([], True), (["!{folder}/"], False), (["!{folder}/*"], False), (["!{home}/*"], False)),
+        *((["!{home}/"], True), (["!{home}/*", "{folder}/"], True), (["!/*"], False)),
+        *((["!{folder}x/*"], True), (["!", 5], True)),
     ],
 )
 def test_an_extension_that_gemini_cli_has_disabled_here_is_left_alone(

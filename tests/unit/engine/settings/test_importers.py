@@ -213,9 +213,7 @@ def test_what_does_not_come_along_is_said(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "line 1"),
-        ("[]", "object"),
-        ('{"mcpServers": {"a": 1}}', "must be an object"),
+        *(("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")),
         ('{"mcpServers": {"a": {"command": 5}}}', "command: it must be a text"),
         ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: it must be a text"),
         ('{"mcpServers": {"a": {"url": true}}}', "url: it must be a text"),

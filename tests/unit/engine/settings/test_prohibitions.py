@@ -115,16 +115,11 @@ def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Mach
 @pytest.mark.parametrize(
     "text",
     [
-        "[[rule",
-        b'decision = "\xff"',
-        "rule = 5",
+        *("[[rule", b'decision = "\xff"', "rule = 5"),
         '[[rule]]\ndecision = "deny"\ntoolName = 5\n',
-        '[[rule]]\ndecision = "deny"\nmcpName = ["a"]\n',
-        "a = " + "[" * 5_000 + "]" * 5_000,
-        "#" * (MAX_POLICY + 1),
-        '[[rule]]\ndecision = "deny"\n' * 1_001,
-        '[[rule]]\ndecision = "DENY"\nmcpName = "git"\n',
-        '[[rule]]\nmcpName = "git"\n',
+        *('[[rule]]\ndecision = "deny"\nmcpName = ["a"]\n', "a = " + "[" * 5_000 + "]" * 5_000),
+        *("#" * (MAX_POLICY + 1), '[[rule]]\ndecision = "deny"\n' * 1_001),
+        *('[[rule]]\ndecision = "DENY"\nmcpName = "git"\n', '[[rule]]\nmcpName = "git"\n'),
     ],
     ids=["syntax", "text", "rules", "tool", "server", "depth", "size", "number", "word", "none"],
 )
@@ -218,14 +213,9 @@ def test_excluded_tools_that_cannot_be_read_forbid_everything(
 @pytest.mark.parametrize(
     ("content", "is_off"),
     [
-        ("{", True),
-        ("[]", True),
-        ('{"git": {"enabled": "false"}}', True),
-        ('{"git": {"enabled": 0}}', True),
-        ('{"git": false}', True),
-        ('{"a": 5}', False),
-        ('{"git": {}}', False),
-        ('{"git": {"enabled": true}}', False),
+        *(("{", True), ("[]", True), ('{"git": {"enabled": "false"}}', True)),
+        *(('{"git": {"enabled": 0}}', True), ('{"git": false}', True), ('{"a": 5}', False)),
+        *(('{"git": {}}', False), ('{"git": {"enabled": true}}', False)),
     ],
 )
 def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(

@@ -175,9 +175,7 @@ async def test_what_is_pasted_is_read(pasted: str, code: str, is_whole: bool) ->
     ("pasted", "words"),
     [
         ("http://localhost:1/x?code=abc&state=other", "another sign-in"),
-        ("http://localhost:1/x?code=abc", "another sign-in"),
-        ("", "no code"),
-        ("é", "no code"),
+        *(("http://localhost:1/x?code=abc", "another sign-in"), ("", "no code"), ("é", "no code")),
     ],
 )
 async def test_what_belongs_to_another_sign_in_is_not(pasted: str, words: str) -> None:

@@ -140,14 +140,9 @@ async def test_a_code_is_not_carried_from_one_authorization_server_to_another() 
 @pytest.mark.parametrize(
     ("status", "content", "is_asked"),
     [
-        (200, {"issuer": "https://other.example"}, False),
-        (200, {"issuer": "{issuer}0"}, False),
-        (200, {"issuer": "{issuer}"}, True),
-        (200, {"issuer": 5}, True),
-        (200, [], True),
-        (404, {"issuer": "https://other.example"}, True),
-        (302, {}, True),
-        (500, {}, True),
+        *((200, {"issuer": "https://other.example"}, False), (200, {"issuer": "{issuer}0"}, False)),
+        *((200, {"issuer": "{issuer}"}, True), (200, {"issuer": 5}, True), (200, [], True)),
+        *((404, {"issuer": "https://other.example"}, True), (302, {}, True), (500, {}, True)),
     ],
 )
 async def test_what_a_page_of_another_host_says_of_its_issuer_counts(

@@ -55,11 +55,8 @@ async def test_what_is_left_out_stays_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("said", "least", "most"),
     [
-        (3600, 3539, 3541),
-        ("3600", 3539, 3541),
-        (3600.0, 3539, 3541),
-        (0.001, MIN_LIFE * 0.9 - 1, MIN_LIFE),
-        (1e300, MAX_LIFE - 61, MAX_LIFE),
+        *((3600, 3539, 3541), ("3600", 3539, 3541), (3600.0, 3539, 3541)),
+        *((0.001, MIN_LIFE * 0.9 - 1, MIN_LIFE), (1e300, MAX_LIFE - 61, MAX_LIFE)),
     ],
 )
 async def test_the_time_of_expiry_is_absolute_and_bounded(
