@@ -11,7 +11,7 @@ from tests.architecture.sinks import Violation, find_violations, python_sources
 UI: Final = Path(__file__).resolve().parents[2] / "tui" / "ui"
 
 EXEMPT: Final = {
-    ("bridge.py", "update", "state"): "a watch of the bridge takes a snapshot, not a text",
+    ("bridge.py", "update", "state"): "a watch of the bridge takes a snapshot, not a text"
 }
 """Findings that are none, each with the reason."""
 

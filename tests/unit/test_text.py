@@ -202,8 +202,7 @@ def test_clip_middle_keeps_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0, "0 tools"), (1, "1 tool"), (17, "17 tools"), (1_052, "1,052 tools")],
+    ("number", "shown"), [(0, "0 tools"), (1, "1 tool"), (17, "17 tools"), (1_052, "1,052 tools")]
 )
 def test_a_count_agrees_with_its_noun(number: int, shown: str) -> None:
     assert counted(number, "tool") == shown

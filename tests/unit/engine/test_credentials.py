@@ -339,9 +339,7 @@ def test_a_key_in_the_environment_leaves_the_keyring_alone(ring: MemoryKeyring) 
 @pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring])
 @pytest.mark.usefixtures("ring")
 def test_without_a_keyring_that_keeps_anything_a_private_file_does(
-    backend: type[KeyringBackend],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    backend: type[KeyringBackend], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GEMDECK_HOME", raising=False)
     monkeypatch.setattr("tui.engine.keys.key_store.state_dir", lambda: tmp_path)

@@ -6,17 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.model.catalog import (
-    Catalog,
-    PromptArgument,
-    PromptView,
-)
-from tui.model.input.typed import (
-    TypedPrompt,
-    find_prompt,
-    nearest,
-    typed_command,
-)
+from tui.model.catalog import Catalog, PromptArgument, PromptView
+from tui.model.input.typed import TypedPrompt, find_prompt, nearest, typed_command
 from tui.model.servers import ServerId
 
 NOTES = ServerId("notes")
@@ -72,10 +63,7 @@ def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it(text: str, name: 
         ('/poem print("x y")', {"title": 'print("x', "mood": 'y")'}),
         ('/poem "open quote', {"title": '"open', "mood": "quote"}),
         ("/poem --title= --mood=''", {"title": "", "mood": ""}),
-        (
-            '/poem x say  "hello"\n  to all',
-            {"title": "x", "mood": 'say  "hello"\n  to all'},
-        ),
+        ('/poem x say  "hello"\n  to all', {"title": "x", "mood": 'say  "hello"\n  to all'}),
     ],
 )
 def test_arguments_are_named_or_in_declared_order_and_stay_as_typed(

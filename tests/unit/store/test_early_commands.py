@@ -35,10 +35,7 @@ def early() -> Early:
 def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) -> None:
     early.commands.send("one")
     early.commands.send("two")
-    assert early.attached() == [
-        ("messages.send", ("one", MAIN)),
-        ("messages.send", ("two", MAIN)),
-    ]
+    assert early.attached() == [("messages.send", ("one", MAIN)), ("messages.send", ("two", MAIN))]
     assert early.attached() == []
 
 

@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.samples import (
-    SERVER,
-    TEXT,
-    TURN,
-    populated_state,
-    server_view,
-)
+from tests.support.samples import SERVER, TEXT, TURN, populated_state, server_view
 from tui.model import events as e
 from tui.model.chat import TurnOutcome
 from tui.model.servers import ServerId, ServerStatus

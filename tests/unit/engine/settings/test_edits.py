@@ -192,9 +192,7 @@ def test_the_sample_is_at_hand() -> None:
     assert '"mcpServers"' in sample_settings()
 
 
-def test_on_a_full_disk_no_empty_file_stays_in_the_way(
-    home: Path,
-) -> None:
+def test_on_a_full_disk_no_empty_file_stays_in_the_way(home: Path) -> None:
     _, most = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
     try:

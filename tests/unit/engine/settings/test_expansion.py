@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.definitions.expansion import (
-    MAX_EXPANDED,
-    MAX_GROWTH,
-    Expansion,
-    references_in,
-)
+from tui.engine.definitions.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion, references_in
 
 ENVIRON = {"F": "foo", "EMPTY": "", "NESTED": "$F ${F}", "MY_TOKEN": "tok-secret"}
 

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.importers import (
-    TITLES,
-    Candidate,
-    Machine,
-    find_files,
-    read_client_file,
-)
+from tui.engine.settings.importers import TITLES, Candidate, Machine, find_files, read_client_file
 from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """

@@ -154,11 +154,7 @@ def test_a_section_that_is_no_object_is_a_problem(
 
 @pytest.mark.parametrize(
     ("content", "line", "word"),
-    [
-        (b'{\n"a": ', 2, "not valid JSON"),
-        (b'{"a": "\xff"}', 1, "UTF-8"),
-        (b"[]", 1, "object"),
-    ],
+    [(b'{\n"a": ', 2, "not valid JSON"), (b'{"a": "\xff"}', 1, "UTF-8"), (b"[]", 1, "object")],
 )
 def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
     machine: Machine, content: bytes, line: int, word: str

@@ -173,10 +173,7 @@ async def test_without_credentials_the_server_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
     person = Person()
-    async with (
-        Authority() as server,
-        deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one,
-    ):
+    async with Authority() as server, deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one:
         change = await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
         assert change.failure is not None
         assert "no Google credentials" in change.failure.reason
