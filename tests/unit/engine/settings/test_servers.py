@@ -57,6 +57,7 @@ def test_an_empty_list_of_tools_offers_none(machine: Machine) -> None:
         ({"url": "https://h/mcp", "type": "sse"}, Transport.SSE, False),
         ({"url": "https://h/mcp", "transportType": "sse"}, Transport.SSE, False),
         ({"url": "https://h/mcp", "type": "streamable-http"}, Transport.HTTP, False),
+        ({"url": "https://h/mcp", "type": "streamableHttp"}, Transport.HTTP, False),
         ({"httpUrl": "https://h/mcp"}, Transport.HTTP, False),
     ],
 )
@@ -168,6 +169,7 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
     ("entry", "key", "word"),
     [
         ({"command": "x", "timeout": 0}, "timeout", "greater than 0"),
+        ({"command": "x", "timeout": 1e11}, "timeout", "less than"),
         ({"command": "x", "timeout": "soon"}, "timeout", "number"),
         ({"command": "x", "timeout": True}, "timeout", "number"),
         ({"command": "x", "trust": 1}, "trust", "true or false"),
