@@ -1,17 +1,30 @@
-"""`gemdeck key`: what is kept of a key, and for which address."""
+"""`gemdeck key`, and `mcp auth` where nobody sits at a terminal."""
 
+import asyncio
 import io
 import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import pytest
 from pydantic import SecretStr
 
 from tests.unit.cli.conftest import Run
+from tests.unit.engine.mcp.support import eventually
 from tui.cli import key as key_command
 from tui.cli.output import ExitCode
+from tui.cli.servers.sign_in import _Person
+from tui.engine.desk import Desk
+from tui.engine.engine import Engine
 from tui.engine.files.paths import state_dir
 from tui.engine.keys.key_store import KeyStore
+from tui.model.consent import RequestId
+from tui.model.events import Event
+from tui.model.requests import ReplyAction, SignInRequest
+from tui.model.servers import ServerId
 
 KEY = "a-key-of-no-worth"
 GATEWAY = "https://gateway.example"
@@ -92,3 +105,119 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("click.termui.hidden_prompt_func", unseen)
     assert key_command._read_key() == KEY
     assert len(asked) == 1
+
+
+REQUEST: Final = SignInRequest(
+    id=RequestId("1"),
+    server=ServerId("web"),
+    address="https://web.example",
+    host="as.example",
+    shown_host="as.example",
+    issuer="https://as.example",
+    resource="",
+    scopes=(),
+    url="https://as.example",
+    notes=(),
+    kept="memory",
+)
+
+
+class Terminal(io.StringIO):
+    """A terminal on which this is typed before it goes away."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def sit_down(desk: Desk, *, events: Any = None, says_yes: bool = False) -> _Person:  # noqa: ANN401
+    engine = SimpleNamespace(desk=desk, events=lambda: events)
+    return _Person(cast("Engine", engine), says_yes=says_yes)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
+    """Collect what the desk is answered."""
+    found: list[ReplyAction] = []
+    monkeypatch.setattr(Desk, "answer", lambda *given: found.append(given[-1].action))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("url", "says_yes", "allows"),
+    [("https://as.example", False, True), ("", False, False), ("", True, True)],
+)
+async def test_credentials_that_no_browser_asks_about_need_a_yes(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ReplyAction],
+    url: str,
+    says_yes: bool,
+    allows: bool,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    sit_down(Desk(lambda _: None), says_yes=says_yes)._hear(replace(REQUEST, url=url))
+    await eventually(lambda: answers)
+    assert answers == [ReplyAction.ACCEPT if allows else ReplyAction.CANCEL]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "Sign in to web (https://web.example) at as.example.\n"),
+        ({}, "The authorization server is https://as.example.\n"),
+        ({"token_host": "t.example:8"}, "The code goes to t.example:8.\n"),
+        (
+            {"host": "xn--pple-43d.com", "shown_host": "\u0430pple.com"},
+            "\u0430pple.com (xn--pple-43d.com).",
+        ),
+        ({"scopes": ("a", "b")}, "It asks for: a, b.\n"),
+        ({"notes": ("Look twice.",)}, "Look twice.\n"),
+        ({"url": "https://as.example/\x1b[2J"}, "Address: https://as.example/\n"),
+    ],
+)
+async def test_where_it_leads_is_said_first(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ReplyAction],
+    capsys: pytest.CaptureFixture[str],
+    facts: dict[str, Any],
+    words: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    sit_down(Desk(lambda _: None))._hear(replace(REQUEST, **facts))
+    await eventually(lambda: answers)
+    said = capsys.readouterr().err
+    assert words in said
+    assert "The code goes" not in said or "token_host" in facts
+
+
+async def test_a_terminal_that_goes_away_ends_the_sign_in(
+    monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    person = sit_down(Desk(lambda _: None))
+    person._hear(REQUEST)
+    await eventually(lambda: answers)
+    person._hear(REQUEST)  # now an address may be pasted
+    await eventually(lambda: answers[1:])
+    assert answers == [ReplyAction.ACCEPT, ReplyAction.CANCEL]
+
+
+class Broken:
+    """The events, for somebody who cannot follow them."""
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        raise OSError("the terminal is gone")
+
+
+async def test_a_sign_in_does_not_outlive_whoever_answers() -> None:
+    ended = asyncio.Event()
+
+    async def sign_in() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    with pytest.raises(OSError, match="the terminal is gone"):
+        await sit_down(Desk(lambda _: None), events=Broken()).during(sign_in())
+    assert ended.is_set()

@@ -1,0 +1,239 @@
+"""Small facts of the model: prices, hosts, answers, names, statuses."""
+
+import time
+from enum import StrEnum
+from itertools import product
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tui.model import events as e
+from tui.model.addresses import is_loopback
+from tui.model.chat import EntryId, TurnEnd, TurnId, TurnOutcome, Usage, UserMessage
+from tui.model.consent import Choice, Decision
+from tui.model.input.fuzzy import best
+from tui.model.models import PricesSet
+from tui.model.requests import Reply, ReplyAction
+from tui.model.servers import SETTLED, TRANSITIONS, ServerStatus
+from tui.model.settings import PriceSettings
+from tui.model.trust import ToolChangeAnswer, TrustAnswer
+from tui.store.reducer import reduce
+from tui.store.selectors import entries
+from tui.store.state import AppState
+
+PRICES = PriceSettings.model_validate(
+    {
+        "currency": "EUR",
+        "models": {
+            "gemini-3*": {"input": 1, "output": 10},
+            "gemini-3.8-flash": {"input": 2, "cached": 0.5, "output": 20},
+            "gemini-3.8*": {"input": 3, "output": 30},
+        },
+    }
+)
+MILLION = Usage(prompt=1_000_000, cached=400_000, output=300_000, thoughts=200_000)
+
+
+def test_a_cost_is_that_of_the_whole_name_or_else_of_its_longest_beginning() -> None:
+    assert PRICES.cost("gemini-3.8-flash", MILLION) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 20)
+    assert PRICES.cost("gemini-3.8-pro", MILLION) == pytest.approx(3 + 0.5 * 30)
+    assert PRICES.cost("gemini-3-pro", MILLION) == pytest.approx(1 + 0.5 * 10)
+    assert PRICES.cost("gemini-2.5-pro", MILLION) is None
+    assert PriceSettings().cost("gemini-3.8-flash", MILLION) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        *((None, ""), (0.0, ""), (0.00001, "<0.0001 EUR"), (0.01234, "0.0123 EUR")),
+        *((12.345, "12.35 EUR"), (1234.5, "1,234.50 EUR")),
+    ],
+)
+def test_a_cost_in_words(cost: float | None, words: str) -> None:
+    assert PRICES.words(cost) == words
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        *({"x": {"input": -1, "output": 1}}, {"x": {"input": 1}}),
+        *({"x": {"input": "much", "output": 1}}, {"x": {"input": 1, "output": float("nan")}}),
+        *({"a b": {"input": 1, "output": 1}}, {"a*b": {"input": 1, "output": 1}}),
+        {"": {"input": 1, "output": 1}},
+    ],
+)
+def test_what_is_no_price_is_refused(models: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        PriceSettings.model_validate({"models": models})
+
+
+def spent(*requests: tuple[str, Usage]) -> AppState:
+    """Run a turn with these requests."""
+    state = reduce(AppState(), PricesSet(PRICES))
+    turn = TurnId("1")
+    events: list[e.Event] = [
+        e.TurnStarted(turn, UserMessage(EntryId("u"), "hi"), 1.0),
+        *(e.UsageReported(usage, model) for model, usage in requests),
+        e.TurnFinished(turn, TurnOutcome.COMPLETED, "", 1.0),
+    ]
+    for event in events:
+        state = reduce(state, event)
+    return state
+
+
+def test_a_turn_and_its_conversation_show_what_they_cost() -> None:
+    state = spent(("gemini-3-pro", MILLION), ("gemini-3-pro", Usage(prompt=1_000_000)))
+    end = entries(state)[-1]
+    assert isinstance(end, TurnEnd)
+    assert (end.cost, state.cost) == ("7.00 EUR", "7.00 EUR")
+    again = reduce(state, e.TurnStarted(TurnId("2"), UserMessage(EntryId("v"), "x"), 2.0))
+    again = reduce(again, e.UsageReported(Usage(context=5), "compressed"))
+    again = reduce(again, e.TurnFinished(TurnId("2"), TurnOutcome.COMPLETED, "", 1.0))
+    assert again.cost == "7.00 EUR", "what has no tokens costs nothing"
+    end = entries(again)[-1]
+    assert isinstance(end, TurnEnd)
+    assert end.cost == ""
+
+
+def test_one_request_without_a_price_leaves_no_sum() -> None:
+    state = spent(("gemini-3-pro", MILLION), ("mystery", MILLION))
+    end = entries(state)[-1]
+    assert isinstance(end, TurnEnd)
+    assert (end.cost, state.cost) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "localhost.", "app.localhost", "app.localhost.", "127.0.0.1", "127.9.9.9", "::1"],
+)
+def test_loopback(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "example.com", "localhost.example.com", "notlocalhost", "10.0.0.1", "2130706433", "::2"],
+)
+def test_elsewhere(host: str) -> None:
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowing"),
+    [
+        (
+            TrustAnswer,
+            {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.START_OUTSIDE},
+        ),
+        (ToolChangeAnswer, {ToolChangeAnswer.ACCEPT}),
+        (ReplyAction, {ReplyAction.ACCEPT}),
+        (Choice, set(Choice) - {Choice.DENY, Choice.DENY_REST_OF_TURN}),
+    ],
+)
+def test_what_is_no_yes_allows_nothing(
+    kind: type[TrustAnswer | ToolChangeAnswer | ReplyAction | Choice], allowing: set[StrEnum]
+) -> None:
+    assert {answer for answer in kind if answer.allows} == allowing
+
+
+@pytest.mark.parametrize("action", ReplyAction)
+def test_a_reply_allows_what_its_action_allows(action: ReplyAction) -> None:
+    assert Reply(action).allows is action.allows
+
+
+@pytest.mark.parametrize("choice", Choice)
+def test_a_decision_allows_what_its_choice_allows(choice: Choice) -> None:
+    assert Decision(choice).allows is choice.allows
+
+
+PATHS = ["src/app/main.py", "src/app/", "docs/mapping.md", "README.md", "tests/test_main.py"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("main", ["src/app/main.py", "tests/test_main.py", "docs/mapping.md"]),
+        ("src", ["src/app/", "src/app/main.py"]),
+        *(("app", ["src/app/", "docs/mapping.md", "src/app/main.py"]), ("rdm", ["README.md"])),
+        *(("samp", ["src/app/main.py"]), ("zzz", [])),
+    ],
+)
+def test_beginnings_come_first_then_parts_then_letters(typed: str, found: list[str]) -> None:
+    assert best(typed, PATHS, 5) == found
+
+
+def test_names_of_nothing_but_near_misses_cost_their_length() -> None:
+    names = ["ab" * 2_000 for _ in range(1_000)]
+    began = time.process_time()
+    assert best("ab" * 20 + "c", names, 5) == []
+    assert time.process_time() - began < 5
+
+
+ALLOWED = """
+untrusted     -> stopped, disabled
+disabled      -> stopped
+stopped       -> starting, disabled
+starting      -> ready, needs sign-in, retrying, failed, stopping, stopped
+needs sign-in -> starting, stopped, stopping, disabled
+ready         -> stopping, retrying, failed, needs sign-in
+retrying      -> starting, stopped, failed, disabled
+failed        -> starting, stopped, disabled
+stopping      -> stopped, failed
+"""
+
+INITIAL = {
+    ServerStatus.INVALID,
+    ServerStatus.UNTRUSTED,
+    ServerStatus.DISABLED,
+    ServerStatus.STOPPED,
+}
+"""What a server can be when the settings are read."""
+
+
+def allowed_pairs() -> set[tuple[str, str]]:
+    lines = (line.split("->") for line in ALLOWED.strip().splitlines())
+    return {(before.strip(), after.strip()) for before, row in lines for after in row.split(",")}
+
+
+def reachable(start: set[ServerStatus]) -> set[ServerStatus]:
+    seen, new = set(start), set(start)
+    while new:
+        new = {after for status in new for after in TRANSITIONS[status]} - seen
+        seen |= new
+    return seen
+
+
+@pytest.mark.parametrize(("before", "after"), product(ServerStatus, ServerStatus))
+def test_each_pair_is_allowed_or_not(before: ServerStatus, after: ServerStatus) -> None:
+    assert (after in TRANSITIONS[before]) == ((before.value, after.value) in allowed_pairs())
+
+
+def test_the_expected_table_names_only_statuses() -> None:
+    words = {word for pair in allowed_pairs() for word in pair}
+    assert words == {status.value for status in ServerStatus} - {"invalid"}
+
+
+def test_every_status_has_a_row() -> None:
+    assert set(TRANSITIONS) == set(ServerStatus)
+
+
+def test_nothing_follows_from_invalid_settings() -> None:
+    assert TRANSITIONS[ServerStatus.INVALID] == frozenset()
+
+
+def test_every_status_can_be_reached() -> None:
+    assert reachable(INITIAL) == set(ServerStatus)
+
+
+@pytest.mark.parametrize("status", [s for s in ServerStatus if s is not ServerStatus.INVALID])
+def test_no_server_is_stuck(status: ServerStatus) -> None:
+    assert {ServerStatus.STOPPED, ServerStatus.READY} <= reachable({status})
+
+
+def test_no_status_follows_itself() -> None:
+    assert not any(status in after for status, after in TRANSITIONS.items())
+
+
+def test_only_moving_servers_are_unsettled() -> None:
+    assert set(ServerStatus) - SETTLED == {ServerStatus.STARTING, ServerStatus.STOPPING}
