@@ -3,7 +3,7 @@
 import asyncio
 import io
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from tui.engine.engine import Engine
 from tui.engine.files.paths import state_dir
 from tui.engine.keys.key_store import KeyStore
 from tui.model.consent import RequestId
-from tui.model.events import Event
+from tui.model.events import Event, RequestRaised
 from tui.model.requests import ReplyAction, SignInRequest
 from tui.model.servers import ServerId
 
@@ -30,15 +30,9 @@ KEY = "a-key-of-no-worth"
 GATEWAY = "https://gateway.example"
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_command, "_read_key", lambda: KEY)
-
-
-@pytest.mark.usefixtures("typed")
 def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert run("key", "show").code == ExitCode.NO_KEY
-    kept = run("key", "set", "--no-check")
+    kept = run("key", "set", "--no-check", typed=KEY)
     assert (kept.code, "The key is kept in the private file" in kept.stdout) == (0, True)
     assert KeyStore().get() == SecretStr(KEY)
     shown = run("key", "show", "--json")
@@ -50,20 +44,18 @@ def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert run("key", "show").code == ExitCode.NO_KEY
 
 
-@pytest.mark.usefixtures("typed")
 def test_a_key_of_an_address_stands_beside_googles(run: Run) -> None:
-    run("key", "set", "--no-check")
-    run("key", "set", "--no-check", "--address", f"{GATEWAY}/")
+    run("key", "set", "--no-check", typed=KEY)
+    run("key", "set", "--no-check", "--address", f"{GATEWAY}/", typed=KEY)
     assert run("key", "show", "--json").json["address"] == GATEWAY
-    run("key", "set", "--no-check", "--address", "https://other.example")
+    run("key", "set", "--no-check", "--address", "https://other.example", typed=KEY)
     assert KeyStore().get(GATEWAY) is None, "it was replaced"
     assert run("key", "forget").stdout == "https://other.example and its key were forgotten.\n"
     assert run("key", "show", "--json").json["address"] == ""
-    refused = run("key", "set", "--no-check", "--address", "http://gateway.example")
+    refused = run("key", "set", "--no-check", "--address", "http://gateway.example", typed=KEY)
     assert (refused.code, "https" in refused.stderr) == (ExitCode.ERROR, True)
 
 
-@pytest.mark.usefixtures("typed")
 @pytest.mark.parametrize("command", [("set", "--no-check"), ("forget",)])
 def test_an_empty_address_is_refused_and_does_not_stand_for_googles(
     run: Run, command: tuple[str, ...]
@@ -80,15 +72,10 @@ def test_a_variable_wins_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "words"), [("", "The key is empty."), ("two words", "has no spaces")]
-)
-def test_what_is_no_key_is_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch, given: str, words: str
-) -> None:
-    monkeypatch.setattr(key_command, "_read_key", lambda: given)
-    refused = run("key", "set", "--no-check")
-    assert (refused.code, words in refused.stderr) == (ExitCode.NO_KEY, True)
+def test_what_is_no_key_is_refused(run: Run) -> None:
+    for typed, words in (("", "The key is empty."), ("two words", "has no spaces")):
+        refused = run("key", "set", "--no-check", typed=typed)
+        assert (refused.code, words in refused.stderr) == (ExitCode.NO_KEY, True)
     assert not Path(state_dir() / "credentials.json").exists()
 
 
@@ -134,6 +121,26 @@ def sit_down(desk: Desk, *, events: Any = None, says_yes: bool = False) -> _Pers
     return _Person(cast("Engine", engine), says_yes=says_yes)
 
 
+async def hear(
+    answers: list[ReplyAction], *requests: SignInRequest, says_yes: bool = False
+) -> None:
+    """Ask the person one thing after the other, until all of it is answered."""
+
+    def answered(times: int) -> Callable[[], bool]:
+        return lambda: len(answers) == times
+
+    async def asking() -> AsyncIterator[Event]:
+        for number, request in enumerate(requests):
+            await eventually(answered(number))
+            yield RequestRaised(request)
+
+    async def sign_in() -> str:
+        await eventually(answered(len(requests)))
+        return ""
+
+    await sit_down(Desk(lambda _: None), events=asking(), says_yes=says_yes).during(sign_in())
+
+
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
     """Collect what the desk is answered."""
@@ -154,8 +161,7 @@ async def test_credentials_that_no_browser_asks_about_need_a_yes(
     allows: bool,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    sit_down(Desk(lambda _: None), says_yes=says_yes)._hear(replace(REQUEST, url=url))
-    await eventually(lambda: answers)
+    await hear(answers, replace(REQUEST, url=url), says_yes=says_yes)
     assert answers == [ReplyAction.ACCEPT if allows else ReplyAction.CANCEL]
 
 
@@ -182,8 +188,7 @@ async def test_where_it_leads_is_said_first(
     words: str,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    sit_down(Desk(lambda _: None))._hear(replace(REQUEST, **facts))
-    await eventually(lambda: answers)
+    await hear(answers, replace(REQUEST, **facts))
     said = capsys.readouterr().err
     assert words in said
     assert "The code goes" not in said or "token_host" in facts
@@ -193,11 +198,7 @@ async def test_a_terminal_that_goes_away_ends_the_sign_in(
     monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    person = sit_down(Desk(lambda _: None))
-    person._hear(REQUEST)
-    await eventually(lambda: answers)
-    person._hear(REQUEST)  # now an address may be pasted
-    await eventually(lambda: answers[1:])
+    await hear(answers, REQUEST, REQUEST)  # the second time an address may be pasted
     assert answers == [ReplyAction.ACCEPT, ReplyAction.CANCEL]
 
 

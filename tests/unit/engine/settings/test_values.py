@@ -84,26 +84,12 @@ ENVIRON = {"F": "foo", "EMPTY": "", "NESTED": "$F ${F}", "MY_TOKEN": "tok-secret
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("$F", "foo"),
-        ("${F}", "foo"),
-        ("v-$F-${NOPE:-d}", "v-foo-d"),
-        ("${F:-d}", "foo"),
-        ("${NOPE:-}", ""),
-        ("${EMPTY:-d}", ""),
-        ("$F$F/${F}", "foofoo/foo"),
-        ("$FF", "$FF"),
-        ("$NOPE", "$NOPE"),
-        ("${NOPE}", "${NOPE}"),
-        ("cost $5", "cost $5"),
-        ("$", "$"),
-        ("${}", "${}"),
-        ("${F", "${F"),
-        ("$Fé", "fooé"),
+        *(("$F", "foo"), ("${F}", "foo"), ("v-$F-${NOPE:-d}", "v-foo-d"), ("${F:-d}", "foo")),
+        *(("${NOPE:-}", ""), ("${EMPTY:-d}", ""), ("$F$F/${F}", "foofoo/foo"), ("$FF", "$FF")),
+        *(("$NOPE", "$NOPE"), ("${NOPE}", "${NOPE}"), ("cost $5", "cost $5"), ("$", "$")),
+        *(("${}", "${}"), ("${F", "${F"), ("$Fé", "fooé")),
         ("${A:-${F}}", "${F}"),  # one pass: the default is not read again
-        ("${A:-b:-c}", "b:-c"),
-        ("${:-x}", "${:-x}"),
-        ("$NESTED", "$F ${F}"),
-        ("$$F", "$foo"),
+        *(("${A:-b:-c}", "b:-c"), ("${:-x}", "${:-x}"), ("$NESTED", "$F ${F}"), ("$$F", "$foo")),
     ],
 )
 def test_a_reference_expands_as_gemini_cli_does(text: str, expected: str) -> None:
@@ -193,8 +179,7 @@ def command_line(*words: str, secrets: frozenset[str] = frozenset()) -> str:
         ("uvx", "mcp-server-git", "--repository", "/home/me/src/project-2024"),
         ("docker", "run", "-i", "--rm", "-e", "LOG_LEVEL=debug", "mcp/fetch"),
         ("docker", "run", "-i", "-e", "PWD=/work", "-e", "SSH_AUTH_SOCK=/run/agent", "mcp/git:1"),
-        ("git", "log", "--author", "me", "--sort-key"),
-        ("C:\\tools\\server.exe", "/port:80"),
+        *(("git", "log", "--author", "me", "--sort-key"), ("C:\\tools\\server.exe", "/port:80")),
     ],
 )
 def test_an_ordinary_command_line_is_shown_as_it_is(words: tuple[str, ...]) -> None:
