@@ -178,7 +178,11 @@ async def test_where_it_leads_is_said_first(
     assert "Sign in to web (https://web.example) at as.example.\n" in said
     assert "The code goes" not in said
     odd = replace(REQUEST, id=RequestId("2"), host="xn--pple-43d.com", shown_host="\u0430pple.com")
-    facts = {"token_host": "t.example:8", "scopes": ("a", "b"), "notes": ("Look twice.",)}
+    facts: dict[str, Any] = {
+        "token_host": "t.example:8",
+        "scopes": ("a", "b"),
+        "notes": ("Look twice.",),
+    }
     await hear(answers, replace(odd, **facts, url="https://as.example/\x1b[2J"))
     said = capsys.readouterr().err
     for words in (

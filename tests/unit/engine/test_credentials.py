@@ -2,6 +2,7 @@ import json
 import stat
 import threading
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import keyring
@@ -121,23 +122,19 @@ def test_a_project_and_a_location_without_a_key_mean_vertex(empty: KeyStore) -> 
     )
 
 
-@pytest.mark.parametrize("switch", ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"])
-@pytest.mark.parametrize("value", ["true", "True", "1"])
-def test_a_switch_chooses_vertex_over_a_key(empty: KeyStore, switch: str, value: str) -> None:
-    environ = {switch: value, "GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
-    access = find_access(environ, empty)
-    assert access is not None
-    assert (access.kind, access.project, access.location) == (BackendKind.VERTEX, "p", "global")
-    assert access.api_key is None
+def test_a_switch_chooses_vertex_over_a_key(empty: KeyStore) -> None:
+    vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+    expected = ModelAccess(
+        BackendKind.VERTEX, project="p", location="global", source="Vertex environment"
+    )
+    for switch, value in product(vertex, ("true", "True", "1")):
+        environ = {switch: value, "GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
+        assert find_access(environ, empty) == expected, (switch, value)
 
 
 def test_a_switch_that_is_off_chooses_nothing(empty: KeyStore) -> None:
-    environ = {
-        "GOOGLE_GENAI_USE_ENTERPRISE": "false",
-        "GOOGLE_GENAI_USE_VERTEXAI": "true",
-        "GEMINI_API_KEY": "k",
-    }
-    access = find_access(environ, empty)
+    switches = {"GOOGLE_GENAI_USE_ENTERPRISE": "false", "GOOGLE_GENAI_USE_VERTEXAI": "true"}
+    access = find_access({**switches, "GEMINI_API_KEY": "k"}, empty)
     assert access is not None
     assert access.kind is BackendKind.GEMINI
 
@@ -154,16 +151,11 @@ def test_vertex_with_nothing_says_what_is_missing(empty: KeyStore) -> None:
     assert "unset GOOGLE_GENAI_USE_VERTEXAI" in caught.value.advice
 
 
-@pytest.mark.parametrize(
-    ("project", "location"), [("p/../x", "l"), ("p", "evil.example/"), ("", "l")]
-)
-def test_a_project_or_location_that_is_no_name_is_refused(project: str, location: str) -> None:
-    with pytest.raises(CredentialError, match="not a valid name"):
-        vertex_access({}, project, location)
-
-
-def test_vertex_by_hand_needs_no_location() -> None:
+def test_vertex_by_hand_needs_a_project_and_no_location() -> None:
     assert vertex_access({}, " my-project ", "").location == "global"
+    for project, location in (("p/../x", "l"), ("p", "evil.example/"), ("", "l")):
+        with pytest.raises(CredentialError, match="not a valid name"):
+            vertex_access({}, project, location)
 
 
 def test_a_key_in_the_environment_that_is_none_is_named_and_not_quoted(empty: KeyStore) -> None:
@@ -182,18 +174,13 @@ def test_nothing_secret_is_in_the_representation(empty: KeyStore) -> None:
 # Where the key may go
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("https://gateway.example.com", "https://gateway.example.com:8443/gemini/"),
-        *("http://127.0.0.1:8080", "http://127.8.9.1/", "http://localhost:9"),
-        "http://[::1]:8080/x",
-    ],
-)
-def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore, url: str) -> None:
-    access = find_access({"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": f" {url} "}, empty)
-    assert access is not None
-    assert access.base_url == url
+def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore) -> None:
+    https = ("https://gateway.example.com", "https://gateway.example.com:8443/gemini/")
+    http = ("http://127.0.0.1:8080", "http://127.8.9.1/", "http://localhost:9", "http://[::1]:80/x")
+    for url in (*https, *http):
+        access = find_access({"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": f" {url} "}, empty)
+        assert access is not None
+        assert access.base_url == url
 
 
 @pytest.mark.parametrize(
@@ -272,12 +259,9 @@ def test_the_kept_service_is_private_and_read_strictly(tmp_path: Path) -> None:
 
 
 def test_vertex_has_its_own_base_url() -> None:
-    environ = {
-        "GOOGLE_GEMINI_BASE_URL": "https://gemini.example",
-        "GOOGLE_VERTEX_BASE_URL": "https://vertex.example",
-    }
-    assert vertex_access(environ, "p", "l").base_url == "https://vertex.example"
-    assert key_access(environ, SecretStr("k"), "pasted").base_url == "https://gemini.example"
+    environ = {"GOOGLE_GEMINI_BASE_URL": "https://g", "GOOGLE_VERTEX_BASE_URL": "https://v"}
+    assert vertex_access(environ, "p", "l").base_url == "https://v"
+    assert key_access(environ, SecretStr("k"), "pasted").base_url == "https://g"
     assert checked_base_url("https://h", "X") == "https://h"
 
 
@@ -373,17 +357,13 @@ def test_the_file_keeps_what_else_is_in_it(tmp_path: Path) -> None:
     assert json.loads(file.read_text()) == {"version": 1, "other": 1, USER: "two"}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        *("{", "[]", '{"gemini-api-key": "k"}', '{"version": 1, "gemini-api-key": 5}'),
-        '{"version": 1, "gemini-api-key": ""}',
-    ],
-)
-def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "credentials.json"
-    write_private(file, content.encode())
-    assert file_store(file).get() is None
+def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path) -> None:
+    keys = ('"gemini-api-key": "k"', '"version": 1, "gemini-api-key": 5')
+    contents = ("{", "[]", '{"version": 1, "gemini-api-key": ""}', *(f"{{{key}}}" for key in keys))
+    for number, content in enumerate(contents):
+        file = tmp_path / f"{number}.json"
+        write_private(file, content.encode())
+        assert file_store(file).get() is None, content
 
 
 def test_a_stored_text_that_is_no_key_is_an_error_that_does_not_quote_it(tmp_path: Path) -> None:

@@ -38,18 +38,9 @@ def enablement(machine: Machine, content: object) -> None:
 
 def test_a_server_of_an_extension_is_loaded_with_its_paths_expanded(machine: Machine) -> None:
     machine.environ["TOKEN"] = "t0ken"
-    place = install(
-        machine,
-        "weather",
-        {
-            "sky": {
-                "command": "node",
-                "args": ["${extensionPath}${/}dist${/}server.js", "${workspacePath}"],
-                "cwd": "${extensionPath}",
-                "env": {"KEY": "$TOKEN"},
-            }
-        },
-    )
+    args = ["${extensionPath}${/}dist${/}server.js", "${workspacePath}"]
+    entry = {"command": "node", "args": args, "cwd": "${extensionPath}", "env": {"KEY": "$TOKEN"}}
+    place = install(machine, "weather", {"sky": entry})
     loaded = machine.load()
     [sky] = loaded.servers
     assert messages(loaded) == []
@@ -183,7 +174,7 @@ def test_no_extension_is_used_while_it_is_unknown_which_are_enabled(machine: Mac
     assert "no extension is used until this is corrected" in messages(loaded)[0]
 
 
-SERVERS = {"mcpServers": {"git": {"command": "x"}}}
+SKY = {"mcpServers": {"sky": {"command": "run"}}}
 
 
 def with_sky(machine: Machine, **server: object) -> None:
@@ -191,21 +182,10 @@ def with_sky(machine: Machine, **server: object) -> None:
 
 
 def test_an_entry_without_a_target_is_merged_as_gemini_cli_does(machine: Machine) -> None:
-    with_sky(
-        machine,
-        includeTools=["a", "b(x)", "c"],
-        excludeTools=["c"],
-        env={"A": "1", "B": "2"},
-        timeout=1000,
-        trust=True,
-    )
-    changes = {
-        "includeTools": ["b", "c", "d"],
-        "excludeTools": "b",
-        "env": {"B": "3"},
-        "timeout": 2000,
-        "description": "mine",
-    }
+    tools = {"includeTools": ["a", "b(x)", "c"], "excludeTools": ["c"]}
+    with_sky(machine, **tools, env={"A": "1", "B": "2"}, timeout=1000, trust=True)
+    tools = {"includeTools": ["b", "c", "d"], "excludeTools": ["b"]}
+    changes = {**tools, "env": {"B": "3"}, "timeout": 2000, "description": "mine"}
     machine.write("user", {"mcpServers": {"first": {"command": "x"}, "sky": changes}})
     sky = machine.servers()["sky"]
     assert list(machine.servers()) == ["first", "sky"]
@@ -250,11 +230,7 @@ def test_a_project_changes_no_server_of_an_extension(machine: Machine) -> None:
 def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine) -> None:
     place = machine.home / ".gemini" / "extensions" / "sky"
     place.mkdir(parents=True)
-    manifest = {
-        "name": "sky",
-        "settings": [{"envVar": "K"}, 5, {"envVar": 5}],
-        "mcpServers": {"sky": {"command": "run"}},
-    }
+    manifest = {"name": "sky", "settings": [{"envVar": "K"}, 5, {"envVar": 5}], **SKY}
     (place / "gemini-extension.json").write_text(json.dumps(manifest))
     (machine.home / "other").write_text("K=hunter22\n")
     (place / ".env").symlink_to(machine.home / "other")

@@ -66,15 +66,7 @@ ZED = """
 }
 """
 
-PLAIN = {
-    "mcpServers": {
-        "files": {
-            "command": "npx",
-            "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"],
-            "env": {"A": "b"},
-        }
-    }
-}
+PLAIN = {"command": "npx", "args": ["-y", "@acme/files", "/home/me"], "env": {"A": "b"}}
 
 
 @pytest.fixture
@@ -108,9 +100,9 @@ def found(machine: Machine, client: str) -> dict[str, Candidate]:
     ],
 )
 def test_a_local_server_is_taken_over_as_it_is(machine: Machine, client: str, place: str) -> None:
-    write(machine.home / place, PLAIN)
+    write(machine.home / place, {"mcpServers": {"files": PLAIN}})
     [only] = found(machine, client).values()
-    assert only.entry == PLAIN["mcpServers"]["files"]
+    assert only.entry == PLAIN
     assert (only.problem, only.warnings) == ("", ())
 
 
@@ -124,15 +116,10 @@ def test_codex(machine: Machine) -> None:
         "timeout": 90_000,
         "includeTools": ["search"],
     }
-    assert servers["remote"].entry == {
-        "url": "https://mcp.example.com/mcp",
-        "type": "http",
-        "headers": {
-            "X-Region": "eu",
-            "X-Team": "${TEAM}",
-            "Authorization": "Bearer ${REMOTE_TOKEN}",
-        },
-    }
+    remote = dict(servers["remote"].entry)
+    headers = {"X-Region": "eu", "X-Team": "${TEAM}", "Authorization": "Bearer ${REMOTE_TOKEN}"}
+    assert remote.pop("headers") == headers
+    assert remote == {"url": "https://mcp.example.com/mcp", "type": "http"}
     assert servers["old"].entry == {"command": "old-server", "disabled": True}
 
 

@@ -217,13 +217,8 @@ async def test_what_is_not_applied_live_is_said(stage: Stage) -> None:
         stage.machine.write("user", {"gemdeck": {"maxToolCalls": 7}})
         await eventually(lambda: stage.notices)
         assert "take effect at the next start" in stage.notices[0].text
-        stage.machine.write(
-            "user",
-            {
-                "mcpServers": {"a": SERVER},
-                "gemdeck": {"maxToolCalls": 7, "protocols": {"a": "handshake"}},
-            },
-        )
+        own = {"maxToolCalls": 7, "protocols": {"a": "handshake"}}
+        stage.machine.write("user", {"mcpServers": {"a": SERVER}, "gemdeck": own})
         await stage.reach("a")
         assert len(stage.notices) == 1
 
