@@ -12,7 +12,7 @@ from typing import Final
 import grimp
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests.architecture.sources import ROOT
 
 HEAVY: Final = frozenset(
     {

@@ -21,6 +21,7 @@ import pytest
 
 import tui
 import tui.ui
+from tests.architecture.sources import parsed, text
 
 TOUCHED: Final[dict[str, dict[str, str]]] = {
     "tui.ui.app": {
@@ -76,18 +77,18 @@ def names_in(module: str, name: str) -> frozenset[str]:
     return frozenset(name for pair in found for name in pair if name and name[:2] != "__")
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in TOUCHED for name in TOUCHED[module]]
-)
-def test_textual_still_has_what_we_touch(module: str, name: str) -> None:
-    owner = TOUCHED[module][name]
+def has(owner: str, name: str) -> bool:
+    """Tell whether a class or package of Textual has a private name."""
     package, _, kind = owner.rpartition(".")
     if kind[:1].isupper():
-        has = name in names_of(getattr(importlib.import_module(package), kind))
-    else:
-        folder = importlib.import_module(owner).__path__
-        has = name in {one.name for one in pkgutil.iter_modules(folder)}
-    assert has, f"Textual no longer has {owner}.{name}, which {module} uses."
+        return name in names_of(getattr(importlib.import_module(package), kind))
+    folder = importlib.import_module(owner).__path__
+    return name in {one.name for one in pkgutil.iter_modules(folder)}
+
+
+def test_textual_still_has_what_we_touch() -> None:
+    touched = ((owner, name) for names in TOUCHED.values() for name, owner in names.items())
+    assert [f"{owner}.{name}" for owner, name in touched if not has(owner, name)] == []
 
 
 def our_modules() -> Iterator[ModuleType]:
@@ -110,7 +111,7 @@ def private_names(tree: ast.AST) -> Iterator[tuple[str, bool]]:
 def touched_by(module: ModuleType) -> set[str]:
     """Find the private names of Textual in one of our modules."""
     assert module.__file__ is not None
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    tree = parsed(text(Path(module.__file__)))
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("textual"):
@@ -142,7 +143,7 @@ def classes_of_textual() -> Iterator[type[object]]:
 def ours() -> frozenset[str]:
     """Give the private names that we make ourselves."""
     files = Path(tui.ui.__file__).parent.rglob("*.py")
-    pairs = [pair for file in files for pair in MADE_BY_TEXTUAL.findall(file.read_text("utf-8"))]
+    pairs = [pair for file in files for pair in MADE_BY_TEXTUAL.findall(text(file))]
     return frozenset(name for pair in pairs for name in pair)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.edits import (
@@ -21,7 +20,6 @@ from tui.engine.settings.edits import (
     add_server,
     begin_settings,
     remove_server,
-    sample_settings,
 )
 from tui.engine.settings.sources.document import (
     LOCATED_ITEMS,
@@ -272,6 +270,8 @@ def test_nothing_is_made_where_there_is_nothing_to_remove(file: Path) -> None:
     with pytest.raises(EditError):
         remove_server(file, "new")
     assert not file.parent.exists()
+    with pytest.raises(EditError, match="no such server"):
+        remove_server(written(file, COMMENTED), "new")
 
 
 def test_an_entry_that_is_removed_takes_its_line_along(file: Path) -> None:
@@ -347,11 +347,6 @@ def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path, text: str, word
     assert file.read_text("utf-8") == text
 
 
-def test_what_is_not_there_cannot_be_removed(file: Path) -> None:
-    with pytest.raises(EditError, match="no such server"):
-        remove_server(written(file, COMMENTED), "new")
-
-
 def test_permissions_and_a_link_stay(file: Path, tmp_path: Path) -> None:
     target = tmp_path / "real.json"
     target.write_text("{}")
@@ -377,10 +372,6 @@ def test_a_file_that_is_there_is_left_as_it_is(home: Path) -> None:
     file.write_text("{}")
     assert begin_settings(home) == (file, 1)
     assert file.read_text() == "{}"
-
-
-def test_the_sample_is_at_hand() -> None:
-    assert '"mcpServers"' in sample_settings()
 
 
 def test_on_a_full_disk_no_empty_file_stays_in_the_way(home: Path) -> None:
@@ -423,11 +414,10 @@ def sample() -> str:
     return SAMPLE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("model", SECTIONS)
-def test_every_key_has_a_description(model: type[BaseModel]) -> None:
-    for name, field in model.model_fields.items():
-        assert field.description, name
-        assert field.description.endswith("."), name
+def test_every_key_has_a_description_and_is_camel_case() -> None:
+    for name, field in ((n, f) for model in SECTIONS for n, f in model.model_fields.items()):
+        assert (field.description or "").endswith("."), name
+    assert all("_" not in key for key in schema_keys())
 
 
 def test_the_sample_holds_every_key(sample: str) -> None:
@@ -509,12 +499,5 @@ def test_a_file_of_gemini_clis_just_works(machine: Machine) -> None:
     assert servers["filesystem"].args[-1] == "/home/me"
     assert dict(servers["filesystem"].env) == {"DEBUG": "0"}
     assert servers["linear"].transport is Transport.SSE
-    assert [problem.key for problem in loaded.problems] == [
-        "tools.allowed",
-        "mcp.autoAllowInHeadless",
-        "mcpServers.python.alwaysAllow",
-    ]
-
-
-def test_every_key_of_a_section_is_camel_case() -> None:
-    assert all("_" not in key for key in schema_keys())
+    keys = ["tools.allowed", "mcp.autoAllowInHeadless", "mcpServers.python.alwaysAllow"]
+    assert [problem.key for problem in loaded.problems] == keys
