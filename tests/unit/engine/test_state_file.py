@@ -68,6 +68,9 @@ def test_what_is_kept_is_there_in_the_next_run(path: Path, told: Told) -> None:
     assert json.loads(path.read_bytes()) == {"version": 1, "a": [1, {"b": "ü"}]}
     assert path.read_bytes().isascii()
     assert mode(path) == 0o600
+    path.chmod(0o644)
+    assert state(path, told).load() is not None
+    assert mode(path) == 0o600, "it is made private again"
     assert told == []
 
 
@@ -152,14 +155,6 @@ def test_a_file_that_is_too_large_is_neither_used_nor_written(
     path.write_bytes(b" " * 3_000)
     assert state(path, told).load() is None
     assert "larger than 2 KiB" in told.take()
-
-
-def test_a_file_that_others_can_read_is_made_private_again(path: Path, told: Told) -> None:
-    write_private(path, b'{"version": 1}')
-    path.chmod(0o644)
-    assert state(path, told).load() == {}
-    assert mode(path) == 0o600
-    assert told == []
 
 
 def test_a_link_within_the_folder_is_the_users_own_business(path: Path, told: Told) -> None:
@@ -312,7 +307,7 @@ values = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abü", max_size=3), inner),
-    max_leaves=12,
+    max_leaves=5,
 )
 
 
@@ -338,14 +333,10 @@ def test_lines_follow_each_other_in_a_private_file(tmp_path: Path) -> None:
     lines(path).append(b"one")
     lines(path).append(b"two")
     assert path.read_bytes() == b"one\ntwo\n"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_line_does_not_continue_what_a_killed_process_began(tmp_path: Path) -> None:
-    path = tmp_path / "log"
+    assert mode(path) == 0o600
     path.write_bytes(b"whole\nhal")
     lines(path).append(b"next")
-    assert path.read_bytes() == b"whole\nhal\nnext\n"
+    assert path.read_bytes() == b"whole\nhal\nnext\n", "it does not continue what a kill cut off"
 
 
 def test_a_full_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:

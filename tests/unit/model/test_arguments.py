@@ -28,7 +28,7 @@ def json_of(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
         | st.floats(allow_nan=False, allow_infinity=False)
         | texts,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-        max_leaves=8,
+        max_leaves=4,
     )
 
 

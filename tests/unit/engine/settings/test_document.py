@@ -47,7 +47,7 @@ from tui.model.settings import (
 Json = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner),
-    max_leaves=12,
+    max_leaves=6,
 )
 Objects = st.dictionaries(st.text(max_size=6), Json, max_size=5)
 
@@ -460,24 +460,17 @@ GEMINI_CLI_FILE = """{
   /* servers */
   "mcpServers": {
     "github": {
-      "httpUrl": "https://api.githubcopilot.com/mcp/",
-      "headers": { "Authorization": "Bearer $GITHUB_TOKEN" },
-      "timeout": "30000"
+      "httpUrl": "https://api.githubcopilot.com/mcp/", "timeout": "30000",
+      "headers": { "Authorization": "Bearer $GITHUB_TOKEN" }
     },
     "filesystem": {
-      "command": "npx",
-      "args": ["-y", "@modelcontextprotocol/server-filesystem", "$HOME"],
-      "env": { "DEBUG": "${MCP_DEBUG:-0}" },
-      "cwd": "./",
-      "trust": false
+      "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "$HOME"],
+      "env": { "DEBUG": "${MCP_DEBUG:-0}" }, "cwd": "./", "trust": false
     },
     "linear": { "url": "https://mcp.linear.app/sse", "type": "sse", "oauth": { "enabled": true } },
     "python": {
-      "command": "python",
-      "args": ["-m", "my_mcp_server", "--port", "8080"],
-      "excludeTools": ["dangerous"],
-      "alwaysAllow": ["read"],
-      "disabled": false
+      "command": "python", "args": ["-m", "my_mcp_server", "--port", "8080"],
+      "excludeTools": ["dangerous"], "alwaysAllow": ["read"], "disabled": false
     },
     "experimental": { "command": "node", "args": ["server.js"] }
   }

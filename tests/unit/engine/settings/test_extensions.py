@@ -57,6 +57,8 @@ def test_an_extension_never_makes_itself_trusted(machine: Machine) -> None:
     assert not loaded.servers[0].trust
     [problem] = messages(loaded)
     assert "trust: has no effect in an extension" in problem
+    machine.write("user", {"mcpServers": {"sky": {"trust": True}}})
+    assert machine.servers()["sky"].trust, "the user's entry may trust it"
 
 
 def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> None:
@@ -64,10 +66,8 @@ def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> No
     machine.write("user", {"mcpServers": {"sky": {"command": "mine"}}})
     loaded = machine.load()
     assert messages(loaded) == []
-    assert [(s.id, s.command, s.origin) for s in loaded.servers] == [
-        ("sky", "mine", Origin.USER),
-        ("sea", "theirs", Origin.EXTENSION),
-    ]
+    mine, theirs = ("sky", "mine", Origin.USER), ("sea", "theirs", Origin.EXTENSION)
+    assert [(s.id, s.command, s.origin) for s in loaded.servers] == [mine, theirs]
 
 
 def test_of_two_extensions_the_first_keeps_the_name(machine: Machine) -> None:
@@ -88,11 +88,12 @@ def test_two_folders_with_one_extensions_name_are_one_extension(machine: Machine
     assert "another extension has the same name, a" in messages(loaded)[0]
 
 
-def test_a_projects_server_does_not_stand_in_for_an_extensions(machine: Machine) -> None:
+def test_a_project_neither_replaces_nor_changes_a_server_of_an_extension(machine: Machine) -> None:
     install(machine, "weather", {"sky": {"command": "theirs"}})
-    machine.write("project", {"mcpServers": {"sky": {"command": "evil"}}})
-    [sky] = machine.load().servers
-    assert sky.command == "theirs"
+    for entry in ({"command": "evil"}, {"env": {"LD_PRELOAD": "/evil.so"}}):
+        machine.write("project", {"mcpServers": {"sky": entry}})
+        [sky] = machine.load().servers
+        assert (sky.command, dict(sky.env)) == ("theirs", {})
 
 
 def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> None:
@@ -196,35 +197,14 @@ def test_an_entry_without_a_target_is_merged_as_gemini_cli_does(machine: Machine
     assert (sky.timeout, sky.description, sky.trust) == (2.0, "mine", False)
 
 
-def test_the_users_entry_may_trust_an_extensions_server(machine: Machine) -> None:
-    with_sky(machine)
-    machine.write("user", {"mcpServers": {"sky": {"trust": True}}})
-    assert machine.servers()["sky"].trust
-
-
 def test_a_slip_is_told_of_the_file_that_holds_it(machine: Machine) -> None:
     with_sky(machine, bogus=1)
-    machine.write("user", '{"mcpServers": {"sky": {\n"timeout": 0, "other": 1}}}')
-    said = messages(machine.load())
-    assert any(
-        words.startswith("~/.gemini/settings.json:2: mcpServers.sky.timeout") for words in said
-    )
-    assert any("settings.json:2: mcpServers.sky.other" in words for words in said)
-    assert any("gemini-extension.json:1: mcpServers.sky.bogus" in words for words in said)
-
-
-def test_a_missing_variable_is_told_of_the_file_that_names_it(machine: Machine) -> None:
-    with_sky(machine)
-    machine.write("user", '{"mcpServers": {"sky": {\n"env": {"A": "$NOPE"}}}}')
-    [problem] = messages(machine.load())
-    assert problem.startswith("~/.gemini/settings.json:2: mcpServers.sky.env.A: the variable NOPE")
-
-
-def test_a_project_changes_no_server_of_an_extension(machine: Machine) -> None:
-    with_sky(machine)
-    machine.write("project", {"mcpServers": {"sky": {"env": {"LD_PRELOAD": "/evil.so"}}}})
-    [sky] = machine.load().servers
-    assert dict(sky.env) == {}
+    slips = '"timeout": 0, "other": 1, "env": {"A": "$NOPE"}'
+    machine.write("user", '{"mcpServers": {"sky": {\n' + slips + "}}}")
+    said = "\n".join(messages(machine.load()))
+    for words in ("timeout", "other", "env.A: the variable NOPE"):
+        assert f"~/.gemini/settings.json:2: mcpServers.sky.{words}" in said
+    assert "gemini-extension.json:1: mcpServers.sky.bogus" in said
 
 
 def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine) -> None:

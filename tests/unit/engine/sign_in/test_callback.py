@@ -168,32 +168,22 @@ async def test_it_listens_on_this_computer_only(where: str) -> None:
         CallbackListener(where, may_move=True)
 
 
-@pytest.mark.parametrize(
-    ("pasted", "code", "is_whole"),
-    [
-        (f"http://localhost:1/x?code=abc&state={STATE}", "abc", True),
-        (f"  http://localhost:1/x?code=a\n bc&state={STATE}\n", "abc", True),
-        (f"code=abc&state={STATE}", "abc", True),
-        ("abc", "abc", False),
-    ],
-)
-async def test_what_is_pasted_is_read(pasted: str, code: str, is_whole: bool) -> None:
+async def test_what_is_pasted_is_read_unless_it_belongs_to_another_sign_in() -> None:
+    address = "http://localhost:1/x?code="
     async with listening() as listener:
-        found = listener.read_pasted(pasted)
-        assert (found.code, found.is_whole) == (code, is_whole)
-
-
-@pytest.mark.parametrize(
-    ("pasted", "words"),
-    [
-        ("http://localhost:1/x?code=abc&state=other", "another sign-in"),
-        *(("http://localhost:1/x?code=abc", "another sign-in"), ("", "no code"), ("é", "no code")),
-    ],
-)
-async def test_what_belongs_to_another_sign_in_is_not(pasted: str, words: str) -> None:
-    async with listening() as listener:
-        with pytest.raises(AuthError, match=words):
-            listener.read_pasted(pasted)
+        for pasted, code, is_whole in (
+            *((f"{address}abc&state={STATE}", "abc", True), ("abc", "abc", False)),
+            *((f"  {address}a\n bc&state={STATE}\n", "abc", True),),
+            (f"code=abc&state={STATE}", "abc", True),
+        ):
+            found = listener.read_pasted(pasted)
+            assert (found.code, found.is_whole) == (code, is_whole)
+        for pasted, words in (
+            *((f"{address}abc&state=other", "another sign-in"), ("", "no code"), ("é", "no code")),
+            (f"{address}abc", "another sign-in"),
+        ):
+            with pytest.raises(AuthError, match=words):
+                listener.read_pasted(pasted)
 
 
 TOKEN = f"{FIXTURE_SECRET}access"
@@ -245,10 +235,10 @@ async def test_the_time_of_expiry_is_absolute_and_bounded(
     assert least <= fresh.expires_at - time.time() <= most
 
 
-@pytest.mark.parametrize("said", [-1, 0, "soon", "nan", True, [1], {"a": 1}])
-async def test_an_absurd_time_of_expiry_is_refused(said: object) -> None:
-    with pytest.raises(AuthError, match=r"makes no sense|not JSON"):
-        await answered(expires_in=said)
+async def test_an_absurd_time_of_expiry_is_refused() -> None:
+    for said in (-1, 0, "soon", "nan", True, [1], {"a": 1}):
+        with pytest.raises(AuthError, match=r"makes no sense|not JSON"):
+            await answered(expires_in=said)
 
 
 @pytest.mark.parametrize(
@@ -297,14 +287,14 @@ async def test_only_a_refusal_of_the_credentials_costs_them(
 
 def test_a_client_authenticates_as_it_was_registered() -> None:
     secret = RECORD.model_copy(update={"client_secret": "s:/ü"})
-    fields, headers = authenticated(
-        secret.model_copy(update={"auth_method": "client_secret_basic"}), {"a": "1"}
+    basic, post = (
+        secret.model_copy(update={"auth_method": f"client_secret_{way}"})
+        for way in ("basic", "post")
     )
+    fields, headers = authenticated(basic, {"a": "1"})
     assert headers["authorization"] == "Basic bWU6cyUzQSUyRiVDMyVCQw=="
     assert fields == {"a": "1"}
-    fields, headers = authenticated(
-        secret.model_copy(update={"auth_method": "client_secret_post"}), {"a": "1"}
-    )
+    fields, headers = authenticated(post, {"a": "1"})
     assert (fields["client_id"], fields["client_secret"]) == ("me", "s:/ü")
     assert "authorization" not in headers
     fields, _ = authenticated(secret, {"a": "1"})

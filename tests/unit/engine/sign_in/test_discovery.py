@@ -4,7 +4,8 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from tests.servers.authority import Authority, GuardedServer
 from tests.servers.web import Exchange, RawServer, free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import WEB, define
-from tests.unit.engine.sign_in.support import Person, deck, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import Person, connected, deck, guarded, make_sign_ins, oauth
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
@@ -116,17 +117,14 @@ async def test_a_proxy_is_no_way_into_the_network(monkeypatch: pytest.MonkeyPatc
         await web.find()
 
 
-@pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("url", [RESOURCE, METADATA])
-async def test_a_bad_day_is_not_for_ever(
-    url: str, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    web = Web(monkeypatch)
-    assert (await web.find()).issuer == "https://as.example"
-    web.documents[url] = (status, {})
-    with pytest.raises(AuthError, match=str(status)) as caught:
-        await web.find()
-    assert caught.value.is_transient
+async def test_a_bad_day_is_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    for url, status in product((RESOURCE, METADATA), (429, 503)):
+        web = Web(monkeypatch)
+        assert (await web.find()).issuer == "https://as.example"
+        web.documents[url] = (status, {})
+        with pytest.raises(AuthError, match=str(status)) as caught:
+            await web.find()
+        assert caught.value.is_transient, (url, status)
 
 
 async def test_a_code_is_not_carried_from_one_authorization_server_to_another() -> None:
@@ -332,25 +330,18 @@ def test_which_addresses_a_sign_in_reaches(
 
 
 @pytest.mark.parametrize(
-    ("url", "server", "words"),
+    ("url", "words"),
     [
-        ("https://localhost/x", "https://h/mcp", "on this computer"),
-        ("http://127.0.0.1/x", "https://h/mcp", "on this computer"),
-        ("http://h/x", "https://h/mcp", "not encrypted"),
-        ("https://h:0/x", "https://h/mcp", "not a valid"),
-        ("https://h/a b", "https://h/mcp", "not a valid"),
-        ("https:///x", "https://h/mcp", "not a valid"),
-        ("--x", "https://h/mcp", "not a valid"),
+        *(("https://localhost/x", "on this computer"), ("http://127.0.0.1/x", "on this computer")),
+        *(("http://h/x", "not encrypted"), ("https://h:0/x", "not a valid"), ("--x", "not a val")),
+        *(("https://h/a b", "not a valid"), ("https:///x", "not a valid")),
     ],
 )
-def test_which_endpoints_are_refused(url: str, server: str, words: str) -> None:
+def test_which_endpoints_are_refused(url: str, words: str) -> None:
     with pytest.raises(AuthError, match=words):
-        checked_endpoint(url, server, "token endpoint")
-    assert checked_endpoint("https://h/x", server, "token endpoint")
+        checked_endpoint(url, "https://h/mcp", "token endpoint")
+    assert checked_endpoint("https://h/x", "https://h/mcp", "token endpoint")
     assert checked_endpoint("http://localhost:1/x", "http://127.0.0.1:2/mcp", "token endpoint")
-
-
-Resolve = Callable[..., Any]
 
 
 async def test_a_name_that_leads_inside_is_not_contacted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,17 +378,14 @@ async def test_a_server_swapped_under_the_same_name_gets_no_token(tmp_path: Path
 
 
 async def test_another_issuer_gets_nothing_of_the_old_one_and_is_named(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server, Authority() as second:
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            first, server.authority = server.authority, second
-            first.tokens.clear()
-            first.refreshers.clear()
-            one.manager.restart(WEB)
-            await one.connect()
+    async with connected(tmp_path) as (server, one), Authority() as second:
+        first, server.authority = server.authority, second
+        first.tokens.clear()
+        first.refreshers.clear()
+        one.manager.restart(WEB)
+        await one.connect()
         assert len(second.clients) == 1
-        assert any("Until now the sign-in was at" in note for note in person.asked[-1].notes)
+        assert any("Until now the sign-in was at" in note for note in one.person.asked[-1].notes)
         sent = b"".join(request.body for request in second.requests)
         assert b"refresh" not in sent.replace(b'refresh_token"]', b"")
 

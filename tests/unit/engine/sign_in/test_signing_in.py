@@ -18,6 +18,7 @@ from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import call, eventually
 from tests.unit.engine.sign_in.support import (
     Person,
+    connected,
     deck,
     guarded,
     make_sign_ins,
@@ -71,22 +72,16 @@ async def test_a_401_is_one_answer_from_working_and_stays_so_after_a_restart(
 
 
 async def test_an_expired_token_is_refreshed_once_for_many_calls(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            authority.tokens.clear()
-            authority.slow = 0.05
-            texts = [str(number) for number in range(20)]
-            results = await asyncio.gather(
-                *(call(one.manager, "echo", {"text": text}) for text in texts)
-            )
-            assert [result.display for result in results] == texts
-            [refresh] = authority.refreshes()
-            assert refresh["resource"] == server.url
-            assert one.watcher.last(WEB).status is S.READY
-        assert len(person.opened) == 1
+    async with connected(tmp_path) as (server, one):
+        server.authority.tokens.clear()
+        server.authority.slow = 0.05
+        texts = [str(number) for number in range(20)]
+        calls = (call(one.manager, "echo", {"text": text}) for text in texts)
+        assert [result.display for result in await asyncio.gather(*calls)] == texts
+        [refresh] = server.authority.refreshes()
+        assert refresh["resource"] == server.url
+        assert one.watcher.last(WEB).status is S.READY
+        assert len(one.person.opened) == 1
 
 
 async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Path) -> None:
@@ -110,16 +105,12 @@ async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Pat
 
 
 async def test_a_refresh_token_that_is_worth_nothing_leads_to_a_sign_in(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            authority.tokens.clear()
-            authority.refreshers.clear()
-            one.manager.restart(WEB)
-            await one.connect()
-        assert len(authority.clients) == 1, "the registered client is used again"
+    async with connected(tmp_path) as (server, one):
+        server.authority.tokens.clear()
+        server.authority.refreshers.clear()
+        one.manager.restart(WEB)
+        await one.connect()
+        assert len(server.authority.clients) == 1, "the registered client is used again"
 
 
 async def test_a_client_that_is_known_no_longer_registers_anew(tmp_path: Path) -> None:
@@ -161,23 +152,17 @@ async def test_over_sse_the_token_is_a_parameter_where_the_entry_names_one(tmp_p
 
 
 async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            authority.tokens.clear()
-            authority.fails = [503]
-            with pytest.raises(Exception, match="authorization server failed"):
-                await call(one.manager, "echo", {"text": "a"})
-            assert (await call(one.manager, "echo", {"text": "b"})).display == "b"
-            assert one.watcher.last(WEB).status is S.READY
+    async with connected(tmp_path) as (server, one):
+        server.authority.tokens.clear()
+        server.authority.fails = [503]
+        with pytest.raises(Exception, match="authorization server failed"):
+            await call(one.manager, "echo", {"text": "a"})
+        assert (await call(one.manager, "echo", {"text": "b"})).display == "b"
+        assert one.watcher.last(WEB).status is S.READY
 
 
 async def test_signing_out_revokes_and_removes_and_signing_in_works_again(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server, deck(server.url, person, tmp_path) as one:
-        await one.connect()
+    async with connected(tmp_path) as (server, one):
         assert "revoked" in await one.sign_ins.sign_out(one.definition)
         assert len(server.authority.revoked) == 2
         assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text()
@@ -226,25 +211,19 @@ async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
 
 
 async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
-    person = Person()
-    async with guarded(call_scope="write") as server, deck(server.url, person) as one:
-        await one.connect()
+    async with connected(call_scope="write") as (server, one):
         assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
-        assert [request.scopes for request in person.asked if not request.problem] == [
-            ("read",),
-            ("read", "write"),
-        ]
+        scopes = [request.scopes for request in one.person.asked if not request.problem]
+        assert scopes == [("read",), ("read", "write")]
         assert len(server.calls()) == 2, "refused, and sent again"
 
 
 async def test_a_server_that_never_has_enough_scopes_is_given_up_after_two_sign_ins() -> None:
-    person = Person()
-    async with guarded(call_scope="write") as server, deck(server.url, person) as one:
-        await one.connect()
+    async with connected(call_scope="write") as (server, one):
         server.authority.most = "read"
         with pytest.raises(Exception, match="still refuses this for lack of scopes"):
             await call(one.manager, "echo", {"text": "hi"})
-        assert len(person.opened) == 3
+        assert len(one.person.opened) == 3
         assert one.watcher.last(WEB).status is S.READY
 
 
