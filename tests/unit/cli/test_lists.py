@@ -230,10 +230,8 @@ def test_a_name_that_is_taken_is_left_alone(run: Run) -> None:
 def test_what_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     assert run("import").stdout == "No servers of other clients were found.\n"
     missing = run("import", "cursor", "a")
-    assert (missing.code, missing.stderr) == (
-        ExitCode.NOT_FOUND,
-        "gemdeck: There is no server a.\n",
-    )
+    assert missing.code == ExitCode.NOT_FOUND
+    assert missing.stderr == "gemdeck: There is no server a.\n"
     (tmp_path / "broken.json").write_text("{")
     broken = run("import", "zed", "--file", str(tmp_path / "broken.json"))
     assert broken.code == 0

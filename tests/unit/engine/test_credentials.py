@@ -102,16 +102,12 @@ def test_without_anything_the_user_has_to_choose(empty: KeyStore) -> None:
 def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
     empty.set("stored")
     environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
-    stored = find_access(environ, empty)
-    assert (secret(stored), stored and stored.source) == ("stored", empty.place)
-    environ["GEMINI_API_KEY"] = " gemini\n"
-    gemini = find_access(environ, empty)
-    assert (secret(gemini), gemini and gemini.source) == ("gemini", "GEMINI_API_KEY")
-    environ["GOOGLE_API_KEY"] = "google"
-    google = find_access(environ, empty)
-    assert (secret(google), google and google.source) == ("google", "GOOGLE_API_KEY")
-    assert google is not None
-    assert google.kind is BackendKind.GEMINI
+    ranks = (("", empty.place, "stored"), (" gemini\n", "GEMINI_API_KEY", "gemini"))
+    for value, source, key in (*ranks, ("google", "GOOGLE_API_KEY", "google")):
+        environ |= {source: value} if value else {}
+        found = find_access(environ, empty)
+        assert found is not None
+        assert (secret(found), found.source, found.kind) == (key, source, BackendKind.GEMINI)
 
 
 def test_a_project_and_a_location_without_a_key_mean_vertex(empty: KeyStore) -> None:
@@ -307,16 +303,12 @@ def test_a_locked_keyring_says_so_and_nothing_else_is_used(
         find_access({}, store)
 
 
-def test_a_locked_keyring_does_not_stand_in_the_way_of_vertex(ring: MemoryKeyring) -> None:
+def test_a_locked_keyring_stands_in_nobodys_way_who_needs_no_key(ring: MemoryKeyring) -> None:
     ring.locked = True
     environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
     access = find_access(environ, KeyStore(KeyringPlace()))
     assert access is not None
     assert access.kind is BackendKind.VERTEX
-
-
-def test_a_key_in_the_environment_leaves_the_keyring_alone(ring: MemoryKeyring) -> None:
-    ring.locked = True
     assert secret(find_access({"GEMINI_API_KEY": "k"}, KeyStore(KeyringPlace()))) == "k"
 
 

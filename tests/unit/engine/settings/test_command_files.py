@@ -5,7 +5,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -147,35 +146,18 @@ def test_what_real_programs_begin_with_is_watched(folder: Path, line: str) -> No
     assert shown in {one.path for one in found(folder, line)}
 
 
-def pipe(folder: Path) -> None:
+@pytest.mark.timeout(30)
+def test_A17_no_folder_makes_the_search_hang_or_fail(folder: Path) -> None:
     (folder / "mod.py").unlink()
     os.mkfifo(folder / "mod.py")
-
-
-def loop(folder: Path) -> None:
     (folder / "loop.py").symlink_to("loop.py")
-
-
-def broken_manifest(folder: Path) -> None:
-    (folder / PACKAGE).write_text("[" * 10_000)
-
-
-def large_manifest(folder: Path) -> None:
-    (folder / PACKAGE).write_text('{"main": "' + "x" * 10_000_000 + '"}')
-
-
-def odd_main(folder: Path) -> None:
-    (folder / PACKAGE).write_text(json.dumps({"main": "\0/../../x"}))
-
-
-@pytest.mark.parametrize("harm", [pipe, loop, broken_manifest, large_manifest, odd_main])
-def test_A17_no_folder_makes_the_search_hang_or_fail(
-    folder: Path, harm: Callable[[Path], None]
-) -> None:
-    harm(folder)
-    files = found(folder, "node -m mod . loop.py 'a\0b'", NODE_OPTIONS="--require ./a\0b", X="\0")
-    assert {os.path.relpath(one.path, folder) for one in files} >= {PACKAGE, "mod/__main__.py"}
-    assert list(changed_files(files)) == []
+    odd = ("[" * 10_000, '{"main": "' + "x" * 10_000_000 + '"}', json.dumps({"main": "\0/../../x"}))
+    for manifest in (FILES[PACKAGE], *odd):
+        (folder / PACKAGE).write_text(manifest)
+        line = "node -m mod . loop.py 'a\0b'"
+        files = found(folder, line, NODE_OPTIONS="--require ./a\0b", X="\0")
+        assert {os.path.relpath(one.path, folder) for one in files} >= {PACKAGE, "mod/__main__.py"}
+        assert list(changed_files(files)) == []
 
 
 def test_A17_of_many_names_the_first_are_looked_at(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -159,17 +160,9 @@ def test_A14_a_folder_that_a_program_does_not_run_is_data(folder: Path) -> None:
 
 
 def test_a_server_that_touches_no_file_of_a_folder_keeps_its_fingerprint(machine: Machine) -> None:
-    known = ServerDefinition(
-        ServerId("it"),
-        Origin.USER,
-        Transport.STDIO,
-        command="npx",
-        args=("-y", "pkg"),
-        env={"A": "1"},
-        cwd=Path("/srv"),
-        program="/usr/bin/npx",
-        source="~/.gemini/settings.json",
-    )
+    it = ServerDefinition(ServerId("it"), Origin.USER, Transport.STDIO, "npx", ("-y", "pkg"))
+    program, source = "/usr/bin/npx", "~/.gemini/settings.json"
+    known = replace(it, env={"A": "1"}, cwd=Path("/srv"), program=program, source=source)
     before = "57bb3b7b598816e8d2fbbadb7d70678fb3e123ea642e116b4e7e51c306556a3a"
     assert server_fingerprint(known, b"salt") == before, "what was allowed before stays allowed"
     machine.environ["PATH"] = os.environ["PATH"]
