@@ -159,9 +159,9 @@ def test_no_invisible_mark_hides_between_letters() -> None:
         assert sanitize(f"a{mark}b") == f"a⟨U+{ord(mark):04X}⟩b"
 
 
-@pytest.mark.parametrize("emoji", ["❤\ufe0f", "1\ufe0f\u20e3", "👩\u200d👧", "❤\ufe0f\u200d🔥"])
-def test_the_marks_of_an_emoji_stay(emoji: str) -> None:
-    assert sanitize(f"a{emoji}b") == f"a{emoji}b"
+def test_the_marks_of_an_emoji_stay() -> None:
+    emoji = "a❤\ufe0fb1\ufe0f\u20e3c👩\u200d👧d❤\ufe0f\u200d🔥e"
+    assert sanitize(emoji) == emoji
 
 
 def test_a_combining_storm_is_cut() -> None:
@@ -185,17 +185,11 @@ def test_five_thousand_blank_lines_become_an_empty_label() -> None:
 
 
 def test_clip_marks_what_it_cut() -> None:
-    assert clip("short", 5) == "short"
-    assert clip("longer", 5) == "long…"
-
-
-def test_clip_middle_keeps_both_ends() -> None:
+    assert (clip("short", 5), clip("longer", 5)) == ("short", "long…")
     assert clip_middle("abcdef", 3, 3) == "abcdef"
     assert clip_middle("abcdefgh", 3, 3) == "abc\n… [characters 4 to 5 of 8 are left out] …\nfgh"
 
 
-@pytest.mark.parametrize(
-    ("number", "shown"), [(0, "0 tools"), (1, "1 tool"), (17, "17 tools"), (1_052, "1,052 tools")]
-)
-def test_a_count_agrees_with_its_noun(number: int, shown: str) -> None:
-    assert counted(number, "tool") == shown
+def test_a_count_agrees_with_its_noun() -> None:
+    shown = [counted(number, "tool") for number in (0, 1, 17, 1_052)]
+    assert shown == ["0 tools", "1 tool", "17 tools", "1,052 tools"]

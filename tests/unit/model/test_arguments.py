@@ -97,14 +97,11 @@ def test_ordinary_text_of_any_language_stays_readable() -> None:
     )
 
 
-@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b", "\x7f", "\x9b", "\U000e0041"])
-def test_what_does_not_show_is_spelled_out(hidden: str) -> None:
-    shown = canonical_json({"a": f"x{hidden}y"})
-    assert hidden not in shown
-    assert "\\u" in shown
-
-
-def test_every_one_of_many_hidden_characters_is_shown() -> None:
+def test_what_does_not_show_is_spelled_out_each_time() -> None:
+    for hidden in ("\u202e", "\u200b", "\x1b", "\x7f", "\x9b", "\U000e0041"):
+        shown = canonical_json({"a": f"x{hidden}y"})
+        assert hidden not in shown
+        assert "\\u" in shown
     assert canonical_json({"a": "\u200b" * 500}).count("\\u200b") == 500
 
 

@@ -100,9 +100,7 @@ def test_a_resource_is_found_with_and_without_the_punctuation_after_it(
         ("(@src/a.py)", [("src/a.py)", "src/a.py")]),
         (r"@my\ file.txt and @b", [("my file.txt", "my file.txt"), ("b", "b")]),
         ('@"my file.txt" and @~/b', [("my file.txt", "my file.txt"), ("~/b", "~/b")]),
-        ("@a @a @notes:x", [("a", "a")]),
-        ("me@example.com, a@b", []),
-        ('@"open', []),
+        *(("@a @a @notes:x", [("a", "a")]), ("me@example.com, a@b", []), ('@"open', [])),
         ("@ alone", []),
     ],
 )
@@ -242,10 +240,7 @@ def test_a_command_is_one_line_whose_first_word_is_a_slash_with_a_name(
         ("/mcp restart  my notes", TypedCommand(("mcp", "restart"), Takes.SERVER, "my notes")),
         ("/directory", TypedCommand(("directory", "show"), Takes.NOTHING)),
         ("/directory add ~/x", TypedCommand(("directory", "add"), Takes.FOLDER, "~/x")),
-        ("/Help", None),
-        ("/helper", None),
-        ("/help\nme", None),
-        ("help", None),
+        *(("/Help", None), ("/helper", None), ("/help\nme", None), ("help", None)),
     ],
 )
 def test_the_command_of_the_screen_is_found_with_its_part(

@@ -78,17 +78,14 @@ def test_comments_and_trailing_commas_are_accepted() -> None:
     assert content == {"a": [1, 2], "url": "http://x/*y*/", "path": "a // b"}
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped_and_an_empty_file_is_an_empty_object(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(b'\xef\xbb\xbf{"a": 1}')
     document = read_document(file)
     assert document is not None
     assert document.content == {"a": 1}
-
-
-@pytest.mark.parametrize("text", ["", "  \n", "// only a comment\n", "{}"])
-def test_an_empty_file_is_an_empty_object(text: str) -> None:
-    assert parse_document(text).content == {}
+    empty = ("", "  \n", "// only a comment\n", "{}")
+    assert [parse_document(text).content for text in empty] == [{}] * 4
 
 
 def test_each_key_and_item_knows_its_line() -> None:
@@ -99,9 +96,6 @@ def test_each_key_and_item_knows_its_line() -> None:
     assert document.line_of(("a", "b.c", 2, "d")) == 5
     assert document.line_of(("a", "not there")) == 2
     assert document.line_of(("not there",)) == 0
-
-
-def test_items_far_down_a_list_have_the_line_of_the_list() -> None:
     document = parse_document('{"a":\n[\n' + ",\n".join(["0"] * (LOCATED_ITEMS + 5)) + "]}")
     assert document.line_of(("a", 0)) == 3
     assert document.line_of(("a", LOCATED_ITEMS)) == 1
@@ -142,18 +136,11 @@ def test_of_a_key_that_stands_twice_the_last_counts_and_its_line_is_known(
     assert document.content == json.loads(text)
 
 
-def test_the_duplicates_that_are_noted_are_few() -> None:
+def test_few_duplicates_are_noted_and_none_in_different_objects() -> None:
     document = parse_document("{" + ",".join(['"a": 1'] * 5_000) + "}")
     assert len(document.duplicates) == MAX_DUPLICATES
-
-
-def test_equal_keys_in_different_objects_are_fine() -> None:
-    content = parse_document('{"a": {"k": 1}, "b": [{"k": 2}, {"k": 3}], "k": 4}').content
-    assert content["k"] == 4
-
-
-def test_half_a_surrogate_is_told_from_a_whole_pair() -> None:
-    assert parse_document('{"a": "\\ud83d\\ude00"}').content == {"a": "😀"}
+    document = parse_document('{"a": {"k": 1}, "b": [{"k": 2}, {"k": 3}], "k": "\\ud83d\\ude00"}')
+    assert (document.duplicates, document.content["k"]) == ((), "😀"), "a whole pair"
 
 
 @pytest.mark.parametrize(
@@ -185,17 +172,13 @@ def test_what_is_no_regular_file_is_refused_without_reading(tmp_path: Path) -> N
             read_document(path)
 
 
-def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_or_not_utf8_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(b" " * (MAX_FILE + 1))
     with pytest.raises(BadDocumentError, match="larger than 1024 KiB"):
         read_document(file)
     file.write_bytes(b" " * MAX_FILE)
     assert read_document(file) is not None
-
-
-def test_a_file_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "settings.json"
     file.write_bytes('{\n"a": "é"}'.encode("latin-1"))
     with pytest.raises(BadDocumentError, match="UTF-8") as caught:
         read_document(file)
@@ -235,13 +218,10 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
-def test_a_file_is_begun(file: Path) -> None:
+def test_an_entry_is_added_at_the_end_and_all_else_stays(file: Path) -> None:
     add_server(file, "new", ENTRY)
     assert json.loads(file.read_text("utf-8")) == {"mcpServers": {"new": ENTRY}}
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_an_entry_is_added_at_the_end_and_all_else_stays(file: Path) -> None:
+    assert file.stat().st_mode & 0o777 == 0o600, "a file is begun"
     add_server(written(file, COMMENTED), "new", ENTRY)
     last = '"b": { "url": "http://h" }'
     assert file.read_text("utf-8") == COMMENTED.replace(

@@ -305,10 +305,8 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
 @pytest.mark.parametrize(
     ("address", "server", "around", "may"),
     [
-        ("8.8.8.8", "mcp.example", [], True),
-        ("127.0.0.1", "mcp.example", [], False),
-        ("::1", "mcp.example", ["::1"], False),
-        ("::ffff:127.0.0.1", "mcp.example", [], False),
+        *(("8.8.8.8", "mcp.example", [], True), ("127.0.0.1", "mcp.example", [], False)),
+        *(("::1", "mcp.example", ["::1"], False), ("::ffff:127.0.0.1", "mcp.example", [], False)),
         ("64:ff9b::7f00:1", "mcp.example", [], False),
         ("2002:7f00:1::", "mcp.example", [], False),
         ("169.254.169.254", "mcp.example", ["10.0.0.1"], False),
@@ -318,8 +316,7 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
         ("100.64.0.1", "mcp.example", [], False),
         ("10.1.2.3", "mcp.example", ["93.184.216.34"], False),
         ("10.1.2.3", "mcp.example", ["10.9.9.9"], True),
-        ("fd00::1", "mcp.example", ["10.9.9.9"], True),
-        ("10.1.2.3", "login.example", [], True),
+        *(("fd00::1", "mcp.example", ["10.9.9.9"], True), ("10.1.2.3", "login.example", [], True)),
         ("127.0.0.1", "localhost", [], True),
     ],
 )

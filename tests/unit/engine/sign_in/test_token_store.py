@@ -55,12 +55,9 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("settings", "fits"),
     [
-        ({}, True),
-        ({"issuer": "https://as.example/"}, True),
-        ({"issuer": "https://other.example"}, False),
-        ({"client_id": "me"}, True),
-        ({"client_id": "you"}, False),
-        ({"client_id": "https://me.example/client.json"}, False),
+        *(({}, True), ({"issuer": "https://as.example/"}, True)),
+        *(({"issuer": "https://other.example"}, False), ({"client_id": "me"}, True)),
+        *(({"client_id": "you"}, False), ({"client_id": "https://me.example/client.json"}, False)),
         ({"token_url": "https://other.example/token"}, False),
         ({"client_id": "you", "is_registered": True}, False),
         ({"client_id": "me", "is_registered": True}, True),
@@ -151,8 +148,7 @@ def test_only_a_model_key_can_come_from_the_environment_instead(
     for ask, says_so in (
         (lambda: TokenStore(tmp_path).find(define(URL)), False),
         (lambda: TokenStore(tmp_path).place, False),
-        (lambda: KeyringPlace("sign-in:1").get(), False),
-        (lambda: KeyStore().get(), True),
+        *((lambda: KeyringPlace("sign-in:1").get(), False), (lambda: KeyStore().get(), True)),
     ):
         with pytest.raises(CredentialError, match="did not answer") as caught:
             ask()
@@ -238,10 +234,8 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "has no sign-in of gemini-cli's"),
-        ("{", "cannot be read"),
-        ("5", "has no sign-in"),
-        ([[], 5, None], "has no sign-in"),
+        *((None, "has no sign-in of gemini-cli's"), ("{", "cannot be read")),
+        *(("5", "has no sign-in"), ([[], 5, None], "has no sign-in")),
         ([{"token": TOKEN, **REST, "mcpServerUrl": "https://mcp.example/two"}], "has no sign-in"),
         ([{"token": {**TOKEN, "accessToken": "a\nb"}, **REST}], "cannot be sent"),
         ([{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST}], "cannot be sent"),
