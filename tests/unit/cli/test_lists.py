@@ -115,12 +115,11 @@ def test_your_own_servers_that_wait_here_are_shown(run: Run) -> None:
     assert "elsewhere" not in words
 
 
-def test_a_folder_that_brings_nothing(run: Run) -> None:
+def test_a_folder_and_an_entry_that_bring_nothing_are_shown_too(run: Run) -> None:
     assert run("trust", "show").stdout == "This folder: no project settings.\n"
     assert run("trust", "allow", "0" * 12).code == ExitCode.ERROR
-
-
-def test_an_entry_that_runs_nothing_is_shown_too(run: Run, entry: Path) -> None:
+    entry = Path.cwd() / ".gemini" / "settings.json"
+    entry.parent.mkdir()
     entry.write_text('{"mcpServers": {"empty": {}, "wrong": 5, "here": {"command": "bash"}}}')
     shown = run("trust", "show")
     assert (shown.code, "empty in " in shown.stdout, "wrong in " in shown.stdout) == (0, True, True)
@@ -166,17 +165,14 @@ def test_a_time_beyond_the_calendar_is_shown_all_the_same(run: Run, saved: Sessi
     assert (shown.code, "- began: 9999-12-3" in shown.stdout) == (0, True)
 
 
-def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
+def test_a_session_is_deleted_and_an_empty_id_deletes_nothing(run: Run, saved: SessionView) -> None:
+    refused = run("sessions", "delete", "")
+    assert (refused.code, "an ID is empty" in refused.stderr) == (2, True)
+    assert str(saved.id) in run("sessions", "list").stdout
     assert run("sessions", "delete", str(saved.id)[:15]).stdout == f"Deleted: {saved.id}.\n"
     assert run("sessions", "list").stdout == "There are no sessions.\n"
     gone = run("sessions", "delete", str(saved.id))
     assert (gone.code, gone.stdout) == (ExitCode.NOT_FOUND, "")
-
-
-def test_an_empty_id_deletes_nothing(run: Run, saved: SessionView) -> None:
-    refused = run("sessions", "delete", "")
-    assert (refused.code, "an ID is empty" in refused.stderr) == (2, True)
-    assert str(saved.id) in run("sessions", "list").stdout
 
 
 def cursor(servers: dict[str, Any]) -> None:
