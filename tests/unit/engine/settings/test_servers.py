@@ -272,7 +272,7 @@ def test_a_disabled_server_that_the_rules_withhold_too_may_not_be_enabled(
     assert "Enable it here" not in server.failure.advice
 
 
-def test_a_server_that_is_not_disabled_or_wrong_is_not_withheld_as_disabled(
+def test_what_is_not_disabled_loads_and_what_is_disabled_has_to_be_sound(
     machine: Machine,
 ) -> None:
     for value in (False, "false", None):

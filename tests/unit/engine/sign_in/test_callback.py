@@ -165,9 +165,9 @@ async def test_what_is_pasted_is_read_unless_it_belongs_to_another_sign_in() -> 
     address = "http://localhost:1/x?code="
     async with listening() as listener:
         for pasted, code, is_whole in (
-            *((f"{address}abc&state={STATE}", "abc", True), ("abc", "abc", False)),
-            *((f"  {address}a\n bc&state={STATE}\n", "abc", True),),
-            (f"code=abc&state={STATE}", "abc", True),
+            (f"{address}abc&state={STATE}", "abc", True),
+            (f"  {address}a\n bc&state={STATE}\n", "abc", True),
+            *((f"code=abc&state={STATE}", "abc", True), ("abc", "abc", False)),
         ):
             found = listener.read_pasted(pasted)
             assert (found.code, found.is_whole) == (code, is_whole)

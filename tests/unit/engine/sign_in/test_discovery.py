@@ -330,8 +330,8 @@ def test_which_addresses_a_sign_in_reaches(
     ("url", "words"),
     [
         *(("https://localhost/x", "on this computer"), ("http://127.0.0.1/x", "on this computer")),
-        *(("http://h/x", "not encrypted"), ("https://h:0/x", "not a valid"), ("--x", "not a val")),
-        *(("https://h/a b", "not a valid"), ("https:///x", "not a valid")),
+        *(("http://h/x", "not encrypted"), ("https://h:0/x", "not a valid")),
+        *(("https://h/a b", "not a valid"), ("https:///x", "not a valid"), ("--x", "not a valid")),
     ],
 )
 def test_which_endpoints_are_refused(url: str, words: str) -> None:
