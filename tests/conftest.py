@@ -21,7 +21,7 @@ import textual.constants
 
 from tests.support import leaks
 from tests.support.measures import PROPERTY, STALLS, Measure
-from tests.support.network import NetworkGuard
+from tests.support.network import NetworkGuard, load_certificates_once
 from tests.support.stalls import LoopWatch, watch_loop
 from tui.engine.files import unwritten
 
@@ -95,6 +95,7 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
     base = tmp_path_factory.mktemp("worlds")
     with pytest.MonkeyPatch.context() as monkeypatch:
         enter_world(base / "session", monkeypatch)
+        load_certificates_once(monkeypatch)
         yield base
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.architecture.sources import ROOT, SOURCES, parsed, text
 from tests.support.measures import Measure
-
-ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = {
     "ui": 11_940,
@@ -44,7 +43,7 @@ def code_lines(source: str) -> int:
     """Count the lines that are code."""
     docstrings = {
         line
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -61,8 +60,8 @@ def folder_of(path: Path) -> str:
 
 def test_no_folder_is_larger_than_its_budget(measure: Measure) -> None:
     sizes: Counter[str] = Counter()
-    for path in sorted((ROOT / "tui").rglob("*.py")):
-        sizes[folder_of(path)] += code_lines(path.read_text("utf-8"))
+    for path in SOURCES:
+        sizes[folder_of(path)] += code_lines(text(path))
     for folder, lines in sizes.most_common():
         measure(f"tui/{folder}: {lines:,} code lines of {BUDGET.get(folder, 0):,}")
     measure(f"tui: {sizes.total():,} code lines of {sum(BUDGET.values()):,}")
@@ -77,22 +76,22 @@ def test_what_is_no_code_is_not_counted() -> None:
     assert code_lines(module + function) == 5
 
 
-def named_places(text: str) -> Iterator[str]:
+def named_places(map_of_code: str) -> Iterator[str]:
     """Give the files and folders that the map of the code names, outside examples."""
-    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
+    for line in re.sub(r"```.*?```", "", map_of_code, flags=re.DOTALL).splitlines():
         yield from PLACE.findall(line)
 
 
 def is_there(place: str) -> bool:
     """Tell whether a name from the map leads somewhere; a short one may lie deeper."""
     folders = (ROOT / "tui", ROOT / "tests" / "unit")
-    ours = (path.as_posix() for folder in folders for path in folder.rglob("*"))
-    return (ROOT / place).exists() or any(name.endswith(f"/{place}") for name in ours)
+    ours = (found for folder in folders for found in folder.rglob(place))
+    return (ROOT / place).exists() or any(ours)
 
 
 def test_whatever_the_map_of_the_code_names_is_there() -> None:
-    text = (ROOT / "tui" / "README.md").read_text("utf-8")
-    places = {place.rstrip("/") for place in named_places(text)}
+    map_of_code = text(ROOT / "tui" / "README.md")
+    places = {place.rstrip("/") for place in named_places(map_of_code)}
     assert len(places) > 50
     assert {place for place in places if not is_there(place)} == set()
     assert not is_there("engine/gone.py")

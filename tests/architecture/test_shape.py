@@ -12,10 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.architecture.sources import ROOT, SOURCES, parsed, text
 from tests.support.halves import SLOW
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-SOURCES: Final = sorted((ROOT / "tui").rglob("*.py"))
 
 MAX_FILE_LINES: Final = 700
 """A file past this has two jobs; one with a single job rarely has more than 600."""
@@ -28,6 +26,8 @@ BROAD: Final = frozenset({"Exception", "BaseException"})
 MAX_MODULES: Final = 15
 """A folder with more of them is several."""
 
+PUBLIC_CLASS: Final = re.compile(r"^class ([^_]\w*)", re.MULTILINE)
+
 TEST_COMMAND: Final = re.compile(r"^## Test\n\n```sh\n(.+)\n```$", re.MULTILINE)
 """Where the README says how the tests are run."""
 
@@ -38,7 +38,7 @@ README_COMMAND: Final = re.compile(r"^readme_command=\$\((.+)\)$", re.MULTILINE)
 def long_functions(source: str) -> list[str]:
     """Name the functions of a module that are too long, with their lengths."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > MAX_FUNCTION_LINES:
@@ -48,11 +48,12 @@ def long_functions(source: str) -> list[str]:
 
 def unexplained_handlers(source: str) -> list[int]:
     """List the lines that catch everything without a comment in the handler's first lines."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    handlers = [*broad_handlers(parsed(source))]
+    tokens = tokenize.generate_tokens(io.StringIO(source if handlers else "").readline)
     commented = {token.start[0] for token in tokens if is_reason(token)}
     return [
         handler.lineno
-        for handler in broad_handlers(ast.parse(source))
+        for handler in handlers
         if not commented & set(range(handler.lineno - 1, handler.body[0].lineno + 1))
     ]
 
@@ -84,7 +85,7 @@ def raises_again(handler: ast.ExceptHandler) -> bool:
 def test_a_module_has_one_job_and_explains_what_it_swallows() -> None:
     found = {}
     for path in SOURCES:
-        source = path.read_text("utf-8")
+        source = text(path)
         lines = len(source.splitlines())
         long = [f"{lines} lines"] if lines > MAX_FILE_LINES else []
         swallows = [f"line {line} swallows unexplained" for line in unexplained_handlers(source)]
@@ -130,24 +131,19 @@ def crowded_folders(modules: Iterable[Path]) -> set[Path]:
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
-    trees = (ast.parse(path.read_text("utf-8")) for path in SOURCES)
-    classes = (node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
-    names = Counter(name for name in classes if not name.startswith("_"))
+    names = Counter(name for path in SOURCES for name in PUBLIC_CLASS.findall(text(path)))
     assert {name for name, count in names.items() if count > 1} == set()
 
 
-@pytest.mark.parametrize("top", sorted(path.name for path in (ROOT / "tui").glob("*/")))
-def test_a_module_is_found_by_its_name(top: str) -> None:
-    assert repeated_names((ROOT / "tui" / top).rglob("*.py")) == set()
-
-
-def test_a_folder_can_be_taken_in_at_a_glance() -> None:
-    crowded = {str(folder.relative_to(ROOT)) for folder in crowded_folders(SOURCES)}
-    assert not crowded
+def test_a_module_is_found_by_its_name_and_a_folder_taken_in_at_a_glance() -> None:
+    tops = (ROOT / "tui").glob("*/")
+    repeated = {top.name: repeated_names(top.rglob("*.py")) for top in tops}
+    assert {top: names for top, names in repeated.items() if names} == {}
+    assert crowded_folders(SOURCES) == set()
 
 
 def test_only_the_gate_makes_permits() -> None:
-    makers = [path for path in SOURCES if "Permit(" in path.read_text("utf-8")]
+    makers = [path for path in SOURCES if "Permit(" in text(path)]
     assert makers == [ROOT / "tui/engine/approval/gate.py"], "a call would run that nobody allowed"
 
 

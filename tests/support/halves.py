@@ -21,7 +21,7 @@ NAMES: Final = {
     "": "benchmarks/ cli/ conformance/ providers/ pty/ real/ security/ snapshots/ ui/",
     "architecture": "imports",
     "support": "checks run warm",
-    "unit/engine/sign_in": "callback google hostile_servers signing_in two_instances",
+    "unit/engine/sign_in": "google signing_in",
     "unit/engine": """
         asked_of_the_engine
         browser chats/ context_files engine engine_tasks faults feature_commands files

@@ -16,10 +16,7 @@ BODIES = {
 
 @pytest.mark.parametrize("fails", BODIES)
 def test_the_status_is_that_of_the_first_run(
-    fails: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body, expected = BODIES[fails]
     text = f"import pathlib\npath = pathlib.Path('seen')\n\ndef test_it():\n    {body}\n"

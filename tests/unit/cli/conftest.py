@@ -36,8 +36,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     folder.mkdir()
     monkeypatch.chdir(folder)
 
-    def run_it(*words: str) -> Ran:
-        result = CliRunner().invoke(main, words, prog_name="gemdeck")
+    def run_it(*words: str, typed: str = "") -> Ran:
+        given = tmp_path / "typed"  # a key is read from a descriptor
+        given.write_text(typed)
+        with given.open("rb") as stream:
+            result = CliRunner().invoke(main, words, input=stream, prog_name="gemdeck")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Ran(result.exit_code, result.stdout, result.stderr)

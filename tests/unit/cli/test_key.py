@@ -1,31 +1,38 @@
-"""`gemdeck key`: what is kept of a key, and for which address."""
+"""`gemdeck key`, and `mcp auth` where nobody sits at a terminal."""
 
+import asyncio
 import io
 import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import pytest
 from pydantic import SecretStr
 
 from tests.unit.cli.conftest import Run
+from tests.unit.engine.mcp.support import eventually
 from tui.cli import key as key_command
 from tui.cli.output import ExitCode
+from tui.cli.servers.sign_in import _Person
+from tui.engine.desk import Desk
+from tui.engine.engine import Engine
 from tui.engine.files.paths import state_dir
 from tui.engine.keys.key_store import KeyStore
+from tui.model.consent import RequestId
+from tui.model.events import Event, RequestRaised
+from tui.model.requests import ReplyAction, SignInRequest
+from tui.model.servers import ServerId
 
 KEY = "a-key-of-no-worth"
 GATEWAY = "https://gateway.example"
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_command, "_read_key", lambda: KEY)
-
-
-@pytest.mark.usefixtures("typed")
 def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert run("key", "show").code == ExitCode.NO_KEY
-    kept = run("key", "set", "--no-check")
+    kept = run("key", "set", "--no-check", typed=KEY)
     assert (kept.code, "The key is kept in the private file" in kept.stdout) == (0, True)
     assert KeyStore().get() == SecretStr(KEY)
     shown = run("key", "show", "--json")
@@ -37,20 +44,18 @@ def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert run("key", "show").code == ExitCode.NO_KEY
 
 
-@pytest.mark.usefixtures("typed")
 def test_a_key_of_an_address_stands_beside_googles(run: Run) -> None:
-    run("key", "set", "--no-check")
-    run("key", "set", "--no-check", "--address", f"{GATEWAY}/")
+    run("key", "set", "--no-check", typed=KEY)
+    run("key", "set", "--no-check", "--address", f"{GATEWAY}/", typed=KEY)
     assert run("key", "show", "--json").json["address"] == GATEWAY
-    run("key", "set", "--no-check", "--address", "https://other.example")
+    run("key", "set", "--no-check", "--address", "https://other.example", typed=KEY)
     assert KeyStore().get(GATEWAY) is None, "it was replaced"
     assert run("key", "forget").stdout == "https://other.example and its key were forgotten.\n"
     assert run("key", "show", "--json").json["address"] == ""
-    refused = run("key", "set", "--no-check", "--address", "http://gateway.example")
+    refused = run("key", "set", "--no-check", "--address", "http://gateway.example", typed=KEY)
     assert (refused.code, "https" in refused.stderr) == (ExitCode.ERROR, True)
 
 
-@pytest.mark.usefixtures("typed")
 @pytest.mark.parametrize("command", [("set", "--no-check"), ("forget",)])
 def test_an_empty_address_is_refused_and_does_not_stand_for_googles(
     run: Run, command: tuple[str, ...]
@@ -67,15 +72,10 @@ def test_a_variable_wins_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "words"), [("", "The key is empty."), ("two words", "has no spaces")]
-)
-def test_what_is_no_key_is_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch, given: str, words: str
-) -> None:
-    monkeypatch.setattr(key_command, "_read_key", lambda: given)
-    refused = run("key", "set", "--no-check")
-    assert (refused.code, words in refused.stderr) == (ExitCode.NO_KEY, True)
+def test_what_is_no_key_is_refused(run: Run) -> None:
+    for typed, words in (("", "The key is empty."), ("two words", "has no spaces")):
+        refused = run("key", "set", "--no-check", typed=typed)
+        assert (refused.code, words in refused.stderr) == (ExitCode.NO_KEY, True)
     assert not Path(state_dir() / "credentials.json").exists()
 
 
@@ -92,3 +92,132 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("click.termui.hidden_prompt_func", unseen)
     assert key_command._read_key() == KEY
     assert len(asked) == 1
+
+
+REQUEST: Final = SignInRequest(
+    id=RequestId("1"),
+    server=ServerId("web"),
+    address="https://web.example",
+    host="as.example",
+    shown_host="as.example",
+    issuer="https://as.example",
+    resource="",
+    scopes=(),
+    url="https://as.example",
+    notes=(),
+    kept="memory",
+)
+
+
+class Terminal(io.StringIO):
+    """A terminal on which this is typed before it goes away."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def sit_down(desk: Desk, *, events: Any = None, says_yes: bool = False) -> _Person:  # noqa: ANN401
+    engine = SimpleNamespace(desk=desk, events=lambda: events)
+    return _Person(cast("Engine", engine), says_yes=says_yes)
+
+
+async def hear(
+    answers: list[ReplyAction], *requests: SignInRequest, says_yes: bool = False
+) -> None:
+    """Ask the person one thing after the other, until all of it is answered."""
+
+    before = len(answers)
+
+    def answered(times: int) -> Callable[[], bool]:
+        return lambda: len(answers) == times
+
+    async def asking() -> AsyncIterator[Event]:
+        for number, request in enumerate(requests):
+            await eventually(answered(before + number))
+            yield RequestRaised(request)
+
+    async def sign_in() -> str:
+        await eventually(answered(before + len(requests)))
+        return ""
+
+    await sit_down(Desk(lambda _: None), events=asking(), says_yes=says_yes).during(sign_in())
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
+    """Collect what the desk is answered."""
+    found: list[ReplyAction] = []
+    monkeypatch.setattr(Desk, "answer", lambda *given: found.append(given[-1].action))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("url", "says_yes", "allows"),
+    [("https://as.example", False, True), ("", False, False), ("", True, True)],
+)
+async def test_credentials_that_no_browser_asks_about_need_a_yes(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ReplyAction],
+    url: str,
+    says_yes: bool,
+    allows: bool,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    await hear(answers, replace(REQUEST, url=url), says_yes=says_yes)
+    assert answers == [ReplyAction.ACCEPT if allows else ReplyAction.CANCEL]
+
+
+async def test_where_it_leads_is_said_first(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ReplyAction],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    await hear(answers, REQUEST)
+    said = capsys.readouterr().err
+    assert "Sign in to web (https://web.example) at as.example.\n" in said
+    assert "The code goes" not in said
+    odd = replace(REQUEST, id=RequestId("2"), host="xn--pple-43d.com", shown_host="\u0430pple.com")
+    facts: dict[str, Any] = {
+        "token_host": "t.example:8",
+        "scopes": ("a", "b"),
+        "notes": ("Look twice.",),
+    }
+    await hear(answers, replace(odd, **facts, url="https://as.example/\x1b[2J"))
+    said = capsys.readouterr().err
+    for words in (
+        *("at \u0430pple.com (xn--pple-43d.com).", "The code goes to t.example:8."),
+        *("The authorization server is https://as.example.", "It asks for: a, b."),
+        *("Look twice.", "Address: https://as.example/"),
+    ):
+        assert f"{words}\n" in said
+
+
+async def test_a_terminal_that_goes_away_ends_the_sign_in(
+    monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    await hear(answers, REQUEST, REQUEST)  # the second time an address may be pasted
+    assert answers == [ReplyAction.ACCEPT, ReplyAction.CANCEL]
+
+
+class Broken:
+    """The events, for somebody who cannot follow them."""
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        raise OSError("the terminal is gone")
+
+
+async def test_a_sign_in_does_not_outlive_whoever_answers() -> None:
+    ended = asyncio.Event()
+
+    async def sign_in() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    with pytest.raises(OSError, match="the terminal is gone"):
+        await sit_down(Desk(lambda _: None), events=Broken()).during(sign_in())
+    assert ended.is_set()

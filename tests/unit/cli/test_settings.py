@@ -1,14 +1,21 @@
-"""`gemdeck settings`: files, values with their places, problems and the schema."""
+"""`gemdeck settings` and `completion`, and the README, which tells of both as they are."""
 
 import json
+import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import click
 import jsonschema
 import pytest
+from click.shell_completion import BashComplete
 
 from tests.cli.running import write_settings
+from tests.support.readme_reference import README, renewed
 from tests.unit.cli.conftest import Run
+from tui.cli.main import main
 from tui.cli.output import ExitCode
 from tui.engine.settings.edits import sample_settings
 from tui.engine.settings.sources.document import parse_document
@@ -96,19 +103,69 @@ def schema(run: Run) -> dict[str, Any]:
     return found
 
 
-def test_the_sample_obeys_the_schema(run: Run) -> None:
-    sample = parse_document(sample_settings()).content
-    jsonschema.validate(dict(sample), schema(run))
+def test_the_sample_obeys_the_schema_which_refuses_what_we_refuse(run: Run) -> None:
+    rules = schema(run)
+    jsonschema.validate(dict(parse_document(sample_settings()).content), rules)
+    server = {"command": "x", "args": {"b": 1}}
+    wrong: list[dict[str, Any]] = [{"mcpServers": {"a": server}}, {"mcpServers": []}]
+    for settings in (*wrong, {"gemdeck": {"maxToolCalls": 0}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(settings, rules)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"mcpServers": {"a": {"command": "x", "args": {"b": 1}}}},
-        {"gemdeck": {"maxToolCalls": 0}},
-        {"mcpServers": []},
-    ],
-)
-def test_the_schema_refuses_what_we_refuse(run: Run, wrong: dict[str, Any]) -> None:
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, schema(run))
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(run: Run, shell: str) -> None:
+    script = run("completion", shell)
+    assert script.code == 0
+    assert f"_GEMDECK_COMPLETE={shell}_complete" in script.stdout
+
+
+@pytest.mark.usefixtures("run")
+def test_commands_options_and_servers_are_completed() -> None:
+    write_settings({"mcpServers": {"notes": {"command": "x"}}})
+    shell = BashComplete(main, {}, "gemdeck", "_GEMDECK_COMPLETE")
+
+    def completed(*words: str) -> list[str]:
+        return [one.value for one in shell.get_completions(list(words[:-1]), words[-1])]
+
+    assert completed("do") == ["doctor"]
+    assert completed("mcp", "en") == ["enable"]
+    assert completed("mcp", "show", "n") == ["notes"]
+    assert "--output-format" in completed("--out")
+    assert completed("-o", "st") == ["stream-json"]
+
+
+BLOCK: Final = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPAN: Final = re.compile(r"`(gemdeck [^`\n]*)`")
+
+
+def commands() -> Iterator[str]:
+    """Give every command line of the README, without comments."""
+    text = README.read_text("utf-8")
+    lines = [line for block in BLOCK.findall(text) for line in block.splitlines()]
+    for line in [*lines, *SPAN.findall(BLOCK.sub("", text))]:
+        words = line.partition(" #")[0].partition(" >")[0].strip()
+        if words.startswith("gemdeck ") and "COMMAND" not in words:
+            yield words
+
+
+def test_the_settings_reference_is_current() -> None:
+    text = README.read_text("utf-8")
+    assert "| `gemdeck.model` |" in text
+    assert renewed(text) == text, "run: python3 -m tests.support.readme_reference"
+
+
+@pytest.mark.parametrize("line", sorted(set(commands())))
+def test_a_command_of_the_readme_is_there_with_its_options(line: str) -> None:
+    command: click.Command = main
+    words = shlex.split(line.replace("…", "x"))[1:]
+    while words and isinstance(command, click.Group):
+        found = command.get_command(click.Context(command), words[0])
+        if found is None:
+            assert words[0].startswith("-"), f"there is no command {words[0]}"
+            break
+        command, words = found, words[1:]
+    options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    given = words[: words.index("--")] if "--" in words else words
+    named = [word.partition("=")[0] for word in given if re.match(r"--?[a-z]", word)]
+    assert set(named) <= options | {"--help", "--version", "-y"}, line

@@ -2,6 +2,7 @@ import json
 import stat
 import threading
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import keyring
@@ -101,16 +102,12 @@ def test_without_anything_the_user_has_to_choose(empty: KeyStore) -> None:
 def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
     empty.set("stored")
     environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
-    stored = find_access(environ, empty)
-    assert (secret(stored), stored and stored.source) == ("stored", empty.place)
-    environ["GEMINI_API_KEY"] = " gemini\n"
-    gemini = find_access(environ, empty)
-    assert (secret(gemini), gemini and gemini.source) == ("gemini", "GEMINI_API_KEY")
-    environ["GOOGLE_API_KEY"] = "google"
-    google = find_access(environ, empty)
-    assert (secret(google), google and google.source) == ("google", "GOOGLE_API_KEY")
-    assert google is not None
-    assert google.kind is BackendKind.GEMINI
+    ranks = (("", empty.place, "stored"), (" gemini\n", "GEMINI_API_KEY", "gemini"))
+    for value, source, key in (*ranks, ("google", "GOOGLE_API_KEY", "google")):
+        environ |= {source: value} if value else {}
+        found = find_access(environ, empty)
+        assert found is not None
+        assert (secret(found), found.source, found.kind) == (key, source, BackendKind.GEMINI)
 
 
 def test_a_project_and_a_location_without_a_key_mean_vertex(empty: KeyStore) -> None:
@@ -121,23 +118,19 @@ def test_a_project_and_a_location_without_a_key_mean_vertex(empty: KeyStore) -> 
     )
 
 
-@pytest.mark.parametrize("switch", ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"])
-@pytest.mark.parametrize("value", ["true", "True", "1"])
-def test_a_switch_chooses_vertex_over_a_key(empty: KeyStore, switch: str, value: str) -> None:
-    environ = {switch: value, "GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
-    access = find_access(environ, empty)
-    assert access is not None
-    assert (access.kind, access.project, access.location) == (BackendKind.VERTEX, "p", "global")
-    assert access.api_key is None
+def test_a_switch_chooses_vertex_over_a_key(empty: KeyStore) -> None:
+    vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+    expected = ModelAccess(
+        BackendKind.VERTEX, project="p", location="global", source="Vertex environment"
+    )
+    for switch, value in product(vertex, ("true", "True", "1")):
+        environ = {switch: value, "GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
+        assert find_access(environ, empty) == expected, (switch, value)
 
 
 def test_a_switch_that_is_off_chooses_nothing(empty: KeyStore) -> None:
-    environ = {
-        "GOOGLE_GENAI_USE_ENTERPRISE": "false",
-        "GOOGLE_GENAI_USE_VERTEXAI": "true",
-        "GEMINI_API_KEY": "k",
-    }
-    access = find_access(environ, empty)
+    switches = {"GOOGLE_GENAI_USE_ENTERPRISE": "false", "GOOGLE_GENAI_USE_VERTEXAI": "true"}
+    access = find_access({**switches, "GEMINI_API_KEY": "k"}, empty)
     assert access is not None
     assert access.kind is BackendKind.GEMINI
 
@@ -154,16 +147,11 @@ def test_vertex_with_nothing_says_what_is_missing(empty: KeyStore) -> None:
     assert "unset GOOGLE_GENAI_USE_VERTEXAI" in caught.value.advice
 
 
-@pytest.mark.parametrize(
-    ("project", "location"), [("p/../x", "l"), ("p", "evil.example/"), ("", "l")]
-)
-def test_a_project_or_location_that_is_no_name_is_refused(project: str, location: str) -> None:
-    with pytest.raises(CredentialError, match="not a valid name"):
-        vertex_access({}, project, location)
-
-
-def test_vertex_by_hand_needs_no_location() -> None:
+def test_vertex_by_hand_needs_a_project_and_no_location() -> None:
     assert vertex_access({}, " my-project ", "").location == "global"
+    for project, location in (("p/../x", "l"), ("p", "evil.example/"), ("", "l")):
+        with pytest.raises(CredentialError, match="not a valid name"):
+            vertex_access({}, project, location)
 
 
 def test_a_key_in_the_environment_that_is_none_is_named_and_not_quoted(empty: KeyStore) -> None:
@@ -182,44 +170,24 @@ def test_nothing_secret_is_in_the_representation(empty: KeyStore) -> None:
 # Where the key may go
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://gateway.example.com",
-        "https://gateway.example.com:8443/gemini/",
-        "http://127.0.0.1:8080",
-        "http://127.8.9.1/",
-        "http://localhost:9",
-        "http://[::1]:8080/x",
-    ],
-)
-def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore, url: str) -> None:
-    access = find_access({"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": f" {url} "}, empty)
-    assert access is not None
-    assert access.base_url == url
+def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore) -> None:
+    https = ("https://gateway.example.com", "https://gateway.example.com:8443/gemini/")
+    http = ("http://127.0.0.1:8080", "http://127.8.9.1/", "http://localhost:9", "http://[::1]:80/x")
+    for url in (*https, *http):
+        access = find_access({"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": f" {url} "}, empty)
+        assert access is not None
+        assert access.base_url == url
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "http://gateway.example.com",
-        "http://127.0.0.1.evil.example",
-        "http://localhost@evil.example",
-        "https://user:pw@gateway.example.com",
-        "http://0.0.0.0:80",
-        "ftp://127.0.0.1",
-        "gateway.example.com",
-        "https://",
-        "https://h:99999",
-        "https://h?x=1",
-        "https://h#x",
-        "https://h/\x00",
-        "https://h\\@evil.example",
-        "https://h\\.evil.example",
-        "https://exa mple",
-        "https://\u0435xample.com",
-        "https://h/" + "x" * 3000,
-        "http://[::1",
+        *("http://gateway.example.com", "http://127.0.0.1.evil.example"),
+        *("http://localhost@evil.example", "https://user:pw@gateway.example.com"),
+        *("http://0.0.0.0:80", "ftp://127.0.0.1", "gateway.example.com", "https://"),
+        *("https://h:99999", "https://h?x=1", "https://h#x", "https://h/\x00"),
+        *("https://h\\@evil.example", "https://h\\.evil.example", "https://exa mple"),
+        *("https://\u0435xample.com", "https://h/" + "x" * 3000, "http://[::1"),
     ],
 )
 def test_a_key_goes_nowhere_else(empty: KeyStore, url: str) -> None:
@@ -287,12 +255,9 @@ def test_the_kept_service_is_private_and_read_strictly(tmp_path: Path) -> None:
 
 
 def test_vertex_has_its_own_base_url() -> None:
-    environ = {
-        "GOOGLE_GEMINI_BASE_URL": "https://gemini.example",
-        "GOOGLE_VERTEX_BASE_URL": "https://vertex.example",
-    }
-    assert vertex_access(environ, "p", "l").base_url == "https://vertex.example"
-    assert key_access(environ, SecretStr("k"), "pasted").base_url == "https://gemini.example"
+    environ = {"GOOGLE_GEMINI_BASE_URL": "https://g", "GOOGLE_VERTEX_BASE_URL": "https://v"}
+    assert vertex_access(environ, "p", "l").base_url == "https://v"
+    assert key_access(environ, SecretStr("k"), "pasted").base_url == "https://g"
     assert checked_base_url("https://h", "X") == "https://h"
 
 
@@ -338,25 +303,19 @@ def test_a_locked_keyring_says_so_and_nothing_else_is_used(
         find_access({}, store)
 
 
-def test_a_locked_keyring_does_not_stand_in_the_way_of_vertex(ring: MemoryKeyring) -> None:
+def test_a_locked_keyring_stands_in_nobodys_way_who_needs_no_key(ring: MemoryKeyring) -> None:
     ring.locked = True
     environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
     access = find_access(environ, KeyStore(KeyringPlace()))
     assert access is not None
     assert access.kind is BackendKind.VERTEX
-
-
-def test_a_key_in_the_environment_leaves_the_keyring_alone(ring: MemoryKeyring) -> None:
-    ring.locked = True
     assert secret(find_access({"GEMINI_API_KEY": "k"}, KeyStore(KeyringPlace()))) == "k"
 
 
 @pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring])
 @pytest.mark.usefixtures("ring")
 def test_without_a_keyring_that_keeps_anything_a_private_file_does(
-    backend: type[KeyringBackend],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    backend: type[KeyringBackend], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GEMDECK_HOME", raising=False)
     monkeypatch.setattr("tui.engine.keys.key_store.state_dir", lambda: tmp_path)
@@ -390,20 +349,13 @@ def test_the_file_keeps_what_else_is_in_it(tmp_path: Path) -> None:
     assert json.loads(file.read_text()) == {"version": 1, "other": 1, USER: "two"}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        "[]",
-        '{"gemini-api-key": "k"}',
-        '{"version": 1, "gemini-api-key": 5}',
-        '{"version": 1, "gemini-api-key": ""}',
-    ],
-)
-def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "credentials.json"
-    write_private(file, content.encode())
-    assert file_store(file).get() is None
+def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path) -> None:
+    keys = ('"gemini-api-key": "k"', '"version": 1, "gemini-api-key": 5')
+    contents = ("{", "[]", '{"version": 1, "gemini-api-key": ""}', *(f"{{{key}}}" for key in keys))
+    for number, content in enumerate(contents):
+        file = tmp_path / f"{number}.json"
+        write_private(file, content.encode())
+        assert file_store(file).get() is None, content
 
 
 def test_a_stored_text_that_is_no_key_is_an_error_that_does_not_quote_it(tmp_path: Path) -> None:

@@ -1,10 +1,43 @@
-"""Folders are listed as they are typed."""
+"""Where state is kept, how folders are listed, and which branch of git one has."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
+from tui.engine.files.git_branch import MAX_BRANCH, MAX_HEAD, branch_of
+from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.workspace import folders_like
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_usual_place_is_the_users_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (mode(state_dir()), mode(log_dir())) == (0o700, 0o700)
+    monkeypatch.delenv("GEMDECK_HOME")
+    place = home / ".local" / "state" / "gemdeck"
+    (place / "logs").mkdir(parents=True)
+    for folder in (place, place / "logs"):
+        folder.chmod(0o775)
+    assert state_dir() == place
+    assert (mode(log_dir()), mode(place)) == (0o700, 0o700)
+
+
+def test_a_chosen_place_may_be_read_by_others_and_be_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "chosen"
+    place.mkdir()
+    place.chmod(0o777)
+    monkeypatch.setenv("GEMDECK_HOME", str(place))
+    assert state_dir() == place
+    assert mode(place) == 0o755
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMDECK_HOME", "mine")
+    assert state_dir() == tmp_path / "mine"
 
 
 @pytest.fixture
@@ -20,15 +53,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("typed", "found"),
     [
-        ("", ["data/", "docs/", "down/"]),
-        ("do", ["docs/", "down/"]),
-        (".h", [".hidden/"]),
-        ("../n", ["../notes/"]),
-        ("~/sh", ["~/shop/"]),
-        ("docs/", []),
-        ("none/x", []),
-        ("~nobody-at-all/x", []),
-        ("a\0b/", []),
+        *(("", ["data/", "docs/", "down/"]), ("do", ["docs/", "down/"]), (".h", [".hidden/"])),
+        *(("../n", ["../notes/"]), ("~/sh", ["~/shop/"]), ("docs/", []), ("none/x", [])),
+        *(("~nobody-at-all/x", []), ("a\0b/", [])),
     ],
 )
 def test_folders_continue_what_was_typed(place: Path, typed: str, found: list[str]) -> None:
@@ -38,3 +65,63 @@ def test_folders_continue_what_was_typed(place: Path, typed: str, found: list[st
 def test_no_more_are_listed_than_are_shown(place: Path) -> None:
     assert folders_like("", place / "shop", 1) == ["data/"]
     assert folders_like(f"{place}/", place / "shop", 9) == [f"{place}/notes/", f"{place}/shop/"]
+
+
+def repository(folder: Path, head: str = "ref: refs/heads/main\n") -> Path:
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text(head)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("head", "branch"),
+    [
+        *(("ref: refs/heads/main\n", "main"), ("ref: refs/heads/topic/a-b\n", "topic/a-b")),
+        *(("0123456789abcdef0123456789abcdef01234567\n", "0123456"), ("ref: refs/remotes/x\n", "")),
+        *(("", ""), ("rm -rf", ""), ("ref: refs/heads/" + "x" * MAX_HEAD, "")),
+    ],
+)
+def test_the_branch_is_what_head_says(tmp_path: Path, head: str, branch: str) -> None:
+    assert branch_of(repository(tmp_path, head)) == branch
+    inner = tmp_path / "src" / "deep"
+    inner.mkdir(parents=True)
+    assert branch_of(inner) == branch
+
+
+def test_a_hostile_name_is_harmless_and_short(tmp_path: Path) -> None:
+    shown = branch_of(repository(tmp_path, "ref: refs/heads/\x1b[2Jevil\u202e\n" + "y" * 300))
+    assert shown.startswith("evil⟨U+202E⟩ y")
+    assert len(shown) <= MAX_BRANCH
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert branch_of(tmp_path) == ""
+    os.mkfifo(tmp_path / ".git" / "HEAD")
+    assert branch_of(tmp_path) == ""
+
+
+def test_a_submodule_and_an_inner_worktree_have_their_branch(tmp_path: Path) -> None:
+    repository(tmp_path)
+    for kind, name in (("modules", "lib"), ("worktrees", "next")):
+        inner, own = tmp_path / name, tmp_path / ".git" / kind / name
+        inner.mkdir()
+        own.mkdir(parents=True)
+        (own / "HEAD").write_text(f"ref: refs/heads/{name}-branch\n")
+        (inner / ".git").write_text(f"gitdir: ../.git/{kind}/{name}\n")
+        assert branch_of(inner) == f"{name}-branch"
+        (inner / ".git").write_text(f"gitdir: {own}\n")
+        assert branch_of(inner) == f"{name}-branch"
+
+
+@pytest.mark.parametrize("target", ["{out}", "../.git/modules/../../out", "../.git", "", "//h/x"])
+def test_a_folder_that_points_out_of_its_repository_has_no_branch(
+    tmp_path: Path, target: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "HEAD").write_text("ref: refs/heads/secret\n")
+    inner = repository(tmp_path / "project") / "inner"
+    inner.mkdir()
+    (inner / ".git").write_text(f"gitdir: {target.format(out=out)}\n")
+    assert branch_of(inner) == ""

@@ -1,16 +1,25 @@
-"""The log: one private file, one record a line, nothing secret and nothing that acts."""
+"""The log, and how secrets are masked in every form in which they travel."""
 
+import base64
 import json
 import logging
 import stat
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tui.engine.files.paths import LOG_NAME, log_dir
-from tui.engine.logs import log_file
-from tui.engine.logs.redaction import Redactor
+from tui.engine.logs import log_file, redaction
+from tui.engine.logs.redaction import (
+    MAX_REDACTED,
+    Redactor,
+    environment_secrets,
+    secrets_in_address,
+)
 
 _log = logging.getLogger("some")
 
@@ -105,3 +114,119 @@ def test_libraries_speak_only_when_asked_to() -> None:
     logging.getLogger("asyncio").debug("Using selector")
     logging.getLogger("tui.engine").debug("GET https://h/?key=1")
     assert [record["message"] for record in records()] == ["attention", "GET https://h/?key=***"]
+
+
+SECRET = "pa ss/w\u00f6rd+\"1'\\&x"
+
+
+def knowing(*values: str) -> Redactor:
+    redactor = Redactor()
+    redactor.register(*values)
+    return redactor
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(SECRET, f"Bearer {SECRET}", quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET)),
+        *(json.dumps(SECRET), json.dumps({"key": SECRET}, ensure_ascii=False), repr(SECRET)),
+        base64.b64encode(SECRET.encode()).decode(),
+        base64.urlsafe_b64encode(SECRET.encode()).decode(),
+        *(base64.b64encode(b"u" * n + SECRET.encode() + b"!" * n).decode() for n in range(1, 7)),
+    ],
+)
+def test_a_secret_is_masked_in_each_form(form: str) -> None:
+    shown = knowing(SECRET).redact_known(f"before {form} after")
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+    assert "***" in shown
+    assert form not in shown
+    assert "w\u00f6rd" not in shown
+    encoded = base64.b64encode(SECRET.encode()).decode()
+    assert encoded[4:16] not in shown
+
+
+@given(
+    secret=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=60),
+    before=st.binary(max_size=7),
+    after=st.binary(max_size=7),
+)
+def test_no_long_run_of_an_encoded_secret_is_left(secret: str, before: bytes, after: bytes) -> None:
+    """All but the characters shared with the neighbours are masked, one at each end."""
+    encoded = base64.b64encode(before + secret.encode() + after).decode()
+    shown = knowing(secret).redact_known(encoded)
+    left = shown.replace("***", "")
+    assert len(left) <= (len(before) * 8) // 6 + (len(after) * 8) // 6 + 6
+
+
+def test_lines_of_a_secret_are_secrets() -> None:
+    redactor = knowing("-----BEGIN KEY-----\nMIIEabcdef\nxyzxyzxyz\n-----END KEY-----")
+    assert redactor.redact("read MIIEabcdef and xyzxyzxyz") == "read *** and ***"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x-goog-api-key: AIzaSyExampleExampleExampleExample",
+        "Authorization: Bearer abcdef123456",
+        *("GET https://h/mcp?key=abcdef123456&x=abcdef123456", "https://user:abcdef123456@h/"),
+        *("session_token=abcdef123456", "using ghp_abcdef1234567890abcdef"),
+        "{'authorization': b'Bearer abcdef123456'}",
+    ],
+)
+def test_what_looks_like_a_secret_is_masked_unasked(text: str) -> None:
+    shown = Redactor().redact(text)
+    assert "***" in shown
+    assert "abcdef123456" not in shown
+    assert "Example" not in shown
+
+
+def test_plain_words_stay() -> None:
+    text = "The server git failed: exit code 1\n  at line 12 of server.py (key missing)"
+    assert knowing("a", "xyz", "   ", "").redact(text) == text
+
+
+def test_a_secret_that_would_be_cut_in_two_is_masked_first() -> None:
+    secret = "hunter2-hunter2-hunter2"
+    text = "word " * (MAX_REDACTED // 20) + secret + " word" * MAX_REDACTED
+    for shift in range(len(secret)):
+        shown = knowing(secret).redact(text[shift:])
+        assert "hunter2" not in shown
+    assert len(shown) < MAX_REDACTED + 100
+
+
+def test_the_oldest_secrets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "MAX_SECRETS", 2)
+    redactor = knowing("first-one", "second-one", "third-one")
+    assert redactor.redact("first-one second-one third-one") == "first-one *** ***"
+
+
+@pytest.mark.timeout(20)  # it takes a tenth of a second; hours, were the patterns not bounded
+@pytest.mark.parametrize("piece", ["eyJ", "a=", "h://", "\n", "token "])
+def test_hostile_text_costs_no_more_than_its_size(piece: str) -> None:
+    redactor = knowing(*(f"secret-number-{number}" for number in range(50)))
+    assert len(redactor.redact(piece * 500_000)) < 2 * MAX_REDACTED
+
+
+def test_an_address_has_secrets_in_its_password_and_its_query() -> None:
+    found = secrets_in_address("https://u:pa55word@h/p?key=k%2Bvalue&page=two&x=" + "l" * 20)
+    assert set(found) == {"pa55word", "k%2Bvalue", "k+value", "l" * 20}
+    assert secrets_in_address("https://h/p?stream=true") == []
+    assert secrets_in_address("http://[::1") == []
+    assert secrets_in_address("") == []
+
+
+def test_a_secret_that_is_no_text_is_masked_as_well() -> None:
+    secret = b"p\xe4sswort123".decode("utf-8", "surrogateescape")
+    redactor = knowing(secret)
+    assert redactor.redact(f"it is {secret}") == "it is ***"
+    assert redactor.redact("it is p%E4sswort123") == "it is ***"
+    assert knowing("half \ud800 pair").redact("half \ud800 pair") == "***"
+
+
+def test_what_servers_do_not_inherit_is_masked_and_paths_are_not() -> None:
+    found = environment_secrets({"STORE": "postgres://u:hunter2222@h/db", "API_KEY": "k-12345678"})
+    assert {"hunter2222", "k-12345678"} <= set(found)
+    environ = {"SENTRYDSN": "dsn-12345678", "MYCREDS": "creds-12345678"}
+    own = {**environ, "SSL_CERT_FILE": "/etc/ssl/certs/ca.pem"}
+    assert environment_secrets(own) == ["dsn-12345678", "creds-12345678"]

@@ -1,7 +1,8 @@
-"""State files: what is read, what is refused, what is kept while the disk will not have it."""
+"""State files and files of lines: what is read and refused, and what a full disk costs."""
 
 import json
 import os
+import resource
 import stat
 import threading
 from pathlib import Path
@@ -11,8 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.files import state_file
-from tui.engine.files.atomic import write_private
+from tui.engine.files import preferences, state_file
+from tui.engine.files.atomic import locked, write_private
+from tui.engine.files.line_file import LineFile
+from tui.engine.files.preferences import (
+    append_message,
+    load_layout,
+    load_messages,
+    load_theme,
+    messages_place,
+    save_layout,
+    save_theme,
+)
 from tui.engine.files.state_file import Change, StateFile, StateFileError
 
 Json = dict[str, Any]
@@ -57,6 +68,9 @@ def test_what_is_kept_is_there_in_the_next_run(path: Path, told: Told) -> None:
     assert json.loads(path.read_bytes()) == {"version": 1, "a": [1, {"b": "ü"}]}
     assert path.read_bytes().isascii()
     assert mode(path) == 0o600
+    path.chmod(0o644)
+    assert state(path, told).load() is not None
+    assert mode(path) == 0o600, "it is made private again"
     assert told == []
 
 
@@ -82,13 +96,10 @@ def test_without_a_path_it_is_kept_for_this_run(told: Told) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "expecting value"),
-        (b'{"version": 1, "a": ', "expecting value"),
-        (b"\xff\xfe\x00", "not UTF-8 text"),
-        (b"[" * 10_000, "nested deeper than 64 levels"),
+        *((b"", "expecting value"), (b'{"version": 1, "a": ', "expecting value")),
+        *((b"\xff\xfe\x00", "not UTF-8 text"), (b"[" * 10_000, "nested deeper than 64 levels")),
         (b'{"version": 1, "a": ' + b"[" * 200 + b"]" * 200 + b"}", "nested deeper than 64 levels"),
-        (b"[]", "be an object"),
-        (b"null", "be an object"),
+        *((b"[]", "be an object"), (b"null", "be an object")),
         (b'{"version": 1, "a": 1, "a": 2}', "duplicate key"),
         (b'{"version": 1, "a": {"b": 1, "b": 1}}', "duplicate key"),
         (b'{"version": 1, "a": NaN}', "NaN is not a JSON number"),
@@ -96,10 +107,8 @@ def test_without_a_path_it_is_kept_for_this_run(told: Told) -> None:
         (b'{"version": 1, "a": 1e999}', "a number is out of range"),
         (b'{"version": 1, "a": ' + b"9" * 5_000 + b"}", "a number is out of range"),
         (b'{"version": 1, "a": "\\ud800"}', "lone surrogate"),
-        (b'{"version": 1, "\\udc00": 1}', "lone surrogate"),
-        (b"{}", "another version"),
-        (b'{"version": 2}', "another version"),
-        (b'{"version": true}', "another version"),
+        *((b'{"version": 1, "\\udc00": 1}', "lone surrogate"), (b"{}", "another version")),
+        *((b'{"version": 2}', "another version"), (b'{"version": true}', "another version")),
         (b'{"version": "1"}', "another version"),
     ],
     ids=lambda value: repr(value)[:24],
@@ -141,14 +150,6 @@ def test_a_file_that_is_too_large_is_neither_used_nor_written(
     path.write_bytes(b" " * 3_000)
     assert state(path, told).load() is None
     assert "larger than 2 KiB" in told.take()
-
-
-def test_a_file_that_others_can_read_is_made_private_again(path: Path, told: Told) -> None:
-    write_private(path, b'{"version": 1}')
-    path.chmod(0o644)
-    assert state(path, told).load() == {}
-    assert mode(path) == 0o600
-    assert told == []
 
 
 def test_a_link_within_the_folder_is_the_users_own_business(path: Path, told: Told) -> None:
@@ -301,7 +302,7 @@ values = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abü", max_size=3), inner),
-    max_leaves=12,
+    max_leaves=5,
 )
 
 
@@ -314,3 +315,155 @@ def test_all_that_json_can_say_comes_back_as_it_was(
     state(path, told).update(lambda _: content)
     assert state(path, told).load() == content
     assert told == []
+
+
+def lines(path: Path) -> LineFile:
+    return LineFile(path, 100, 3)
+
+
+def test_lines_follow_each_other_in_a_private_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"")
+    path.chmod(0o644)
+    lines(path).append(b"one")
+    lines(path).append(b"two")
+    assert path.read_bytes() == b"one\ntwo\n"
+    assert mode(path) == 0o600
+    path.write_bytes(b"whole\nhal")
+    lines(path).append(b"next")
+    assert path.read_bytes() == b"whole\nhal\nnext\n", "it does not continue what a kill cut off"
+
+
+def test_a_full_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    for number in range(10):
+        lines(path).append(str(number).encode() * 60)
+    written = {file.name: file.read_bytes()[:1] for file in tmp_path.iterdir()}
+    assert written.pop("log.lock") == b""
+    assert written == {"log": b"8", "log.1": b"6", "log.2": b"4", "log.3": b"2"}
+
+
+def test_what_another_process_rotates_is_not_rotated_twice(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 149 + b"\n")
+    with locked(path):
+        lines(path).append(b"meanwhile")
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["log", "log.lock"]
+    lines(path).append(b"later")
+    assert path.read_bytes() == b"later\n"
+
+
+def test_a_file_that_cannot_be_rotated_has_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 200)
+    with locked(path), pytest.raises(OSError, match="File too large"):
+        lines(path).append(b"more")
+    assert path.stat().st_size == 200
+
+
+def test_a_link_a_second_name_and_a_pipe_are_no_place_for_a_log(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"untouched")
+    link, twin, pipe = (tmp_path / name for name in ("link", "twin", "pipe"))
+    link.symlink_to(victim)
+    os.mkfifo(pipe)
+    for path in (link, pipe, tmp_path):
+        with pytest.raises(OSError, match=r"symbolic link|not a regular file|directory"):
+            lines(path).append(b"line")
+    twin.hardlink_to(victim)
+    with pytest.raises(OSError, match="not a regular file"):
+        lines(twin).append(b"line")
+    assert victim.read_bytes() == b"untouched"
+
+
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_the_next_one_is_whole(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            lines(path).append(b"twelve bytes")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    lines(path).append(b"next")
+    assert path.read_bytes() == b"twelve byt\nnext\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "kept"), [(b'{"half', b""), (b'{"whole": 1}', b'{"whole": 1}\n'), (b"", b"")]
+)
+def test_the_only_writer_takes_out_what_a_killed_one_began(
+    tmp_path: Path, end: bytes, kept: bytes
+) -> None:
+    path = tmp_path / "log"
+    before = b"x" * 100_000 + b"\n"
+    path.write_bytes(before + end)
+    LineFile(path, 1_000_000, 1, alone=True).append(b"next")
+    assert path.read_bytes() == before + kept + b"next\n"
+
+
+def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
+    assert load_theme(tmp_path) == ""
+    save_theme(tmp_path, "nord")
+    assert load_theme(tmp_path) == "nord"
+    file = tmp_path / "ui.json"
+    file.write_text('{"version": 1, "theme": 5, "other": 1}')
+    assert load_theme(tmp_path) == ""
+    save_theme(tmp_path, "gemdeck-light")
+    assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
+
+
+def test_a_layout_is_remembered_beside_the_theme(tmp_path: Path) -> None:
+    assert load_layout(tmp_path) is None
+    save_theme(tmp_path, "nord")
+    save_layout(tmp_path, {"alone": True})
+    assert load_layout(tmp_path) == {"alone": True}
+    assert load_theme(tmp_path) == "nord"
+
+
+def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
+    assert load_messages(tmp_path) == ()
+    for text in ("one\ntwo", "drei \u00fc", "fo\ud800ur"):
+        append_message(tmp_path, text)
+    assert load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "fo?ur")
+
+
+def test_many_messages_are_cut_back_to_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preferences, "MAX_MESSAGES", 3)
+    for number in range(7):
+        append_message(tmp_path, str(number))
+    with locked(tmp_path / preferences.MESSAGES):
+        assert load_messages(tmp_path) == ("4", "5", "6")
+    assert len((tmp_path / preferences.MESSAGES).read_bytes().splitlines()) == 7
+    assert load_messages(tmp_path) == ("4", "5", "6")
+    assert (tmp_path / preferences.MESSAGES).read_bytes() == b'"4"\n"5"\n"6"\n'
+
+
+def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / preferences.MESSAGES)
+    assert load_messages(tmp_path) == ()
+    assert (tmp_path / "messages.jsonl.old").is_fifo()
+    append_message(tmp_path, "hello")
+    assert load_messages(tmp_path) == ("hello",)
+
+
+def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / "missing"
+    append_message(folder, "hello")
+    save_theme(folder, "nord")
+    assert load_messages(folder) == ("hello",)
+    assert load_theme(folder) == "nord"
+
+
+def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:
+    one, other = (messages_place(tmp_path, tmp_path / name) for name in ("one", "other"))
+    append_message(one, "hello")
+    assert load_messages(one) == ("hello",)
+    assert load_messages(other) == ()
+    assert messages_place(tmp_path, tmp_path / "one") == one
+    for folder in (one, one.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700

@@ -7,21 +7,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
+from tui.model.input.arguments import (
+    MAX_ARGUMENTS,
+    ArgumentsError,
+    canonical_json,
+    read_arguments,
+    reveal,
+)
 from tui.text import sanitize
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
+ANY_CHARACTERS = st.characters(exclude_categories=())
 
 
-@given(st.dictionaries(st.text(max_size=5), JSON))
+def json_of(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Give all that JSON can say, with these texts in it."""
+    return st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=4,
+    )
+
+
+@given(st.dictionaries(st.text(max_size=5), json_of(st.text(max_size=20))))
 def test_what_is_written_is_read_back_as_the_same_object(arguments: dict[str, Any]) -> None:
     assert read_arguments(canonical_json(arguments)) == arguments
 
@@ -59,18 +70,44 @@ def test_a_fault_has_its_line_and_column(text: str, line: int, column: int) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "[]",
-        "null",
-        '{"a": NaN}',
-        '{"a": -Infinity}',
-        '{"a": 1e999}',
-        '{"a": {"b": 1, "b": 2}}',
-        '{"a": "\\udc00"}',
-        '{"\\ud800": 1}',
-        '{"a": ' + "9" * 5_000 + "}",
-        '{"a": ' + "[" * 100_000,
+        *("[]", "null", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}'),
+        *('{"a": {"b": 1, "b": 2}}', '{"a": "\\udc00"}', '{"\\ud800": 1}'),
+        *('{"a": ' + "9" * 5_000 + "}", '{"a": ' + "[" * 100_000),
     ],
 )
 def test_what_could_not_be_sent_as_it_reads_is_refused(text: str) -> None:
     with pytest.raises(ArgumentsError):
         read_arguments(text)
+
+
+@given(st.dictionaries(st.text(max_size=5), json_of(st.text(ANY_CHARACTERS, max_size=20))))
+def test_what_is_shown_is_the_object_itself_and_safe(arguments: dict[str, Any]) -> None:
+    shown = canonical_json(arguments)
+    assert json.loads(shown) == arguments
+    assert sanitize(shown) == shown
+
+
+def test_equal_arguments_look_equal() -> None:
+    assert canonical_json({"b": 1, "a": 2}) == canonical_json({"a": 2, "b": 1})
+
+
+def test_ordinary_text_of_any_language_stays_readable() -> None:
+    assert "grüße, 世界, привет 👩\u200d💻" in canonical_json(
+        {"a": "grüße, 世界, привет 👩\u200d💻"}
+    )
+
+
+def test_what_does_not_show_is_spelled_out_each_time() -> None:
+    for hidden in ("\u202e", "\u200b", "\x1b", "\x7f", "\x9b", "\U000e0041"):
+        shown = canonical_json({"a": f"x{hidden}y"})
+        assert hidden not in shown
+        assert "\\u" in shown
+    assert canonical_json({"a": "\u200b" * 500}).count("\\u200b") == 500
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"a": float("nan")}, {"a": "x" * MAX_ARGUMENTS}, {"a": b"bytes"}]
+)
+def test_what_cannot_be_shown_is_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="arguments"):
+        canonical_json(arguments)

@@ -1,6 +1,7 @@
-"""Prompts and commands in what the user types."""
+"""What the user types: mentions, prompts and commands in it."""
 
 import time
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -10,16 +11,111 @@ from tui.model.catalog import (
     Catalog,
     PromptArgument,
     PromptView,
+    ResourceTemplateView,
+    ResourceView,
 )
-from tui.model.input.typed import (
-    TypedPrompt,
-    find_prompt,
-    nearest,
-    typed_command,
+from tui.model.input.mentions import (
+    PathMention,
+    ResourceMention,
+    find_resource,
+    mentions,
+    typed_mention,
 )
+from tui.model.input.own_commands import (
+    OWN_COMMANDS,
+    Takes,
+    TypedCommand,
+    command_words,
+    find_own_command,
+)
+from tui.model.input.typed import TypedPrompt, find_prompt, nearest, typed_command
 from tui.model.servers import ServerId
 
 NOTES = ServerId("notes")
+LISTED = ("memo://today", "memo://what?", "memo://very/deep/er/file.md", "memo://other/file.md")
+
+
+def library(*uris: str, templates: tuple[str, ...] = ()) -> Catalog:
+    return Catalog(
+        resources=tuple(ResourceView(uri, uri) for uri in uris),
+        templates=tuple(ResourceTemplateView(template, template) for template in templates),
+    )
+
+
+def mentioned(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[str, str]]:
+    """Return the resources that a text mentions."""
+    found = (one for one in mentions(text, catalogs) if isinstance(one, ResourceMention))
+    return [(one.server, one.uri) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("@notes:memo://today", [("notes", "memo://today")]),
+        ("@notes:x://1?b=2&c=(d), @other:y.", [("notes", "x://1?b=2&c=(d),"), ("other", "y.")]),
+        ("(@notes:y) and @notes:y)", [("notes", "y)")]),
+        ("@my server:1:x", [("my server:1", "x")]),
+        ("open @notes:file:///my list.txt now", [("notes", "file:///my list.txt")]),
+        *(("mail me@notes:now", []), ("@nobody:else", []), ("@notes", []), ("@notes: that", [])),
+        ('open @notes:"x://a b?c=1" now', [("notes", "x://a b?c=1")]),
+        *(('open @"notes:x://a b", now', [("notes", "x://a b")]), ('@notes:"no end', [])),
+    ],
+)  # fmt: skip
+def test_a_mention_names_a_server_and_a_uri(text: str, found: list[tuple[str, str]]) -> None:
+    others = {ServerId("other"): Catalog(), ServerId("my server:1"): Catalog()}
+    assert mentioned(text, {NOTES: library("file:///my list.txt"), **others}) == found
+
+
+@pytest.mark.slow
+def test_many_mentions_in_a_long_text_are_found_in_linear_time() -> None:
+    catalogs = {NOTES: library(*(f"file:///{number} x" for number in range(1_000)))}
+    began = time.process_time()
+    assert len(mentions("@notes:a @notes:b " * 5_000 + "x" * 4_000_000, catalogs)) == 2
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("typed_uri", "uri"),
+    [
+        *(("memo://today", "memo://today"), ("memo://today,", "memo://today")),
+        *(("memo://what?", "memo://what?"), ("page://Foo_(bar)", "page://Foo_(bar)")),
+        *(("page://Foo_(bar)).", "page://Foo_(bar)"), ("page://other)", "page://other")),
+        *(("//today", "memo://today"), ("//today.", "memo://today"), ("memo://tomorrow", "")),
+        *(("page://a/b", ""), ("//one", "page://one"), ("//a/b/c", "")),
+        ("//deep/er/file.md", "memo://very/deep/er/file.md"),
+        *(("er/file.md", "memo://very/deep/er/file.md"), ("file.md", "")),
+    ],
+)
+def test_a_resource_is_found_with_and_without_the_punctuation_after_it(
+    typed_uri: str, uri: str
+) -> None:
+    catalog = library(*LISTED, templates=("page://{name}", "{broken"))
+    assert find_resource(typed_uri, catalog) == uri
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("see @src/a.py, please", [("src/a.py,", "src/a.py")]),
+        ("(@src/a.py)", [("src/a.py)", "src/a.py")]),
+        (r"@my\ file.txt and @b", [("my file.txt", "my file.txt"), ("b", "b")]),
+        ('@"my file.txt" and @~/b', [("my file.txt", "my file.txt"), ("~/b", "~/b")]),
+        *(("@a @a @notes:x", [("a", "a")]), ("me@example.com, a@b", []), ('@"open', [])),
+        ("@ alone", []),
+    ],
+)
+def test_a_word_after_an_at_may_be_a_path(text: str, paths: list[tuple[str, str]]) -> None:
+    found = [one for one in mentions(text, {NOTES: Catalog()}) if isinstance(one, PathMention)]
+    assert [(one.path, one.trimmed) for one in found] == paths
+
+
+@pytest.mark.parametrize("target", ["src/a.py", "my file.txt", "x://a?b"])
+def test_what_is_typed_for_a_target_mentions_it(target: str) -> None:
+    text = f"see {typed_mention(target, 'notes')} now"
+    assert mentioned(text, {NOTES: Catalog()}) == [(NOTES, target)]
+    assert mentions(f"see {typed_mention(target)} now", {}) == [PathMention(target, target)]
+
+
 POEM = PromptView("poem", arguments=(PromptArgument("title", True), PromptArgument("mood", False)))
 
 
@@ -30,7 +126,7 @@ def typed(text: str, *prompts: PromptView) -> TypedPrompt:
     return found
 
 
-def named(text: str, *names: str) -> str | None:
+def prompt_of(text: str, *names: str) -> str | None:
     catalog = Catalog(prompts=tuple(PromptView(name) for name in names))
     found = find_prompt(text, [(NOTES, catalog)])
     return found.prompt.name if found else None
@@ -39,32 +135,22 @@ def named(text: str, *names: str) -> str | None:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("/résumé of mine", "résumé"),
-        ("/a/b", "a/b"),
-        ("/fix! it", "fix!"),
-        ("/io.github.x/y_review", "io.github.x/y_review"),
-        ("/code review this", "code review"),
-        ("/code reviews", "code"),
-        ("/code\nreview", "code"),
-        ("/coder", None),
-        ("/a/bc", None),
-        ("// a comment", None),
-        ("see /code", None),
+        *(("/résumé of mine", "résumé"), ("/a/b", "a/b"), ("/fix! it", "fix!")),
+        *(("/io.github.x/y_review", "io.github.x/y_review"), ("/code review this", "code review")),
+        *(("/code reviews", "code"), ("/code\nreview", "code"), ("/coder", None), ("/a/bc", None)),
+        *(("// a comment", None), ("see /code", None)),
     ],
 )
 def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it(text: str, name: str | None) -> None:
     names = ("résumé", "a/b", "fix!", "io.github.x/y_review", "code", "code review", "/ a")
-    assert named(text, *names) == name
+    assert prompt_of(text, *names) == name
 
 
 @pytest.mark.parametrize(
     ("text", "values"),
     [
         ("/poem", {}),
-        (
-            '/poem --title="Gemini CLI" --mood="reverent"',
-            {"title": "Gemini CLI", "mood": "reverent"},
-        ),
+        ('/poem --title="Two words" --mood="calm"', {"title": "Two words", "mood": "calm"}),
         ('/poem "Gemini CLI" reverent', {"title": "Gemini CLI", "mood": "reverent"}),
         ('/poem "Gemini CLI" very reverent', {"title": "Gemini CLI", "mood": "very reverent"}),
         ("/poem --mood=sad two words", {"mood": "sad", "title": "two words"}),
@@ -79,10 +165,7 @@ def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it(text: str, name: 
         ('/poem print("x y")', {"title": 'print("x', "mood": 'y")'}),
         ('/poem "open quote', {"title": '"open', "mood": "quote"}),
         ("/poem --title= --mood=''", {"title": "", "mood": ""}),
-        (
-            '/poem x say  "hello"\n  to all',
-            {"title": "x", "mood": 'say  "hello"\n  to all'},
-        ),
+        ('/poem x say  "hello"\n  to all', {"title": "x", "mood": 'say  "hello"\n  to all'}),
     ],
 )
 def test_arguments_are_named_or_in_declared_order_and_stay_as_typed(
@@ -117,14 +200,58 @@ def test_a_long_text_after_a_prompt_is_read_in_linear_time(piece: str) -> None:
     assert time.process_time() - began < 5
 
 
-def test_the_nearest_name_is_one_that_is_like_it() -> None:
+def test_the_nearest_name_is_one_that_is_like_it_and_is_found_in_little_time() -> None:
     assert nearest("peom", ["poem", "other"]) == "poem"
     assert nearest("zzz", ["poem", "other"]) == ""
     assert nearest("peom", ["x" * 5_000, "poem"]) == "poem"
-
-
-def test_many_long_names_are_compared_in_little_time() -> None:
     known = [f"file:///{'similar/' * 24}{number:05}" for number in range(2_000)]
     began = time.process_time()
     assert nearest(known[7] + "x", known) in known
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/poem", ("poem", "")),
+        ('  /poem --title="Gemini CLI" ', ("poem", '--title="Gemini CLI"')),
+        *(("/srv.poem:2-b_c one", ("srv.poem:2-b_c", "one")), ("/föö", ("föö", ""))),
+        *(("/詩 x  y", ("詩", "x  y")), ("/poem\nof two lines", ("", ""))),
+        *(("/poem of\ntwo lines", ("", "")), ("/slow! x", ("", "")), ("/foo, x", ("", ""))),
+        *(("/?", ("", "")), ("/etc/hosts is a file", ("", "")), ("/usr/ is a folder", ("", ""))),
+        *(("// a comment", ("", "")), ("//review", ("", "")), ("/* a comment */", ("", ""))),
+        *(("/", ("", "")), ("/ poem", ("", "")), ("", ("", "")), ("see /poem", ("", ""))),
+    ],
+)
+def test_a_command_is_one_line_whose_first_word_is_a_slash_with_a_name(
+    text: str, words: tuple[str, str]
+) -> None:
+    assert command_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/help", TypedCommand(("help",), Takes.NOTHING)),
+        ("/help me", TypedCommand(("help",), Takes.NOTHING, "me")),
+        ("/theme  two words ", TypedCommand(("theme",), Takes.THEME, "two words")),
+        ("/mcp", TypedCommand(("mcp", "list"), Takes.SOME_SERVERS)),
+        ("/mcp no tes", TypedCommand(("mcp", "list"), Takes.SOME_SERVERS, "no tes")),
+        ("/mcp restart  my notes", TypedCommand(("mcp", "restart"), Takes.SERVER, "my notes")),
+        ("/directory", TypedCommand(("directory", "show"), Takes.NOTHING)),
+        ("/directory add ~/x", TypedCommand(("directory", "add"), Takes.FOLDER, "~/x")),
+        *(("/Help", None), ("/helper", None), ("/help\nme", None), ("help", None)),
+    ],
+)
+def test_the_command_of_the_screen_is_found_with_its_part(
+    text: str, found: TypedCommand | None
+) -> None:
+    assert find_own_command(text) == found
+
+
+def test_how_a_command_is_typed() -> None:
+    assert OWN_COMMANDS["mcp"].usage == "mcp …"
+    assert [OWN_COMMANDS[name].usage for name in ("theme", "quit")] == ["theme [THEME]", "quit"]
+    typed = find_own_command("/mcp restart")
+    assert typed is not None
+    assert typed.usage == "/mcp restart SERVER"

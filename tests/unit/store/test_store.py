@@ -1,11 +1,30 @@
-"""Who hears of what, and when."""
+"""Who hears of what, what panes ask of the state, and what is asked before an engine is."""
 
-from tests.support.samples import RECORDED, SERVER, one_of_each, populated_state
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from tests.fakes.commands import Call, RecordingEngine
+from tests.support.samples import (
+    RECORDED,
+    SERVER,
+    TEXT,
+    TURN,
+    one_of_each,
+    populated_state,
+    server_view,
+)
+from tui.engine.engine import Engine
 from tui.model import events as e
-from tui.model.chat import Severity
+from tui.model.chat import MAIN, ConversationId, Severity, TurnOutcome
 from tui.model.consent import RequestId
-from tui.model.servers import ServerStatus
-from tui.store.state import AppState
+from tui.model.events import Event, MessageReturned
+from tui.model.servers import ServerId, ServerStatus
+from tui.store import selectors
+from tui.store.commands import Commands
+from tui.store.reducer import reduce
+from tui.store.state import AppState, Unsent
 from tui.store.store import Store
 
 READY = e.ServerStatusChanged(SERVER, ServerStatus.READY)
@@ -23,14 +42,8 @@ def test_a_listener_gets_each_new_snapshot() -> None:
     store.dispatch(notice("two"))
     assert [len(state.notices) for state in heard] == [1, 2]
     assert heard[-1] is store.state
-
-
-def test_nobody_hears_of_an_event_that_changes_nothing() -> None:
-    store = Store(populated_state())
-    heard: list[AppState] = []
-    store.listen(heard.append)
     store.dispatch(e.RequestSettled(RequestId("unknown")))
-    assert heard == []
+    assert len(heard) == 2, "nobody hears of an event that changes nothing"
 
 
 def test_a_store_starts_empty() -> None:
@@ -79,3 +92,153 @@ def test_every_event_can_be_dispatched() -> None:
         store.listen(heard.append)
         store.dispatch(event)
         assert heard == ([] if isinstance(event, RECORDED) else [store.state])
+
+
+_S = ServerStatus
+
+
+def with_statuses(*statuses: ServerStatus) -> AppState:
+    views = tuple(server_view(f"s{number}", status) for number, status in enumerate(statuses))
+    return reduce(AppState(), e.ServersConfigured(views))
+
+
+def test_servers_are_found_by_id() -> None:
+    state = populated_state()
+    assert selectors.server(state, SERVER) is state.servers[0]
+    assert selectors.server(state, ServerId("nobody")) is None
+
+
+def test_servers_are_counted_by_status_without_the_disabled_ones() -> None:
+    state = with_statuses(_S.FAILED, _S.READY, _S.STARTING, _S.READY, _S.DISABLED)
+    counts = ((_S.READY, 2), (_S.FAILED, 1), (_S.STARTING, 1))
+    assert selectors.server_counts(state) == counts
+    assert selectors.server_counts(with_statuses(_S.DISABLED)) == ()
+
+    for status in set(ServerStatus) - {_S.DISABLED}:
+        assert selectors.server_counts(with_statuses(status)) == ((status, 1),)
+
+
+def test_awaited_servers_are_named_or_counted() -> None:
+    two = "waiting for s1, s2"
+    for count, words in enumerate(("", "waiting for s1", two, f"{two}, +1", f"{two}, +2")):
+        state = with_statuses(_S.READY, *[_S.STARTING] * count)
+        assert selectors.waiting_text(state) == words
+
+
+def test_a_start_counts_from_the_server_that_has_been_starting_longest() -> None:
+    state = with_statuses(_S.READY, _S.STARTING, _S.STARTING, _S.STARTING)
+    assert selectors.starting_since(state) == 0
+    views = tuple(replace(view, since=n * 10.0) for n, view in enumerate(state.servers))
+    assert selectors.starting_since(replace(state, servers=views)) == 10
+
+
+def test_entries_span_settled_and_live_turns() -> None:
+    before = populated_state()
+    finished = reduce(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
+    ids = [entry.id for entry in selectors.entries(finished)]
+    assert ids == [*(entry.id for entry in selectors.entries(before)), f"{TURN}-end"]
+    more = reduce(finished, e.TextStreamed(TEXT, "more"))
+    assert [entry.id for entry in selectors.entries(more)] == [*ids, TEXT]
+
+
+class Early:
+    """Commands without an engine, and what they say."""
+
+    def __init__(self) -> None:
+        self.said: list[Event] = []
+        self.commands = Commands(self.said.append)
+
+    def attached(self) -> list[Call]:
+        recorder = RecordingEngine()
+        self.commands.attach(cast("Engine", recorder))
+        return recorder.calls
+
+
+@pytest.fixture
+def early() -> Early:
+    return Early()
+
+
+def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) -> None:
+    early.commands.send("one")
+    early.commands.send("two")
+    assert early.attached() == [("messages.send", ("one", MAIN)), ("messages.send", ("two", MAIN))]
+    assert early.attached() == []
+
+
+def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early) -> None:
+    for stop in (early.commands.cancel_turn, early.commands.clear_conversation):
+        early.commands.send("never")
+        stop()
+    early.commands.send("this")
+    assert early.attached() == [("messages.send", ("this", MAIN))]
+
+
+def test_commands_that_apply_to_nothing_yet_are_dropped(early: Early) -> None:
+    early.commands.engine.review_folder()
+    early.commands.engine.servers.set_enabled(ServerId("a"), enabled=False)
+    early.commands.engine.conversations.current.retry.end(again=False)
+    assert early.attached() == []
+
+
+def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> None:
+    early.commands.send("hello")
+    early.commands.choose(lambda models: models.use_api_key("k"))
+    early.commands.choose(lambda models: models.use_vertex("p", "l"))
+    first = ("service.use_vertex", ("p", "l"))
+    assert early.attached() == [first, ("messages.send", ("hello", MAIN))]
+
+
+def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) -> None:
+    engine = RecordingEngine()
+    early.commands.attach(cast("Engine", engine), is_ready=False)
+    early.commands.send("hello")
+    early.commands.choose(lambda models: models.use_demo())
+    early.commands.engine.review_folder()
+    assert engine.calls == [("review_folder", ())]
+    assert early.attached() == [("service.use_demo", ()), ("messages.send", ("hello", MAIN))]
+
+
+def test_what_was_taken_early_asks_the_engine_that_came_meanwhile(early: Early) -> None:
+    taken, engine = early.commands.engine.servers.restart, RecordingEngine()
+    taken(ServerId("a"))
+    early.commands.attach(cast("Engine", engine))
+    taken(ServerId("b"))
+    assert engine.calls == [("servers.restart", ("b",))]
+
+
+def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
+    store = Store()
+    commands = Commands(store.dispatch)
+    commands.send("one")
+    commands.send("two")
+    commands.cancel_turn()
+    assert store.state.conversation.unsent == Unsent(("one\n\ntwo",), 1)
+    commands.cancel_turn()
+    assert store.state.conversation.unsent.count == 1
+
+
+def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> None:
+    said: list[Event] = []
+    commands, engine, other = Commands(said.append), RecordingEngine(), ConversationId("chat2")
+    commands.send("first")
+    commands.attach(cast("Engine", engine), is_ready=False)
+    engine.conversations.current.key = other
+    for text in ("stopped", "and this"):
+        commands.send(text)
+    commands.cancel_turn()
+    assert said == [MessageReturned("stopped\n\nand this", conversation=other)]
+    commands.send("dropped")
+    commands.clear_conversation()
+    commands.send("second")
+    engine.calls.clear()
+    commands.attach(cast("Engine", engine))
+    sent = (("first", MAIN), ("second", other))
+    assert engine.calls == [("messages.send", one) for one in sent]
+
+
+def test_what_was_typed_last_before_the_engine_is_saved_by_it(early: Early) -> None:
+    early.commands.keep_draft("ha")
+    early.commands.keep_draft("half")
+    assert early.attached() == [("sessions.recorder.keep_draft", ("half",))]
+    assert early.attached() == []

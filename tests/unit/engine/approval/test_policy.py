@@ -147,7 +147,8 @@ async def test_two_gemdecks_keep_each_others_grants_and_revocations(path: Path) 
 
 async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: Path) -> None:
     mine, theirs = make_tool("mine"), make_tool("theirs")
-    async with opened(path) as here:
+    told: list[Event] = []
+    async with opened(path, events=told) as here:
         async with opened(path) as there:
             here.allow([mine], GrantScope.EVERYWHERE, "always this tool")
             here.allow([theirs], GrantScope.SESSION, "always this tool")
@@ -158,8 +159,11 @@ async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: P
         judged_again: list[None] = []
         here.on_denials = lambda: judged_again.append(None)
         assert here.judge(mine).effect is Effect.ALLOW
+        before = here.state
         await refreshed(here, lambda: here.judge(mine).effect is Effect.ASK)
         assert judged_again == [None]
+        assert here.state != before, "verdicts that were remembered do not hold any more"
+        assert told[-1] == GrantsChanged(here.views())
         assert here.judge(theirs).effect is Effect.ALLOW
         assert {view.scope for view in here.views()} == {"this session", "saved everywhere"}
 

@@ -5,7 +5,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,44 +74,28 @@ UV = "pyproject.toml uv.lock"
 @pytest.mark.parametrize(
     ("line", "watched"),
     [
-        ("python server.py", "server.py"),
-        ("python3.12 -u ./server.py", "server.py"),
+        *(("python server.py", "server.py"), ("python3.12 -u ./server.py", "server.py")),
         ("python {folder}/server.py --db=data.csv", "server.py data.csv"),
-        ("python -m mod", "mod.py mod/__main__.py"),
-        ("python -Impkg.sub.mod", "pkg/sub/mod.py"),
-        ("python app", "app/__main__.py"),
-        ("python -m no.such", ""),
-        ("python -m ..pkg", ""),
-        ("python {own}", ""),
-        ("node .", f"{PACKAGE} lib/main.js"),
-        ("node lib/main", "lib/main.js"),
-        ("node dist", "dist/index.js"),
-        ("node -r ./hook {own}", "hook.js"),
-        ("tsx watch lib/main", "lib/main.js"),
-        ("npm start", NPM),
-        ("npx -y tool", NPM),
-        ("env npx -y tool", NPM),
+        *(("python -m mod", "mod.py mod/__main__.py"), ("python -Impkg.sub.mod", "pkg/sub/mod.py")),
+        *(("python app", "app/__main__.py"), ("python -m no.such", ""), ("python -m ..pkg", "")),
+        *(("python {own}", ""), ("node .", f"{PACKAGE} lib/main.js")),
+        *(("node lib/main", "lib/main.js"), ("node dist", "dist/index.js")),
+        *(("node -r ./hook {own}", "hook.js"), ("tsx watch lib/main", "lib/main.js")),
+        *(("npm start", NPM), ("npx -y tool", NPM), ("env npx -y tool", NPM)),
         ("node /usr/lib/npm-cli.js start", NPM),
         ("npm --prefix part start", f"{NPM} part/{PACKAGE}"),
-        ("npm --prefix=part start", f"{NPM} part/{PACKAGE}"),
-        ("make serve", "Makefile"),
-        ("make -C part", "Makefile part/Makefile"),
-        ("uv run server.py", f"server.py {UV}"),
-        ("uvx --from . tool", UV),
-        ("make -C{folder}/part", "Makefile part/Makefile"),
+        *(("npm --prefix=part start", f"{NPM} part/{PACKAGE}"), ("make serve", "Makefile")),
+        *(("make -C part", "Makefile part/Makefile"), ("uv run server.py", f"server.py {UV}")),
+        *(("uvx --from . tool", UV), ("make -C{folder}/part", "Makefile part/Makefile")),
         ("npx file:{folder}/part", f"{NPM} part/package.json"),
         ("uv run -m pkg", f"{UV} pkg/__main__.py"),
         ("uv --directory pkg run __main__.py", f"{UV} pkg/__main__.py"),
         ("uv --directory src run -m tool.cli", f"{UV} src/tool/cli.py"),
-        ("uvx git-server --repository .", ""),
-        ("sh -c './go.sh'", "go.sh"),
-        ("docker run -i node:20 npm start", ""),
-        ("docker compose run it", "compose.yaml"),
+        *(("uvx git-server --repository .", ""), ("sh -c './go.sh'", "go.sh")),
+        *(("docker run -i node:20 npm start", ""), ("docker compose run it", "compose.yaml")),
         ("npx -y tool docker", f"{NPM} compose.yaml"),
-        ("fastmcp run server.py:mcp", "server.py"),
-        ("tool -fdata.csv", "data.csv"),
-        ("tool @data.csv", "data.csv"),
-        ("server --root . part src", ""),
+        *(("fastmcp run server.py:mcp", "server.py"), ("tool -fdata.csv", "data.csv")),
+        *(("tool @data.csv", "data.csv"), ("server --root . part src", "")),
         ("/usr/bin/server /etc/passwd ../own.py", ""),
     ],
 )
@@ -149,14 +132,9 @@ def test_a_module_is_also_sought_where_a_variable_says(folder: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        f"{sys.executable} server.py",
-        f"{sys.executable} -m mod",
-        f"{sys.executable} -m pkg.sub.mod",
-        f"{sys.executable} app",
-        f"{NODE} .",
-        f"{NODE} lib/main",
-        f"{NODE} dist",
-        "sh go.sh",
+        *(f"{sys.executable} server.py", f"{sys.executable} -m mod"),
+        *(f"{sys.executable} -m pkg.sub.mod", f"{sys.executable} app", f"{NODE} ."),
+        *(f"{NODE} lib/main", f"{NODE} dist", "sh go.sh"),
     ],
 )
 def test_what_real_programs_begin_with_is_watched(folder: Path, line: str) -> None:
@@ -168,35 +146,18 @@ def test_what_real_programs_begin_with_is_watched(folder: Path, line: str) -> No
     assert shown in {one.path for one in found(folder, line)}
 
 
-def pipe(folder: Path) -> None:
+@pytest.mark.timeout(30)
+def test_A17_no_folder_makes_the_search_hang_or_fail(folder: Path) -> None:
     (folder / "mod.py").unlink()
     os.mkfifo(folder / "mod.py")
-
-
-def loop(folder: Path) -> None:
     (folder / "loop.py").symlink_to("loop.py")
-
-
-def broken_manifest(folder: Path) -> None:
-    (folder / PACKAGE).write_text("[" * 10_000)
-
-
-def large_manifest(folder: Path) -> None:
-    (folder / PACKAGE).write_text('{"main": "' + "x" * 10_000_000 + '"}')
-
-
-def odd_main(folder: Path) -> None:
-    (folder / PACKAGE).write_text(json.dumps({"main": "\0/../../x"}))
-
-
-@pytest.mark.parametrize("harm", [pipe, loop, broken_manifest, large_manifest, odd_main])
-def test_A17_no_folder_makes_the_search_hang_or_fail(
-    folder: Path, harm: Callable[[Path], None]
-) -> None:
-    harm(folder)
-    files = found(folder, "node -m mod . loop.py 'a\0b'", NODE_OPTIONS="--require ./a\0b", X="\0")
-    assert {os.path.relpath(one.path, folder) for one in files} >= {PACKAGE, "mod/__main__.py"}
-    assert list(changed_files(files)) == []
+    odd = ("[" * 10_000, '{"main": "' + "x" * 10_000_000 + '"}', json.dumps({"main": "\0/../../x"}))
+    for manifest in (FILES[PACKAGE], *odd):
+        (folder / PACKAGE).write_text(manifest)
+        line = "node -m mod . loop.py 'a\0b'"
+        files = found(folder, line, NODE_OPTIONS="--require ./a\0b", X="\0")
+        assert {os.path.relpath(one.path, folder) for one in files} >= {PACKAGE, "mod/__main__.py"}
+        assert list(changed_files(files)) == []
 
 
 def test_A17_of_many_names_the_first_are_looked_at(folder: Path) -> None:

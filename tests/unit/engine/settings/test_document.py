@@ -1,7 +1,12 @@
+"""Settings files as documents: how they are read and edited, and the schema."""
+
 import contextlib
 import json
 import os
+import re
+import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.engine.settings.conftest import Machine, messages
+from tui.engine.settings.edits import (
+    EditError,
+    add_server,
+    begin_settings,
+    remove_server,
+)
 from tui.engine.settings.sources.document import (
     LOCATED_ITEMS,
     MAX_DUPLICATES,
@@ -19,11 +31,23 @@ from tui.engine.settings.sources.document import (
     read_document,
 )
 from tui.model.bounded_json import MAX_DEPTH
+from tui.model.servers import ServerStatus, Transport
+from tui.model.settings import (
+    ContextSettings,
+    GemdeckSettings,
+    McpSettings,
+    ModelPrice,
+    ModelSettings,
+    OAuthSettings,
+    PriceSettings,
+    ServerSettings,
+    ToolPattern,
+)
 
 Json = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner),
-    max_leaves=12,
+    max_leaves=6,
 )
 Objects = st.dictionaries(st.text(max_size=6), Json, max_size=5)
 
@@ -54,17 +78,14 @@ def test_comments_and_trailing_commas_are_accepted() -> None:
     assert content == {"a": [1, 2], "url": "http://x/*y*/", "path": "a // b"}
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped_and_an_empty_file_is_an_empty_object(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(b'\xef\xbb\xbf{"a": 1}')
     document = read_document(file)
     assert document is not None
     assert document.content == {"a": 1}
-
-
-@pytest.mark.parametrize("text", ["", "  \n", "// only a comment\n", "{}"])
-def test_an_empty_file_is_an_empty_object(text: str) -> None:
-    assert parse_document(text).content == {}
+    empty = ("", "  \n", "// only a comment\n", "{}")
+    assert [parse_document(text).content for text in empty] == [{}] * 4
 
 
 def test_each_key_and_item_knows_its_line() -> None:
@@ -75,9 +96,6 @@ def test_each_key_and_item_knows_its_line() -> None:
     assert document.line_of(("a", "b.c", 2, "d")) == 5
     assert document.line_of(("a", "not there")) == 2
     assert document.line_of(("not there",)) == 0
-
-
-def test_items_far_down_a_list_have_the_line_of_the_list() -> None:
     document = parse_document('{"a":\n[\n' + ",\n".join(["0"] * (LOCATED_ITEMS + 5)) + "]}")
     assert document.line_of(("a", 0)) == 3
     assert document.line_of(("a", LOCATED_ITEMS)) == 1
@@ -86,21 +104,13 @@ def test_items_far_down_a_list_have_the_line_of_the_list() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "word"),
     [
-        ('{"a": 1\n"b": 2}', 2, "delimiter"),
-        ('{\n"a": tru}', 2, "expecting value"),
-        ('{\n"a": "x\n"}', 2, "not closed"),
-        ("{\n/* never\n\n", 2, "comment"),
-        ("{'a': 1}", 1, "double quotes"),
-        ('{\n"a": NaN}', 2, "NaN"),
-        ('{"a": [0,\n-Infinity]}', 2, "-Infinity"),
-        ('{"a":\n1e999}', 2, "out of range"),
-        ('{"a":\n' + "9" * 5000 + "}", 2, "out of range"),
-        ('{"a":\n"\\ud800"}', 2, "surrogate"),
-        ("[1]", 1, "object"),
-        ('{"a": 1,,}', 1, "expecting"),
-        ("{,}", 1, "expecting"),
-        ('{"a": [,]}', 1, "expecting"),
-        ("\n\u202e{}", 2, "U+202E"),
+        *(('{"a": 1\n"b": 2}', 2, "delimiter"), ('{\n"a": tru}', 2, "expecting value")),
+        *(('{\n"a": "x\n"}', 2, "not closed"), ("{\n/* never\n\n", 2, "comment")),
+        *(("{'a': 1}", 1, "double quotes"), ('{\n"a": NaN}', 2, "NaN")),
+        *(('{"a": [0,\n-Infinity]}', 2, "-Infinity"), ('{"a":\n1e999}', 2, "out of range")),
+        *(('{"a":\n' + "9" * 5000 + "}", 2, "out of range"), ('{"a":\n"\\ud800"}', 2, "surrogate")),
+        *(("[1]", 1, "object"), ('{"a": 1,,}', 1, "expecting"), ("{,}", 1, "expecting")),
+        *(('{"a": [,]}', 1, "expecting"), ("\n\u202e{}", 2, "U+202E")),
         ("{\n" + '"a":{' * (MAX_DEPTH + 1), 2, "nested"),
     ],
 )
@@ -126,30 +136,18 @@ def test_of_a_key_that_stands_twice_the_last_counts_and_its_line_is_known(
     assert document.content == json.loads(text)
 
 
-def test_the_duplicates_that_are_noted_are_few() -> None:
+def test_few_duplicates_are_noted_and_none_in_different_objects() -> None:
     document = parse_document("{" + ",".join(['"a": 1'] * 5_000) + "}")
     assert len(document.duplicates) == MAX_DUPLICATES
-
-
-def test_equal_keys_in_different_objects_are_fine() -> None:
-    content = parse_document('{"a": {"k": 1}, "b": [{"k": 2}, {"k": 3}], "k": 4}').content
-    assert content["k"] == 4
-
-
-def test_half_a_surrogate_is_told_from_a_whole_pair() -> None:
-    assert parse_document('{"a": "\\ud83d\\ude00"}').content == {"a": "😀"}
+    document = parse_document('{"a": {"k": 1}, "b": [{"k": 2}, {"k": 3}], "k": "\\ud83d\\ude00"}')
+    assert (document.duplicates, document.content["k"]) == ((), "😀"), "a whole pair"
 
 
 @pytest.mark.parametrize(
     ("start", "unit", "end"),
     [
-        ("{/*", "\n", ""),
-        ("", "[", ""),
-        ('{"a":[', "1,", ""),
-        ("", '"', ""),
-        ("", "/", ""),
-        ('{"a":"', "\\", ""),
-        ('{"a": 1', " ", ",}"),
+        *(("{/*", "\n", ""), ("", "[", ""), ('{"a":[', "1,", ""), ("", '"', ""), ("", "/", "")),
+        *(('{"a":"', "\\", ""), ('{"a": 1', " ", ",}")),
     ],
 )
 def test_a_hostile_text_costs_no_more_than_its_size(start: str, unit: str, end: str) -> None:
@@ -174,17 +172,13 @@ def test_what_is_no_regular_file_is_refused_without_reading(tmp_path: Path) -> N
             read_document(path)
 
 
-def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_or_not_utf8_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(b" " * (MAX_FILE + 1))
     with pytest.raises(BadDocumentError, match="larger than 1024 KiB"):
         read_document(file)
     file.write_bytes(b" " * MAX_FILE)
     assert read_document(file) is not None
-
-
-def test_a_file_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "settings.json"
     file.write_bytes('{\n"a": "é"}'.encode("latin-1"))
     with pytest.raises(BadDocumentError, match="UTF-8") as caught:
         read_document(file)
@@ -194,3 +188,289 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
 def test_a_path_is_written_with_dots_and_cleaned() -> None:
     assert dotted(("mcpServers", "git", "args", 0)) == "mcpServers.git.args[0]"
     assert "\x1b" not in dotted(("mcpServers", "\x1b[31mred\n"))
+
+
+ENTRY = {"command": "x", "args": ["ü"]}
+ADDED = '"new": {\n      "command": "x",\n      "args": [\n        "ü"\n      ]\n    }'
+
+COMMENTED = """// mine
+{
+  "theme": "dark", // keep
+  // servers
+  "mcpServers": {
+    "a": { "command": "x" }, // the first
+    /* two { */
+    "b": { "url": "http://h" } // last, and
+  },
+  "unknown": { "key": [1, 2,], },
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "settings.json"
+
+
+def written(file: Path, text: str) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, "utf-8")
+    return file
+
+
+def test_an_entry_is_added_at_the_end_and_all_else_stays(file: Path) -> None:
+    add_server(file, "new", ENTRY)
+    assert json.loads(file.read_text("utf-8")) == {"mcpServers": {"new": ENTRY}}
+    assert file.stat().st_mode & 0o777 == 0o600, "a file is begun"
+    add_server(written(file, COMMENTED), "new", ENTRY)
+    last = '"b": { "url": "http://h" }'
+    assert file.read_text("utf-8") == COMMENTED.replace(
+        f"{last} // last, and\n", f"{last}, // last, and\n    {ADDED}\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["// see {docs}\n", "{ // my notes\n}", "// see {docs}\n{}"])
+def test_comments_of_an_empty_file_stay(file: Path, text: str) -> None:
+    comment = text.partition("//")[2].partition("\n")[0]
+    add_server(written(file, text), "new", ENTRY)
+    assert comment in file.read_text("utf-8")
+
+
+def test_line_ends_stay_those_of_the_file(file: Path) -> None:
+    text = '{\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n'
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    add_server(file, "new", ENTRY)
+    assert b"\n" not in file.read_bytes().replace(b"\r\n", b"")
+    remove_server(file, "new")
+    assert file.read_bytes() == text.encode()
+
+
+def test_nothing_is_made_where_there_is_nothing_to_remove(file: Path) -> None:
+    with pytest.raises(EditError):
+        remove_server(file, "new")
+    assert not file.parent.exists()
+    with pytest.raises(EditError, match="no such server"):
+        remove_server(written(file, COMMENTED), "new")
+
+
+def test_an_entry_that_is_removed_takes_its_line_along(file: Path) -> None:
+    remove_server(written(file, COMMENTED), "a")
+    assert file.read_text("utf-8") == COMMENTED.replace(
+        '    "a": { "command": "x" }, // the first\n', "     // the first\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{}", "", " // nothing\n", '{"mcpServers": {}}', '{"mcpServers": {},}'),
+        *('{"mcpServers": { /* none */ }}', '{"mcpServers": {"a": {"command": "x"}}}'),
+        '{"mcpServers": {"a": {"command": "x"},}}',
+        '{"mcpServers": {"a": {"command": "x"} /* , */ }}',
+        '{"mcpServers": {"a": {"command": "x"} /* c */ , // d\n }}',
+        *('{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n', '{"theme": "dark"}'),
+        *('{"theme": "dark", // x\n}', '{"mcp\\u0053ervers" /* : */ : {"a\\"{": {}}}', COMMENTED),
+    ],
+)
+def test_what_was_added_can_be_removed_and_all_else_means_the_same(file: Path, text: str) -> None:
+    before = parse_document(text).content
+    add_server(written(file, text), "new", ENTRY)
+    servers = {**before.get("mcpServers", {}), "new": ENTRY}
+    assert parse_document(file.read_text("utf-8")).content == {**before, "mcpServers": servers}
+    remove_server(file, "new")
+    after = parse_document(file.read_text("utf-8")).content
+    assert {"mcpServers": {}, **before} == after
+    for comment in ("// keep", "/* two { */", "// last, and", "/* c */"):
+        assert (comment in text) == (comment in file.read_text("utf-8"))
+
+
+@given(
+    names=st.lists(st.text(max_size=5), unique=True, max_size=4),
+    gaps=st.lists(st.sampled_from(["", " ", "\n", "// c\n", "/* , { */", "\t\n  "]), min_size=20),
+    trailing=st.booleans(),
+    chosen=st.integers(0, 3),
+)
+def test_any_entry_of_any_layout_can_be_removed(
+    tmp_path_factory: pytest.TempPathFactory,
+    names: list[str],
+    gaps: list[str],
+    trailing: bool,
+    chosen: int,
+) -> None:
+    gap = iter(gaps)
+    members = (",").join(
+        f"{next(gap)}{json.dumps(name)}{next(gap)}:{next(gap)}{{}}{next(gap)}" for name in names
+    )
+    text = f'{{"mcpServers": {{{members}{"," if trailing and names else ""}{next(gap)}}}}}'
+    file = written(tmp_path_factory.mktemp("edits") / "s.json", text)
+    add_server(file, "new entry", {})
+    assert list(parse_document(file.read_text("utf-8")).content["mcpServers"])[-1] == "new entry"
+    gone = [*names, "new entry"][chosen % (len(names) + 1)]
+    remove_server(file, gone)
+    left = [name for name in [*names, "new entry"] if name != gone]
+    assert list(parse_document(file.read_text("utf-8")).content["mcpServers"]) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *(("{", "line 1: not valid JSON"), ('{"mcpServers": []}', "must be an object")),
+        ('{"mcpServers": {"new": {}}}', "new is there already"),
+        *(('{"a": 1, "a": 2}', "stands twice"), ('"text"', "must contain an object")),
+    ],
+)
+def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path, text: str, words: str) -> None:
+    written(file, text)
+    with pytest.raises(EditError, match=words):
+        add_server(file, "new", ENTRY)
+    assert file.read_text("utf-8") == text
+
+
+def test_permissions_and_a_link_stay(file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "real.json"
+    target.write_text("{}")
+    target.chmod(0o644)
+    file.parent.mkdir()
+    file.symlink_to(target)
+    add_server(file, "new", ENTRY)
+    assert file.is_symlink()
+    assert os.stat(target).st_mode & 0o777 == 0o644  # noqa: PTH116 - follows nothing else
+
+
+def test_a_file_is_begun_that_can_be_read_with_the_line_of_its_first_entry(home: Path) -> None:
+    path, line = begin_settings(home)
+    assert path == home / ".gemini" / "settings.json"
+    assert '"files": {' in path.read_text().splitlines()[line - 1]
+
+
+def test_a_file_that_is_there_is_left_as_it_is(home: Path) -> None:
+    (home / ".gemini").mkdir()
+    file = home / ".gemini" / "settings.json"
+    file.write_text('{\n "a": 1,\n "mcpServers": {\n}}')
+    assert begin_settings(home) == (file, 4)
+    file.write_text("{}")
+    assert begin_settings(home) == (file, 1)
+    assert file.read_text() == "{}"
+
+
+def test_on_a_full_disk_no_empty_file_stays_in_the_way(home: Path) -> None:
+    _, most = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            begin_settings(home)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (home / ".gemini" / "settings.json").exists()
+
+
+SAMPLE = Path(__file__).parents[4] / "settings.sample.json"
+SECTIONS = (
+    *(ServerSettings, OAuthSettings, McpSettings, ModelSettings, GemdeckSettings),
+    *(ToolPattern, ContextSettings, PriceSettings, ModelPrice),
+)
+NOT_SUPPORTED = {"tcp"}
+
+
+def schema_keys() -> set[str]:
+    keys = {field.alias or name for model in SECTIONS for name, field in model.model_fields.items()}
+    return keys | {"mcpServers", "mcp", "gemdeck", "model", "context"}
+
+
+def keys_in(value: object) -> Iterator[str]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield key
+                yield from keys_in(item)
+        case list():
+            for item in value:
+                yield from keys_in(item)
+
+
+@pytest.fixture
+def sample() -> str:
+    return SAMPLE.read_text(encoding="utf-8")
+
+
+def test_every_key_has_a_description_and_is_camel_case() -> None:
+    for name, field in ((n, f) for model in SECTIONS for n, f in model.model_fields.items()):
+        assert (field.description or "").endswith("."), name
+    assert all("_" not in key for key in schema_keys())
+
+
+def test_the_sample_holds_every_key(sample: str) -> None:
+    assert schema_keys() - NOT_SUPPORTED <= set(keys_in(parse_document(sample).content))
+    assert all(f'// "{key}":' in sample for key in NOT_SUPPORTED)
+
+
+def test_every_key_of_the_sample_has_a_comment(sample: str) -> None:
+    lines = sample.splitlines()
+    for key in schema_keys():
+        numbers = [number for number, line in enumerate(lines) if f'"{key}":' in line]
+        assert any("//" in lines[number] or "//" in lines[number - 1] for number in numbers), key
+
+
+def test_the_sample_loads_without_problems(machine: Machine, sample: str) -> None:
+    names = set(
+        re.findall(r"\$\{?(\w+)", "\n".join(line.split(" // ")[0] for line in sample.splitlines()))
+    )
+    machine.environ |= {name: f"/{name.lower()}" for name in names}
+    machine.write("user", sample)
+    loaded = machine.load()
+    assert messages(loaded) == []
+    statuses = {str(server.id): server.withheld for server in loaded.servers}
+    assert statuses.pop("old") is ServerStatus.DISABLED
+    assert set(statuses.values()) == {None}
+    assert len(statuses) == 6
+    assert {server.transport for server in loaded.servers} == set(Transport)
+
+
+GEMINI_CLI_FILE = """{
+  // my settings
+  "ui": { "theme": "GitHub", "hideBanner": true, "footer": { "hideCWD": false } },
+  "general": { "vimMode": true, "checkpointing": { "enabled": true }, "preferredEditor": "vim" },
+  "security": { "auth": { "selectedType": "gemini-api-key" }, "folderTrust": { "enabled": true } },
+  "tools": { "allowed": ["run_shell_command(git)"], "exclude": [] },
+  "context": { "fileName": ["AGENTS.md", "GEMINI.md"] },
+  "model": { "name": "gemini-3.8-pro", "maxSessionTurns": -1, "compressionThreshold": 0.5 },
+  "telemetry": { "enabled": false, "target": "local", "otlpEndpoint": "$OTEL_NOT_SET" },
+  "mcp": { "excluded": ["experimental"], "autoAllowInHeadless": true },
+  /* servers */
+  "mcpServers": {
+    "github": {
+      "httpUrl": "https://api.githubcopilot.com/mcp/", "timeout": "30000",
+      "headers": { "Authorization": "Bearer $GITHUB_TOKEN" }
+    },
+    "filesystem": {
+      "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "$HOME"],
+      "env": { "DEBUG": "${MCP_DEBUG:-0}" }, "cwd": "./", "trust": false
+    },
+    "linear": { "url": "https://mcp.linear.app/sse", "type": "sse", "oauth": { "enabled": true } },
+    "python": {
+      "command": "python", "args": ["-m", "my_mcp_server", "--port", "8080"],
+      "excludeTools": ["dangerous"], "alwaysAllow": ["read"], "disabled": false
+    },
+    "experimental": { "command": "node", "args": ["server.js"] }
+  }
+}
+"""
+
+
+def test_a_file_of_gemini_clis_just_works(machine: Machine) -> None:
+    machine.environ |= {"GITHUB_TOKEN": "ghp_x", "HOME": "/home/me"}
+    machine.write("user", GEMINI_CLI_FILE)
+    loaded = machine.load()
+    servers = {str(server.id): server for server in loaded.servers}
+    assert loaded.gemdeck.model == "gemini-3.8-pro"
+    assert list(servers) == ["github", "filesystem", "linear", "python", "experimental"]
+    assert servers.pop("experimental").withheld is ServerStatus.DISABLED
+    assert all(server.withheld is None for server in servers.values())
+    assert dict(servers["github"].headers) == {"Authorization": "Bearer ghp_x"}
+    assert servers["github"].timeout == 30.0
+    assert servers["filesystem"].args[-1] == "/home/me"
+    assert dict(servers["filesystem"].env) == {"DEBUG": "0"}
+    assert servers["linear"].transport is Transport.SSE
+    keys = ["tools.allowed", "mcp.autoAllowInHeadless", "mcpServers.python.alwaysAllow"]
+    assert [problem.key for problem in loaded.problems] == keys

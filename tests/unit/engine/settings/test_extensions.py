@@ -1,13 +1,23 @@
-"""The servers of gemini-cli extensions, beside and below the user's own."""
+"""The servers of gemini-cli extensions, and imports in files of context."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.settings.sources.source import manifest_files
+from tui.engine.settings.sources.context_places import (
+    MAX_DEPTH,
+    MAX_IMPORTS,
+    ContextPlaces,
+    Imports,
+    find_context,
+    project_context,
+    read_context,
+)
+from tui.engine.settings.sources.source import Report, manifest_files
 from tui.model.servers import Origin, ServerStatus
 
 
@@ -28,18 +38,9 @@ def enablement(machine: Machine, content: object) -> None:
 
 def test_a_server_of_an_extension_is_loaded_with_its_paths_expanded(machine: Machine) -> None:
     machine.environ["TOKEN"] = "t0ken"
-    place = install(
-        machine,
-        "weather",
-        {
-            "sky": {
-                "command": "node",
-                "args": ["${extensionPath}${/}dist${/}server.js", "${workspacePath}"],
-                "cwd": "${extensionPath}",
-                "env": {"KEY": "$TOKEN"},
-            }
-        },
-    )
+    args = ["${extensionPath}${/}dist${/}server.js", "${workspacePath}"]
+    entry = {"command": "node", "args": args, "cwd": "${extensionPath}", "env": {"KEY": "$TOKEN"}}
+    place = install(machine, "weather", {"sky": entry})
     loaded = machine.load()
     [sky] = loaded.servers
     assert messages(loaded) == []
@@ -56,6 +57,8 @@ def test_an_extension_never_makes_itself_trusted(machine: Machine) -> None:
     assert not loaded.servers[0].trust
     [problem] = messages(loaded)
     assert "trust: has no effect in an extension" in problem
+    machine.write("user", {"mcpServers": {"sky": {"trust": True}}})
+    assert machine.servers()["sky"].trust, "the user's entry may trust it"
 
 
 def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> None:
@@ -63,10 +66,8 @@ def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> No
     machine.write("user", {"mcpServers": {"sky": {"command": "mine"}}})
     loaded = machine.load()
     assert messages(loaded) == []
-    assert [(s.id, s.command, s.origin) for s in loaded.servers] == [
-        ("sky", "mine", Origin.USER),
-        ("sea", "theirs", Origin.EXTENSION),
-    ]
+    mine, theirs = ("sky", "mine", Origin.USER), ("sea", "theirs", Origin.EXTENSION)
+    assert [(s.id, s.command, s.origin) for s in loaded.servers] == [mine, theirs]
 
 
 def test_of_two_extensions_the_first_keeps_the_name(machine: Machine) -> None:
@@ -87,11 +88,12 @@ def test_two_folders_with_one_extensions_name_are_one_extension(machine: Machine
     assert "another extension has the same name, a" in messages(loaded)[0]
 
 
-def test_a_projects_server_does_not_stand_in_for_an_extensions(machine: Machine) -> None:
+def test_a_project_neither_replaces_nor_changes_a_server_of_an_extension(machine: Machine) -> None:
     install(machine, "weather", {"sky": {"command": "theirs"}})
-    machine.write("project", {"mcpServers": {"sky": {"command": "evil"}}})
-    [sky] = machine.load().servers
-    assert sky.command == "theirs"
+    for entry in ({"command": "evil"}, {"env": {"LD_PRELOAD": "/evil.so"}}):
+        machine.write("project", {"mcpServers": {"sky": entry}})
+        [sky] = machine.load().servers
+        assert (sky.command, dict(sky.env)) == ("theirs", {})
 
 
 def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> None:
@@ -150,15 +152,9 @@ def test_a_linked_extension_is_read_where_it_is(machine: Machine, tmp_path: Path
 @pytest.mark.parametrize(
     ("rules", "enabled"),
     [
-        ([], True),
-        (["!{folder}/"], False),
-        (["!{folder}/*"], False),
-        (["!{home}/*"], False),
-        (["!{home}/"], True),
-        (["!{home}/*", "{folder}/"], True),
-        (["!/*"], False),
-        (["!{folder}x/*"], True),
-        (["!", 5], True),
+        *(([], True), (["!{folder}/"], False), (["!{folder}/*"], False), (["!{home}/*"], False)),
+        *((["!{home}/"], True), (["!{home}/*", "{folder}/"], True), (["!/*"], False)),
+        *((["!{folder}x/*"], True), (["!", 5], True)),
     ],
 )
 def test_an_extension_that_gemini_cli_has_disabled_here_is_left_alone(
@@ -179,7 +175,7 @@ def test_no_extension_is_used_while_it_is_unknown_which_are_enabled(machine: Mac
     assert "no extension is used until this is corrected" in messages(loaded)[0]
 
 
-SERVERS = {"mcpServers": {"git": {"command": "x"}}}
+SKY = {"mcpServers": {"sky": {"command": "run"}}}
 
 
 def with_sky(machine: Machine, **server: object) -> None:
@@ -187,21 +183,10 @@ def with_sky(machine: Machine, **server: object) -> None:
 
 
 def test_an_entry_without_a_target_is_merged_as_gemini_cli_does(machine: Machine) -> None:
-    with_sky(
-        machine,
-        includeTools=["a", "b(x)", "c"],
-        excludeTools=["c"],
-        env={"A": "1", "B": "2"},
-        timeout=1000,
-        trust=True,
-    )
-    changes = {
-        "includeTools": ["b", "c", "d"],
-        "excludeTools": "b",
-        "env": {"B": "3"},
-        "timeout": 2000,
-        "description": "mine",
-    }
+    tools = {"includeTools": ["a", "b(x)", "c"], "excludeTools": ["c"]}
+    with_sky(machine, **tools, env={"A": "1", "B": "2"}, timeout=1000, trust=True)
+    tools = {"includeTools": ["b", "c", "d"], "excludeTools": ["b"]}
+    changes = {**tools, "env": {"B": "3"}, "timeout": 2000, "description": "mine"}
     machine.write("user", {"mcpServers": {"first": {"command": "x"}, "sky": changes}})
     sky = machine.servers()["sky"]
     assert list(machine.servers()) == ["first", "sky"]
@@ -212,45 +197,20 @@ def test_an_entry_without_a_target_is_merged_as_gemini_cli_does(machine: Machine
     assert (sky.timeout, sky.description, sky.trust) == (2.0, "mine", False)
 
 
-def test_the_users_entry_may_trust_an_extensions_server(machine: Machine) -> None:
-    with_sky(machine)
-    machine.write("user", {"mcpServers": {"sky": {"trust": True}}})
-    assert machine.servers()["sky"].trust
-
-
 def test_a_slip_is_told_of_the_file_that_holds_it(machine: Machine) -> None:
     with_sky(machine, bogus=1)
-    machine.write("user", '{"mcpServers": {"sky": {\n"timeout": 0, "other": 1}}}')
-    said = messages(machine.load())
-    assert any(
-        words.startswith("~/.gemini/settings.json:2: mcpServers.sky.timeout") for words in said
-    )
-    assert any("settings.json:2: mcpServers.sky.other" in words for words in said)
-    assert any("gemini-extension.json:1: mcpServers.sky.bogus" in words for words in said)
-
-
-def test_a_missing_variable_is_told_of_the_file_that_names_it(machine: Machine) -> None:
-    with_sky(machine)
-    machine.write("user", '{"mcpServers": {"sky": {\n"env": {"A": "$NOPE"}}}}')
-    [problem] = messages(machine.load())
-    assert problem.startswith("~/.gemini/settings.json:2: mcpServers.sky.env.A: the variable NOPE")
-
-
-def test_a_project_changes_no_server_of_an_extension(machine: Machine) -> None:
-    with_sky(machine)
-    machine.write("project", {"mcpServers": {"sky": {"env": {"LD_PRELOAD": "/evil.so"}}}})
-    [sky] = machine.load().servers
-    assert dict(sky.env) == {}
+    slips = '"timeout": 0, "other": 1, "env": {"A": "$NOPE"}'
+    machine.write("user", '{"mcpServers": {"sky": {\n' + slips + "}}}")
+    said = "\n".join(messages(machine.load()))
+    for words in ("timeout", "other", "env.A: the variable NOPE"):
+        assert f"~/.gemini/settings.json:2: mcpServers.sky.{words}" in said
+    assert "gemini-extension.json:1: mcpServers.sky.bogus" in said
 
 
 def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine) -> None:
     place = machine.home / ".gemini" / "extensions" / "sky"
     place.mkdir(parents=True)
-    manifest = {
-        "name": "sky",
-        "settings": [{"envVar": "K"}, 5, {"envVar": 5}],
-        "mcpServers": {"sky": {"command": "run"}},
-    }
+    manifest = {"name": "sky", "settings": [{"envVar": "K"}, 5, {"envVar": 5}], **SKY}
     (place / "gemini-extension.json").write_text(json.dumps(manifest))
     (machine.home / "other").write_text("K=hunter22\n")
     (place / ".env").symlink_to(machine.home / "other")
@@ -258,3 +218,131 @@ def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine)
     [sky] = loaded.servers
     assert dict(sky.env) == {}
     assert "links to a file outside" in messages(loaded)[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path.resolve() / "shop"
+    (made / "docs").mkdir(parents=True)
+    (tmp_path / "secret.md").write_text("SECRET")
+    (made / "docs" / "style.md").write_text("Write plainly. See @more.md")
+    (made / "docs" / "more.md").write_text("And briefly.")
+    (made / "token.txt").write_text("TOKEN")
+    return made
+
+
+def imported(folder: Path, text: str) -> str:
+    return Imports(folder).put_in(text, folder / "GEMINI.md")
+
+
+def test_an_import_stands_for_its_file_and_its_own_imports(folder: Path) -> None:
+    text = imported(folder, "Rules: @./docs/style.md, and\nno more.")
+    inner = "<!-- Imported from more.md -->\nAnd briefly.\n<!-- End of more.md -->"
+    start, end = "<!-- Imported from ./docs/style.md -->", "<!-- End of ./docs/style.md -->"
+    assert text == f"Rules: {start}\nWrite plainly. See {inner}\n{end}, and\nno more."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("write to @ada or ada@docs/style.md", "@docs/none.md", "@token.txt", "`@docs/style.md`"),
+        *("```\n@docs/style.md\n```", f"@{'long' * 100}.md", "@docs/\0.md"),
+        *("@docs/style.md/deeper.md", "~~~~ md\n@docs/style.md\n~~~\n@docs/style.md"),
+    ],
+)
+def test_what_is_no_import_stays_as_it_is(folder: Path, text: str) -> None:
+    assert imported(folder, text) == text
+
+
+def test_code_ends_where_its_fence_does(folder: Path) -> None:
+    text = imported(folder, "```\n@docs/more.md\n```\n@docs/more.md")
+    assert text.startswith("```\n@docs/more.md\n```\n<!-- Imported from docs/more.md -->")
+
+
+def test_nothing_outside_the_folder_is_imported(folder: Path) -> None:
+    (folder / "link.md").symlink_to(folder.parent / "secret.md")
+    outside = folder.parent / "secret.md"
+    for word in ("@../secret.md", "@link.md", f"@{outside}", "@docs/../../secret.md"):
+        text = imported(folder, word)
+        assert "outside the folder" in text
+        assert "SECRET" not in text
+
+
+def test_what_lies_outside_is_never_looked_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    for name in ("stat", "lstat"):
+        real = getattr(os, name)
+
+        def spy(path: object, *args: object, real: object = real, **kwargs: object) -> object:
+            looked.append(str(path))
+            return real(path, *args, **kwargs)  # type: ignore[operator]
+
+        monkeypatch.setattr(os, name, spy)
+    for name in ("secret.md", "none.md"):
+        word = f"@../{name}"
+        reason = "it lies outside the folder"
+        assert imported(folder, word) == f"<!-- {word} is not imported: {reason} -->"
+    assert looked
+    assert not any("secret" in path or "none" in path for path in looked)
+    looked.clear()
+    words = " ".join(f"@{number}.md" for number in range(MAX_IMPORTS + 5))
+    assert imported(folder, words) == words
+    assert any(path.endswith(f"/{MAX_IMPORTS - 1}.md") for path in looked)
+    assert not any(path.endswith(f"/{MAX_IMPORTS}.md") for path in looked)
+
+
+def test_refusals_are_bounded(folder: Path) -> None:
+    text = imported(folder, "@../secret.md " * (MAX_IMPORTS + 5) + "@docs/more.md")
+    assert text.count("outside the folder") == MAX_IMPORTS
+    assert text.endswith("@../secret.md @docs/more.md")
+
+
+def test_a_folder_that_is_a_link_holds_what_is_named_through_it(folder: Path) -> None:
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    for name in ("docs/more.md", f"{link}/docs/more.md", f"{folder}/docs/more.md"):
+        assert "And briefly." in Imports(link).put_in(f"@{name}", link / "GEMINI.md")
+
+
+def test_circles_depth_and_number_are_bounded(folder: Path) -> None:
+    (folder / "GEMINI.md").write_text("@a.md")
+    (folder / "a.md").write_text("A @GEMINI.md")
+    assert "imports itself" in imported(folder, "@a.md")
+    for number in range(MAX_DEPTH + 3):
+        (folder / f"d{number}.md").write_text(f"deep{number} @d{number + 1}.md")
+    text = imported(folder, "@d0.md")
+    assert f"deep{MAX_DEPTH - 1}" in text
+    assert f"deep{MAX_DEPTH + 1}" not in text
+    (folder / "b.md").write_text("@docs/more.md " * 20)
+    assert 0 < imported(folder, "@b.md " * 20).count("And briefly.") < MAX_IMPORTS
+
+
+def test_files_of_context_hold_what_they_import(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / "sub").mkdir()
+    for place in (folder, folder / "sub"):
+        (place / "GEMINI.md").write_text("@../shop/docs/more.md @../docs/more.md")
+    places = ContextPlaces(project=(folder / "GEMINI.md", folder / "sub" / "GEMINI.md"))
+    top, sub = project_context(places, folder / "sub", Report(folder.parent))
+    assert "And briefly." in top.text
+    assert "And briefly." in sub.text
+    [own] = read_context([folder / "sub" / "GEMINI.md"], folder.parent)
+    assert "And briefly." not in own.text
+
+
+def test_a_repository_at_the_home_opens_no_more_than_the_folder(folder: Path) -> None:
+    home = folder.parent
+    (home / ".git").mkdir()
+    (folder / "GEMINI.md").write_text("@../secret.md @docs/more.md")
+    (folder / "docs" / "GEMINI.md").write_text("@more.md @../GEMINI.md")
+    places = find_context((), (), folder / "docs", Report(home))
+    assert places.project == (folder / "docs" / "GEMINI.md",)
+    [docs] = project_context(places, folder / "docs", Report(home))
+    assert "And briefly." in docs.text
+    assert "GEMINI.md is not imported: it lies outside" in docs.text
+    places = find_context((), (), folder, Report(home))
+    [whole] = project_context(places, folder, Report(home))
+    assert "And briefly." in whole.text
+    assert "SECRET" not in whole.text

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,119 +26,46 @@ def folder(tmp_path: Path) -> Path:
 
 
 RUNS = [
-    "npx -y pkg",
-    "NPX.cmd pkg",
-    "/usr/bin/npx pkg",
-    "npm exec pkg",
-    "pnpm dlx pkg",
-    "yarn dlx pkg",
-    "bunx pkg",
-    "bun x.js",
-    "uv run pkg",
-    "uvx pkg",
-    "pipx run pkg",
-    "deno run /abs/x.ts",
-    "make serve",
-    "just serve",
-    "cargo run",
-    "go1.22 run .",
-    "dotnet run",
-    "gradle run",
-    "python -m pkg",
-    "python3.12 -m pkg",
-    "python3.13t -mpkg",
-    "python -I -c 'import pkg'",
-    "python",
-    "python server.py",
-    "python -u ./server.py",
-    "python {folder}/server.py",
-    "python -W ignore server.py",
-    "node server.js",
-    "node20 server.js",
-    "nodejs -e 1",
-    "node --require ./x.js /abs/x.js",
-    "node -r x /abs/x.js",
-    "node --import=./x.mjs /abs/x.js",
-    "ruby -rx /abs/x.rb",
-    "perl -Mx /abs/x.pl",
-    "php -d auto_prepend_file=x /abs/x.php",
-    "java -cp . Main",
-    "java -jar server.jar",
-    "bash -c 'npx pkg'",
-    "sh run.sh",
-    "./server",
-    "bin/server",
-    "{folder}/server",
-    "{folder}/node_modules/.bin/server",
-    "env npx pkg",
-    "env A=1 python -m pkg",
-    "env -S npx",
-    "env NODE_OPTIONS=--require=./x.js node /abs/x.js",
-    "env PATH=./bin:/bin server",
-    "sudo -u me nice -n 5 npx pkg",
-    "timeout 5 ./server",
-    "nohup python server.py",
-    "server --plugin=server.py",
-    "docker compose run server",
-    "server --db-path ./data.db",
+    *("npx -y pkg", "NPX.cmd pkg", "/usr/bin/npx pkg", "npm exec pkg", "pnpm dlx pkg"),
+    *("yarn dlx pkg", "bunx pkg", "bun x.js", "uv run pkg", "uvx pkg", "pipx run pkg"),
+    *("deno run /abs/x.ts", "make serve", "just serve", "cargo run", "go1.22 run .", "dotnet run"),
+    *("gradle run", "python -m pkg", "python3.12 -m pkg", "python3.13t -mpkg"),
+    *("python -I -c 'import pkg'", "python", "python server.py", "python -u ./server.py"),
+    *("python {folder}/server.py", "python -W ignore server.py", "node server.js"),
+    *("node20 server.js", "nodejs -e 1", "node --require ./x.js /abs/x.js", "node -r x /abs/x.js"),
+    *("node --import=./x.mjs /abs/x.js", "ruby -rx /abs/x.rb", "perl -Mx /abs/x.pl"),
+    *("php -d auto_prepend_file=x /abs/x.php", "java -cp . Main", "java -jar server.jar"),
+    *("bash -c 'npx pkg'", "sh run.sh", "./server", "bin/server", "{folder}/server"),
+    *("{folder}/node_modules/.bin/server", "env npx pkg", "env A=1 python -m pkg", "env -S npx"),
+    *("env NODE_OPTIONS=--require=./x.js node /abs/x.js", "env PATH=./bin:/bin server"),
+    *("sudo -u me nice -n 5 npx pkg", "timeout 5 ./server", "nohup python server.py"),
+    *("server --plugin=server.py", "docker compose run server", "server --db-path ./data.db"),
     "/lib64/ld-linux-x86-64.so.2 /usr/bin/python3 -m evil",
     "/lib64/ld-linux-x86-64.so.2 --library-path {folder} /usr/bin/server",
-    "find . -exec python3 -m evil ;",
-    "tar cf /dev/null --checkpoint-action=exec=./prog .",
-    "git -c alias.x=!./prog x",
-    "fnm exec --using=22 npx -y x",
-    "supergateway --stdio 'npx -y x'",
-    "mcp-proxy npx -y x",
-    "fastmcp run server.py:mcp",
-    "launch run server.py:mcp",
-    "node /usr/lib/node_modules/npm/bin/npx-cli.js -y x",
-    "git status",
-    "hg status",
-    "bmake serve",
-    "gdb -x data.db",
-    "vim.basic -u data.db",
-    "sqlite3 -init data.db",
-    "mawk -f data.db",
-    "mawk -fdata.db",
-    "tool -fdata.db",
-    "tool @data.db",
-    "perl5.36-x86_64-linux-gnu -Mx /abs/x.pl",
-    "python3-dbg -m pkg",
-    "php-cli run.php",
-    "php /abs/x.php",
-    "lua /abs/x.lua",
-    "java /abs/X.java",
-    "groovy /abs/x.groovy",
-    "dotenv -- node /abs/x.js",
-    "bash-static run.sh",
-    "tool -m pkg",
-    "tool --require x",
-    "tool --import=x /abs/x.js",
-    "java -Djava.library.path=. -jar /abs/x.jar",
-    "java -Djava.library.path=lib -jar /abs/x.jar",
-    "java -Dlib={folder} -jar /abs/x.jar",
-    "java -XX:Flags=opts -jar /abs/x.jar",
+    *("find . -exec python3 -m evil ;", "tar cf /dev/null --checkpoint-action=exec=./prog ."),
+    *("git -c alias.x=!./prog x", "fnm exec --using=22 npx -y x"),
+    *("supergateway --stdio 'npx -y x'", "mcp-proxy npx -y x", "fastmcp run server.py:mcp"),
+    *("launch run server.py:mcp", "node /usr/lib/node_modules/npm/bin/npx-cli.js -y x"),
+    *("git status", "hg status", "bmake serve", "gdb -x data.db", "vim.basic -u data.db"),
+    *("sqlite3 -init data.db", "mawk -f data.db", "mawk -fdata.db", "tool -fdata.db"),
+    *("tool @data.db", "perl5.36-x86_64-linux-gnu -Mx /abs/x.pl", "python3-dbg -m pkg"),
+    *("php-cli run.php", "php /abs/x.php", "lua /abs/x.lua", "java /abs/X.java"),
+    *("groovy /abs/x.groovy", "dotenv -- node /abs/x.js", "bash-static run.sh", "tool -m pkg"),
+    *("tool --require x", "tool --import=x /abs/x.js"),
+    *("java -Djava.library.path=. -jar /abs/x.jar", "java -Djava.library.path=lib -jar /abs/x.jar"),
+    *("java -Dlib={folder} -jar /abs/x.jar", "java -XX:Flags=opts -jar /abs/x.jar"),
     "python -X pycache_prefix=cache {own}",
 ]
 
 RUNS_NOTHING = [
-    "python {own}",
-    "python3.12 -u -I {own}",
-    "python -X utf8 {own} server.db",
-    "node --max-old-space-size=4096 --no-warnings /abs/x.js",
-    "bash --norc /abs/x.sh",
-    "java -Xmx1g -jar /abs/x.jar",
-    "server",
-    "/usr/bin/server --repository .",
+    *("python {own}", "python3.12 -u -I {own}", "python -X utf8 {own} server.db"),
+    *("node --max-old-space-size=4096 --no-warnings /abs/x.js", "bash --norc /abs/x.sh"),
+    *("java -Xmx1g -jar /abs/x.jar", "server", "/usr/bin/server --repository ."),
     "server --root=/srv --name my-server https://host/x",
-    "perl5.36-x86_64-linux-gnu -w /abs/x.pl",
-    "python3-dbg -u {own}",
+    *("perl5.36-x86_64-linux-gnu -w /abs/x.pl", "python3-dbg -u {own}"),
     "java -Djava.library.path=/usr/lib -Dmode=stdio -XX:+UseZGC -jar /abs/x.jar",
-    "docker run -i --rm node:20 node -e 1",
-    "docker run -i --rm mcp/fetch",
-    "nice -n 10 server",
-    "env A=1 /usr/bin/server",
-    "env python {own}",
+    *("docker run -i --rm node:20 node -e 1", "docker run -i --rm mcp/fetch", "nice -n 10 server"),
+    *("env A=1 /usr/bin/server", "env python {own}"),
 ]
 
 
@@ -150,65 +78,37 @@ def judged(line: str, folder: Path, env: dict[str, str] | None = None) -> bool:
     return runs_code_of(folder, folder, words[0], words[1:], env=env)
 
 
-@pytest.mark.parametrize("line", RUNS)
-def test_A14_it_would_run_code_of_the_folder(folder: Path, line: str) -> None:
-    assert judged(line, folder)
+def test_A14_it_would_run_code_of_the_folder_or_not(folder: Path) -> None:
+    assert [line for line in (*RUNS, *RUNS_NOTHING) if judged(line, folder)] == RUNS
 
 
-@pytest.mark.parametrize("line", RUNS_NOTHING)
-def test_A14_it_would_run_nothing_of_the_folder(folder: Path, line: str) -> None:
-    assert not judged(line, folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "runs"),
-    [
-        ("PYTHONPATH", "src", True),
-        ("PYTHONPATH", f"/usr/lib{os.pathsep}", True),
-        ("PYTHONPATH", "/usr/lib", False),
-        ("NODE_OPTIONS", "--require ./x.js", True),
-        ("NODE_OPTIONS", "--max-old-space-size=4096", False),
-        ("LD_PRELOAD", "./x.so", True),
-        ("TOKEN", "./x", False),
-        ("DATA", "./data.db", False),
-        ("DATA", "/srv:{folder}/data.db", False),
-        ("NODE_OPTIONS", "--experimental-loader=ts-node/esm", True),
-        ("NODE_OPTIONS", "--no-warnings --max-old-space-size=99", False),
-        ("BASH_ENV", "env.sh", True),
-        ("BASH_ENV", "{folder}/env.sh", True),
-        ("BASH_ENV", "/etc/env.sh", False),
-        ("PYTHONPATH", "{folder}/pylib", True),
-        ("PATH", "{folder}/bin:/usr/bin", True),
-        ("PATH", "/usr/bin::/bin", True),
-        ("PATH", "/usr/bin:/opt/my tools/bin", False),
-        ("LD_LIBRARY_PATH", "/usr/lib:", True),
-        ("PERL5OPT", "-Ilib -MEvil", True),
-        ("PERL5OPT", "-w", False),
-        ("RUBYOPT", "-rx", True),
-        ("JAVA_TOOL_OPTIONS", "-javaagent:x.jar", True),
-        ("JAVA_TOOL_OPTIONS", "-Xmx1g", False),
-        ("LD_PRELOAD", "lib/evil.so", True),
-        ("LD_PRELOAD", "/usr/lib/x.so", False),
-        ("PYTHONUSERBASE", "pyub", True),
-        ("PYTHONPYCACHEPREFIX", "cache", True),
-        ("OPENSSL_CONF", "openssl.cnf", True),
-        ("PERLLIB", "lib", True),
-        ("PERL_USE_UNSAFE_INC", "1", True),
-        ("LUA_PATH", "?.lua", True),
-        ("GEM_HOME", "gems", True),
-        ("BUNDLE_GEMFILE", "Gemfile", True),
-        ("PHPRC", "conf", True),
-        ("PHP_INI_SCAN_DIR", "conf", True),
-        ("DOTNET_STARTUP_HOOKS", "x.dll", True),
-        ("TCLLIBPATH", "lib", True),
-        ("HTTPS_PROXY", "http://127.0.0.1:3128", False),
-        ("PYTHONUNBUFFERED", "1", False),
-    ],
+LOADS = (
+    *("PYTHONPATH=src", f"PYTHONPATH=/usr/lib{os.pathsep}", "PYTHONPATH={folder}/pylib"),
+    *("NODE_OPTIONS=--require ./x.js", "NODE_OPTIONS=--experimental-loader=ts-node/esm"),
+    *("LD_PRELOAD=./x.so", "LD_PRELOAD=lib/evil.so", "LD_LIBRARY_PATH=/usr/lib:"),
+    *("BASH_ENV=env.sh", "BASH_ENV={folder}/env.sh", "PATH={folder}/bin:/usr/bin"),
+    *("PATH=/usr/bin::/bin", "PERL5OPT=-Ilib -MEvil", "RUBYOPT=-rx", "PERLLIB=lib"),
+    *("JAVA_TOOL_OPTIONS=-javaagent:x.jar", "PYTHONUSERBASE=pyub", "PERL_USE_UNSAFE_INC=1"),
+    *("PYTHONPYCACHEPREFIX=cache", "OPENSSL_CONF=openssl.cnf", "LUA_PATH=?.lua"),
+    *("GEM_HOME=gems", "BUNDLE_GEMFILE=Gemfile", "PHPRC=conf", "PHP_INI_SCAN_DIR=conf"),
+    *("DOTNET_STARTUP_HOOKS=x.dll", "TCLLIBPATH=lib"),
 )
-def test_A14_a_variable_may_load_code_of_the_folder(
-    folder: Path, name: str, value: str, runs: bool
-) -> None:
-    assert judged("server", folder, env={name: value.format(folder=folder)}) is runs
+
+LOADS_NOTHING = (
+    *("PYTHONPATH=/usr/lib", "NODE_OPTIONS=--max-old-space-size=4096", "TOKEN=./x"),
+    *("NODE_OPTIONS=--no-warnings --max-old-space-size=99", "DATA=./data.db", "PERL5OPT=-w"),
+    *("DATA=/srv:{folder}/data.db", "BASH_ENV=/etc/env.sh", "PATH=/usr/bin:/opt/my tools/bin"),
+    *("JAVA_TOOL_OPTIONS=-Xmx1g", "LD_PRELOAD=/usr/lib/x.so", "PYTHONUNBUFFERED=1"),
+    "HTTPS_PROXY=http://127.0.0.1:3128",
+)
+
+
+def test_A14_a_variable_may_load_code_of_the_folder(folder: Path) -> None:
+    def loads(setting: str) -> bool:
+        name, _, value = setting.format(folder=folder).partition("=")
+        return judged("server", folder, env={name: value})
+
+    assert [one for one in (*LOADS, *LOADS_NOTHING) if loads(one)] == [*LOADS]
 
 
 def test_A14_a_program_is_known_by_where_it_leads_to(folder: Path, tmp_path: Path) -> None:
@@ -224,7 +124,7 @@ def test_A14_a_program_is_known_by_where_it_leads_to(folder: Path, tmp_path: Pat
 def reached(folder: Path, line: str) -> bool:
     """Tell whether a server that starts elsewhere would run code of the folder."""
     elsewhere = folder.parent / "elsewhere"
-    elsewhere.mkdir()
+    elsewhere.mkdir(exist_ok=True)
     command, *args = line.format(folder=folder, own=folder.parent / "own.py").split()
     server = ServerDefinition(
         ServerId("it"), Origin.USER, Transport.STDIO, command, tuple(args), cwd=elsewhere
@@ -232,9 +132,8 @@ def reached(folder: Path, line: str) -> bool:
     return folder in code_folders(server, folder, folder.parent, {})
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_A14_a_server_elsewhere_runs_what_it_is_given(folder: Path) -> None:
+    lines = [
         *("node {folder}", "node ../clone", "python {folder}", "python {folder}/later.py"),
         *("python -m pkg {folder}", "npm --prefix {folder} run serve", "npx {folder}"),
         *("make -C {folder}", "uv --directory {folder} run serve", "git -C {folder} status"),
@@ -242,43 +141,28 @@ def reached(folder: Path, line: str) -> bool:
         *("docker compose --project-directory {folder} up", "{folder}/later", "env {folder}/later"),
         *("node {own} {folder}/server.py", "server --db-path {folder}/data.db"),
         *("terraform -chdir={folder} plan", "server --plugin-dir {folder}"),
-    ],
-)
-def test_A14_a_server_elsewhere_runs_what_it_is_given(folder: Path, line: str) -> None:
-    assert reached(folder, line)
+    ]
+    assert [line for line in lines if not reached(folder, line)] == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(
-            "node {own} {folder}",
-            "node {own} {folder}/node_modules",
-            "python -u {own} --root={folder}",
-        ),
-        *("server {folder}", "node {own} ../clone", "docker run -v {folder}:/workspace mcp/fs:1"),
-        *("node {own} {folder}/code {folder}/go", "server --db-path {folder}/later.db"),
-    ],
-)
-def test_A14_a_folder_that_a_program_does_not_run_is_data(folder: Path, line: str) -> None:
+def test_A14_a_folder_that_a_program_does_not_run_is_data(folder: Path) -> None:
     (folder / "code").mkdir()
     (folder / "go").mkdir()
-    assert not reached(folder, line)
-    assert not line.startswith("node") or not judged(line.replace("..", str(folder.parent)), folder)
+    as_data = ["node {own} {folder}", "node {own} {folder}/node_modules", "node {own} ../clone"]
+    as_data.append("node {own} {folder}/code {folder}/go")
+    lines = [
+        *(*as_data, "python -u {own} --root={folder}", "server {folder}"),
+        *("docker run -v {folder}:/workspace mcp/fs:1", "server --db-path {folder}/later.db"),
+    ]
+    assert [line for line in lines if reached(folder, line)] == []
+    here = [line.replace("..", str(folder.parent)) for line in as_data]
+    assert [line for line in here if judged(line, folder)] == []
 
 
 def test_a_server_that_touches_no_file_of_a_folder_keeps_its_fingerprint(machine: Machine) -> None:
-    known = ServerDefinition(
-        ServerId("it"),
-        Origin.USER,
-        Transport.STDIO,
-        command="npx",
-        args=("-y", "pkg"),
-        env={"A": "1"},
-        cwd=Path("/srv"),
-        program="/usr/bin/npx",
-        source="~/.gemini/settings.json",
-    )
+    it = ServerDefinition(ServerId("it"), Origin.USER, Transport.STDIO, "npx", ("-y", "pkg"))
+    program, source = "/usr/bin/npx", "~/.gemini/settings.json"
+    known = replace(it, env={"A": "1"}, cwd=Path("/srv"), program=program, source=source)
     before = "57bb3b7b598816e8d2fbbadb7d70678fb3e123ea642e116b4e7e51c306556a3a"
     assert server_fingerprint(known, b"salt") == before, "what was allowed before stays allowed"
     machine.environ["PATH"] = os.environ["PATH"]

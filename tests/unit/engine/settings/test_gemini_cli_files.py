@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings
 from tui.model.servers import ServerStatus, Transport
 
 RUNS, OFF = "runs", ServerStatus.DISABLED.value
-INVALID, UNTRUSTED = ServerStatus.INVALID.value, ServerStatus.UNTRUSTED.value
+UNTRUSTED = ServerStatus.UNTRUSTED.value
 EXTENSION = ".gemini/extensions/sky/gemini-extension.json"
-POLICY = ".gemini/policies/mine.toml"
 
 Servers = Mapping[str, ServerDefinition]
 
@@ -64,12 +62,6 @@ def extension(**manifest: object) -> dict[str, str]:
     return {EXTENSION: json.dumps({"name": "sky", **manifest})}
 
 
-def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
-    """Tell whether the settings deny a tool."""
-    return DenyingPatterns(loaded.gemdeck.always_deny).match(server, tool) is not None
-
-
-A = '"a": {"command": "x"}'
 SKY = {"sky": {"command": "run", "args": ["${extensionPath}${/}s.js"], "env": {"K": "$K"}}}
 ALL_SECTIONS = {
     "$schema": "https://example.com/schema.json",
@@ -81,24 +73,12 @@ ALL_SECTIONS = {
 }
 
 CASES = (
-    Case("comments", f'{{// c\n"mcpServers": {{/* c */ {A}}}}}', "ok"),
-    Case("trailing commas", f'{{"mcpServers": {{{A},}},}}', "exit 52"),
-    Case("empty file", "", "exit 52", {}),
-    Case("byte order mark", "\ufeff" + servers(a={"command": "x"}), "exit 52"),
     Case(
         "duplicate section",
-        f'{{"mcpServers": {{"b": {{"command": "y"}}}},\n"mcpServers": {{{A}}}}}',
+        '{"mcpServers": {"b": {"command": "y"}},\n"mcpServers": {"a": {"command": "x"}}}',
         "last wins, silent",
         warns=("settings.json:2: mcpServers: stands twice",),
     ),
-    Case(
-        "duplicate server",
-        f'{{"mcpServers": {{"a": {{"command": "y"}}, {A}}}}}',
-        "last wins, silent",
-        warns=("mcpServers.a: stands twice",),
-        check=lambda all_, _: all_["a"].command == "x",
-    ),
-    Case("servers in a list", '{"mcpServers": []}', "warns", {}, ("mcpServers: must be",)),
     Case(
         "first settings",
         with_a(allowMCPServers=["b"], excludeMCPServers=["a"], theme="x", selectedAuthType="y"),
@@ -111,7 +91,6 @@ CASES = (
         "ok",
         check=lambda _, loaded: loaded.gemdeck.model == "gemini-3.8-pro",
     ),
-    Case("bool in env", one(env={"N": True}), "-", check=lambda s, _: s["a"].env["N"] == "true"),
     Case(
         "null in env",
         one(env={"N": None, "M": "m"}),
@@ -128,46 +107,13 @@ CASES = (
         warns=("a.type: no transport",),
         check=lambda s, _: s["a"].transport is Transport.HTTP and s["a"].sse_fallback,
     ),
-    *(
-        Case(
-            f"type {name}",
-            servers(a={"url": "https://h/", "type": name}),
-            "invalid enum",
-            check=lambda s, _: s["a"].transport is Transport.HTTP and not s["a"].sse_fallback,
-        )
-        for name in ("streamable-http", "streamableHttp")
-    ),
-    *(
-        Case(
-            f"timeout {value}",
-            one(timeout=value),
-            "cannot connect",
-            warns=("settings.json:1: mcpServers.a.timeout",),
-        )
-        for value in (0, -1, "5s", 1e11)
-    ),
-    Case(
-        "command and url",
-        one(url="https://h/"),
-        "url wins",
-        warns=("a.command: ignored beside an address",),
-        check=lambda s, _: s["a"].transport is Transport.HTTP and not s["a"].command,
-    ),
-    Case(
-        "httpUrl and url",
-        servers(a={"url": "https://h/", "httpUrl": "https://i/"}),
-        "httpUrl wins",
-        warns=("mcpServers.a.httpUrl: httpUrl is used and url ignored",),
-        check=lambda s, _: s["a"].url == "https://i/",
-    ),
     Case(
         "all three targets",
         one(url="https://h/", httpUrl="https://i/"),
         "httpUrl wins",
         warns=("httpUrl is used", "a.command: ignored"),
-        check=lambda s, _: s["a"].url == "https://i/",
+        check=lambda s, _: (s["a"].url, s["a"].command) == ("https://i/", ""),
     ),
-    Case("disabled", one(disabled=True), "warns, starts it", {"a": OFF}),
     *(
         Case(
             key,
@@ -183,37 +129,11 @@ CASES = (
         for name in ("my srv", "io.github.x/y", "sérv", "__proto__")
     ),
     Case("mcp.allowed empty", with_a(mcp={"allowed": []}), "blocks", {"a": OFF}),
-    Case("mcp.allowed unknown", with_a(mcp={"allowed": ["b"]}), "blocks", {"a": OFF}),
-    Case("mcp.allowed in capitals", with_a(mcp={"allowed": ["A "]}), "matches"),
-    Case("mcp.excluded", with_a(mcp={"excluded": ["a"]}), "blocks", {"a": OFF}),
-    Case(
-        "serverCommand with quotes",
-        json.dumps({"mcp": {"serverCommand": "run 'a b'"}}),
-        "ok",
-        {"mcp": RUNS},
-        check=lambda s, _: s["mcp"].args == ("a b",),
-    ),
-    Case(
-        "includeTools with arguments",
-        one(includeTools=["echo(hello)"]),
-        "includes echo",
-        check=lambda s, _: s["a"].include_tools == frozenset({"echo"}),
-    ),
     Case(
         "excludeTools with arguments",
         one(excludeTools=["echo(rm)"]),
         "excludes nothing",
         check=lambda s, _: bool(s["a"].exclude_tools),
-    ),
-    Case(
-        "tools.exclude",
-        with_a(tools={"exclude": ["mcp_a_rm", "wipe"]}),
-        "denies",
-        check=lambda _, loaded: (
-            denied(loaded, "a", "rm")
-            and denied(loaded, "b", "wipe")
-            and not denied(loaded, "a", "echo")
-        ),
     ),
     Case(
         "tools.core and tools.allowed",
@@ -222,48 +142,12 @@ CASES = (
         warns=("tools.core: has no effect", "tools.allowed: lets no tool run here"),
     ),
     Case(
-        "policy that denies",
-        with_a(),
-        "hides the tool",
-        files={POLICY: '[[rule]]\ndecision = "deny"\ntoolName = "mcp_a_rm"\n'},
-        check=lambda _, loaded: denied(loaded, "a", "rm") and not denied(loaded, "a", "echo"),
-    ),
-    Case(
-        "policy that allows",
-        with_a(),
-        "runs unasked",
-        warns=("mine.toml: rule: lets nothing run here: a: rm",),
-        files={POLICY: '[[rule]]\ndecision = "allow"\nmcpName = "a"\ntoolName = "rm"\n'},
-    ),
-    Case(
         "turned off by command",
         servers(A={"command": "x"}),
         "Disabled",
         {"A": OFF},
         files={".gemini/mcp-server-enablement.json": '{"a": {"enabled": false}}'},
         check=lambda s, _: s["A"].may_enable,
-    ),
-    Case(
-        "extension",
-        "{}",
-        "ok",
-        {"sky": RUNS},
-        ("the variable K is not set; it is empty",),
-        extension(mcpServers=SKY),
-        check=lambda s, _: s["sky"].args[0].endswith("/sky/s.js"),
-    ),
-    Case(
-        "extension and an entry that restricts",
-        servers(sky={"excludeTools": ["rm"], "env": {"M": "m"}}),
-        "merged",
-        {"sky": RUNS},
-        files=extension(mcpServers=SKY),
-        environ={"K": "k"},
-        check=lambda s, _: (
-            s["sky"].exclude_tools == frozenset({"rm"})
-            and s["sky"].command == "run"
-            and dict(s["sky"].env) == {"K": "k", "M": "m"}
-        ),
     ),
     Case(
         "extension with .env",
@@ -275,25 +159,6 @@ CASES = (
             ".gemini/extensions/sky/.env": "K=from-env\nOTHER=no\n",
         },
         check=lambda s, _: dict(s["sky"].env) == {"K": "from-env"},
-    ),
-    Case(
-        "extension that is off here",
-        "{}",
-        "off",
-        {},
-        files={
-            **extension(mcpServers=SKY),
-            ".gemini/extensions/extension-enablement.json": json.dumps(
-                {"sky": {"overrides": ["!/*"]}}
-            ),
-        },
-    ),
-    Case(
-        "extension with GEMINI.md",
-        "{}",
-        "in context",
-        {"sky": RUNS},
-        files={**extension(mcpServers={"sky": {"command": "run"}}), "GEMINI.md": "Obey."},
     ),
     Case(
         "own .env",
@@ -336,21 +201,6 @@ CASES = (
         "empty",
         warns=("NOPE2 is not set; it is empty", "NOPE is not set; the reference is left"),
         check=lambda s, _: (s["a"].args, dict(s["a"].env)) == (("$NOPE",), {"K": "a", "P": "$5"}),
-    ),
-    Case(
-        "GEMINI_MODEL",
-        with_a(gemdeck={"model": "ours"}, model={"name": "theirs"}),
-        "counts",
-        environ={"GEMINI_MODEL": "gemini-x"},
-        check=lambda _, loaded: loaded.gemdeck.model == "gemini-x",
-    ),
-    Case("tcp", servers(a={"tcp": "ws://h"}), "-", {"a": INVALID}, ("tcp is not supported",)),
-    Case("extension key", one(extension={}), "-", warns=("a.extension: unknown key",)),
-    Case(
-        "unknown key of oauth",
-        servers(a={"url": "https://h/", "oauth": {"color": 1}}),
-        "-",
-        warns=("a.oauth.color: unknown key",),
     ),
 )
 

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.importers import (
-    TITLES,
-    Candidate,
-    Machine,
-    find_files,
-    read_client_file,
-)
+from tui.engine.settings.importers import TITLES, Candidate, Machine, find_files, read_client_file
 from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """
@@ -72,15 +66,7 @@ ZED = """
 }
 """
 
-PLAIN = {
-    "mcpServers": {
-        "files": {
-            "command": "npx",
-            "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"],
-            "env": {"A": "b"},
-        }
-    }
-}
+PLAIN = {"command": "npx", "args": ["-y", "@acme/files", "/home/me"], "env": {"A": "b"}}
 
 
 @pytest.fixture
@@ -114,9 +100,9 @@ def found(machine: Machine, client: str) -> dict[str, Candidate]:
     ],
 )
 def test_a_local_server_is_taken_over_as_it_is(machine: Machine, client: str, place: str) -> None:
-    write(machine.home / place, PLAIN)
+    write(machine.home / place, {"mcpServers": {"files": PLAIN}})
     [only] = found(machine, client).values()
-    assert only.entry == PLAIN["mcpServers"]["files"]
+    assert only.entry == PLAIN
     assert (only.problem, only.warnings) == ("", ())
 
 
@@ -130,15 +116,10 @@ def test_codex(machine: Machine) -> None:
         "timeout": 90_000,
         "includeTools": ["search"],
     }
-    assert servers["remote"].entry == {
-        "url": "https://mcp.example.com/mcp",
-        "type": "http",
-        "headers": {
-            "X-Region": "eu",
-            "X-Team": "${TEAM}",
-            "Authorization": "Bearer ${REMOTE_TOKEN}",
-        },
-    }
+    remote = dict(servers["remote"].entry)
+    headers = {"X-Region": "eu", "X-Team": "${TEAM}", "Authorization": "Bearer ${REMOTE_TOKEN}"}
+    assert remote.pop("headers") == headers
+    assert remote == {"url": "https://mcp.example.com/mcp", "type": "http"}
     assert servers["old"].entry == {"command": "old-server", "disabled": True}
 
 
@@ -213,9 +194,7 @@ def test_what_does_not_come_along_is_said(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "line 1"),
-        ("[]", "object"),
-        ('{"mcpServers": {"a": 1}}', "must be an object"),
+        *(("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")),
         ('{"mcpServers": {"a": {"command": 5}}}', "command: it must be a text"),
         ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: it must be a text"),
         ('{"mcpServers": {"a": {"url": true}}}', "url: it must be a text"),

@@ -49,21 +49,15 @@ def test_layers_lie_where_gemini_cli_has_them() -> None:
     assert places("win32")[4][1].startswith(r"C:\ProgramData\gemini-cli")
 
 
-def test_the_home_folder_has_no_project_layer(machine: Machine) -> None:
-    machine.write("user", {"mcpServers": {"a": GOOD}})
-    loaded = machine.load_folder(machine.home)
-    assert [server.origin for server in loaded.servers] == [Origin.USER]
-    assert not loaded.problems
-
-
-def test_a_link_to_the_users_folder_makes_no_project_layer(machine: Machine) -> None:
+def test_the_home_and_a_link_to_the_users_folder_make_no_project_layer(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}})
     linked = machine.root / "linked"
     linked.mkdir()
     (linked / ".gemini").symlink_to(machine.home / ".gemini")
-    loaded = machine.load_folder(linked)
-    assert [server.origin for server in loaded.servers] == [Origin.USER]
-    assert not loaded.problems
+    for folder in (machine.home, linked):
+        loaded = machine.load_folder(folder)
+        assert [server.origin for server in loaded.servers] == [Origin.USER]
+        assert not loaded.problems
 
 
 # Layers
@@ -89,35 +83,30 @@ def test_own_settings_merge_key_by_key(machine: Machine) -> None:
     assert (own.model, own.max_tool_calls, own.thoughts, own.idle_timeout) == ("mid", 7, False, 30)
 
 
-def test_the_command_lines_model_wins_over_all(machine: Machine) -> None:
+def test_the_command_lines_model_wins_over_all_if_it_is_one(machine: Machine) -> None:
     machine.write("system", {"gemdeck": {"model": "high"}})
     assert machine.load(model=" mine ").gemdeck.model == "mine"
     assert machine.load().gemdeck.model == "high"
-
-
-def test_a_model_on_the_command_line_that_is_none_is_a_problem(machine: Machine) -> None:
+    machine.write("system", {})
     loaded = machine.load(model="../../evil?x")
     assert loaded.gemdeck.model == DEFAULT_MODEL
     (problem,) = loaded.problems
     assert (problem.file, problem.key) == ("command line", "--model")
 
 
-@pytest.mark.parametrize("value", ["of-gemini-cli", {"name": "of-gemini-cli", "maxTurns": 5}])
-def test_gemini_clis_model_counts_below_our_own(machine: Machine, value: object) -> None:
-    machine.write("system", {"model": value})
-    assert machine.load().gemdeck.model == "of-gemini-cli"
+def test_gemini_clis_model_counts_below_our_own_if_it_is_one(machine: Machine) -> None:
+    for word in ("auto", "pro", "auto-gemini-3"):
+        machine.write("user", {"model": {"name": word}})
+        loaded = machine.load()
+        assert loaded.gemdeck.model == DEFAULT_MODEL
+        (problem,) = loaded.problems
+        assert (problem.key, problem.line) == ("model.name", 1)
+    machine.write("user", {})
+    for value in ("of-gemini-cli", {"name": "of-gemini-cli", "maxTurns": 5}):
+        machine.write("system", {"model": value})
+        assert machine.load().gemdeck.model == "of-gemini-cli"
     machine.write("defaults", {"gemdeck": {"model": "own"}})
-    assert machine.load().gemdeck.model == "own"
-    assert not machine.load().problems
-
-
-@pytest.mark.parametrize("word", ["auto", "pro", "auto-gemini-3"])
-def test_a_model_word_of_gemini_cli_is_no_model(machine: Machine, word: str) -> None:
-    machine.write("user", {"model": {"name": word}})
-    loaded = machine.load()
-    assert loaded.gemdeck.model == DEFAULT_MODEL
-    (problem,) = loaded.problems
-    assert (problem.key, problem.line) == ("model.name", 1)
+    assert (machine.load().gemdeck.model, machine.load().problems) == ("own", ())
 
 
 def test_a_wrong_key_of_our_own_leaves_the_others(machine: Machine) -> None:
@@ -128,10 +117,8 @@ def test_a_wrong_key_of_our_own_leaves_the_others(machine: Machine) -> None:
     loaded = machine.load()
     assert (loaded.gemdeck.max_tool_calls, loaded.gemdeck.thoughts) == (50, False)
     assert loaded.gemdeck.model == "mine"
-    assert [(problem.line, problem.key) for problem in loaded.problems] == [
-        (2, "gemdeck.maxToolCalls"),
-        (4, "gemdeck.bogus"),
-    ]
+    places = [(problem.line, problem.key) for problem in loaded.problems]
+    assert places == [(2, "gemdeck.maxToolCalls"), (4, "gemdeck.bogus")]
 
 
 @pytest.mark.parametrize("key", ["mcpServers", "gemdeck", "mcp", "model"])
@@ -154,11 +141,7 @@ def test_a_section_that_is_no_object_is_a_problem(
 
 @pytest.mark.parametrize(
     ("content", "line", "word"),
-    [
-        (b'{\n"a": ', 2, "not valid JSON"),
-        (b'{"a": "\xff"}', 1, "UTF-8"),
-        (b"[]", 1, "object"),
-    ],
+    [(b'{\n"a": ', 2, "not valid JSON"), (b'{"a": "\xff"}', 1, "UTF-8"), (b"[]", 1, "object")],
 )
 def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
     machine: Machine, content: bytes, line: int, word: str
@@ -218,16 +201,9 @@ def test_problems_come_by_layer_and_line_and_are_limited(machine: Machine) -> No
 
 def test_a_projects_servers_are_listed_and_not_trusted(machine: Machine) -> None:
     machine.environ["SECRET"] = "hunter2"
-    machine.write(
-        "project",
-        {
-            "mcpServers": {
-                "mine": {"command": "sh", "args": ["$SECRET", "${SECRET}"], "trust": True},
-                "off": {"command": "sh", "disabled": True},
-                "bad": {"url": "https://$SECRET/ ", "trust": True},
-            }
-        },
-    )
+    mine = {"command": "sh", "args": ["$SECRET", "${SECRET}"], "trust": True}
+    off, bad = {"command": "sh", "disabled": True}, {"url": "https://$SECRET/ ", "trust": True}
+    machine.write("project", {"mcpServers": {"mine": mine, "off": off, "bad": bad}})
     servers = machine.servers()
     for server in servers.values():
         assert server.origin is Origin.PROJECT
@@ -255,23 +231,15 @@ def test_a_project_cannot_stand_in_for_a_server_of_the_user(machine: Machine, la
     )
     loaded = machine.load()
     assert [(server.id, server.command) for server in loaded.servers] == [("git", "safe")]
-    assert [(problem.line, problem.message.split(":")[0]) for problem in loaded.problems] == [
-        (2, "skipped"),
-        (3, "skipped"),
-    ]
+    said = [(problem.line, problem.message.split(":")[0]) for problem in loaded.problems]
+    assert said == [(2, "skipped"), (3, "skipped")]
 
 
 def test_nothing_of_a_project_counts_before_it_is_trusted(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}})
-    machine.write(
-        "project",
-        {
-            "gemdeck": {"model": "evil", "maxToolCalls": 999},
-            "model": {"name": "evil"},
-            "mcp": {"excluded": ["a"], "serverCommand": "evil", "allowed": []},
-            "ui": {"theme": "dark"},
-        },
-    )
+    evil = {"gemdeck": {"model": "evil", "maxToolCalls": 999}, "model": {"name": "evil"}}
+    rules = {"excluded": ["a"], "serverCommand": "evil", "allowed": []}
+    machine.write("project", {**evil, "mcp": rules, "ui": {"theme": "dark"}})
     loaded = machine.load()
     assert loaded.gemdeck == GemdeckSettings()
     assert [(server.id, server.withheld) for server in loaded.servers] == [("a", None)]
@@ -282,8 +250,7 @@ def test_nothing_of_a_project_counts_before_it_is_trusted(machine: Machine) -> N
 def test_a_projects_servers_stay_untrusted_whatever_the_lists_say(machine: Machine) -> None:
     machine.write("user", {"mcp": {"allowed": ["mine"], "excluded": ["other"]}})
     machine.write("project", {"mcpServers": {"mine": GOOD, "other": GOOD, "third": GOOD}})
-    statuses = {server.withheld for server in machine.load().servers}
-    assert statuses == {ServerStatus.UNTRUSTED}
+    assert set(withheld(machine).values()) == {ServerStatus.UNTRUSTED}
 
 
 def test_only_servers_that_every_layer_allows_start(machine: Machine) -> None:
@@ -317,9 +284,8 @@ def test_the_server_command_becomes_a_server_without_a_shell(machine: Machine) -
     machine.environ["D"] = "a dir; touch x"
     machine.write("user", {"mcp": {"serverCommand": "run --dir 'my dir' ; echo \"$D\""}})
     server = machine.servers()["mcp"]
-    assert server.command == "run"
+    assert (server.command, server.origin) == ("run", Origin.USER)
     assert server.args == ("--dir", "my dir", ";", "echo", "a dir; touch x")
-    assert server.origin is Origin.USER
 
 
 @pytest.mark.parametrize(("command", "word"), [("a 'b", "object"), ("  ", "needs one of")])
@@ -412,16 +378,10 @@ def test_the_era_of_the_protocol_can_be_forced_by_server(machine: Machine) -> No
     protocols = {"old": "handshake", "new": "stateless", "gone": "auto"}
     machine.write("user", {"mcpServers": servers, "gemdeck": {"protocols": protocols}})
     loaded = machine.load()
-    assert [server.protocol for server in loaded.servers] == [
-        ProtocolEra.HANDSHAKE,
-        ProtocolEra.STATELESS,
-        ProtocolEra.AUTO,
-    ]
+    eras = [ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS, ProtocolEra.AUTO]
+    assert [server.protocol for server in loaded.servers] == eras
     [problem] = messages(loaded)
     assert "gemdeck.protocols.gone: no server has this name" in problem
-
-
-def test_a_wrong_era_is_reported_with_its_server(machine: Machine) -> None:
     machine.write("user", {"gemdeck": {"protocols": {"git": "modern"}}})
     [problem] = messages(machine.load())
     assert "gemdeck.protocols.git: must be 'auto', 'handshake' or 'stateless'" in problem

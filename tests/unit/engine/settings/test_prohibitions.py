@@ -13,6 +13,7 @@ from tui.engine.settings.sources import source
 from tui.model.servers import ServerStatus
 
 SERVERS = {"mcpServers": {"git": {"command": "x"}}}
+DENIES_GIT = '[[rule]]\ndecision = "deny"\nmcpName = "git"\n'
 
 
 def policy(machine: Machine, text: str | bytes, place: str = "user") -> Path:
@@ -104,27 +105,21 @@ def test_an_allow_rule_of_a_higher_priority_lifts_no_prohibition(machine: Machin
 
 
 def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Machine) -> None:
-    policy(machine, '[[rule]]\ndecision = "deny"\nmcpName = "git"\nargsPattern = "main"\n')
+    policy(machine, f'{DENIES_GIT}argsPattern = "main"\n')
     loaded = machine.load()
     assert denied(loaded, "git", "push")
-    assert messages(loaded) == [
-        "~/.gemini/policies/mine.toml: rule: denied altogether here: git: *"
-    ]
+    [problem] = messages(loaded)
+    assert problem == "~/.gemini/policies/mine.toml: rule: denied altogether here: git: *"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "[[rule",
-        b'decision = "\xff"',
-        "rule = 5",
+        *("[[rule", b'decision = "\xff"', "rule = 5"),
         '[[rule]]\ndecision = "deny"\ntoolName = 5\n',
-        '[[rule]]\ndecision = "deny"\nmcpName = ["a"]\n',
-        "a = " + "[" * 5_000 + "]" * 5_000,
-        "#" * (MAX_POLICY + 1),
-        '[[rule]]\ndecision = "deny"\n' * 1_001,
-        '[[rule]]\ndecision = "DENY"\nmcpName = "git"\n',
-        '[[rule]]\nmcpName = "git"\n',
+        *('[[rule]]\ndecision = "deny"\nmcpName = ["a"]\n', "a = " + "[" * 5_000 + "]" * 5_000),
+        *("#" * (MAX_POLICY + 1), '[[rule]]\ndecision = "deny"\n' * 1_001),
+        *('[[rule]]\ndecision = "DENY"\nmcpName = "git"\n', '[[rule]]\nmcpName = "git"\n'),
     ],
     ids=["syntax", "text", "rules", "tool", "server", "depth", "size", "number", "word", "none"],
 )
@@ -150,12 +145,10 @@ def test_a_folder_with_more_policies_than_are_read_forbids_everything(machine: M
     assert denied(loaded, "git", "log")
     [problem] = messages(loaded)
     assert problem.startswith("~/.gemini/policies: more than 100 files")
-
-
-def test_a_folder_of_policies_that_cannot_be_read_forbids_everything(machine: Machine) -> None:
-    folder = machine.files["user"].parent / "policies"
+    folder.rename(folder.with_name("others"))
+    assert not denied(machine.load(), "git", "log")
     folder.symlink_to(folder)
-    assert denied(machine.load(), "git", "log")
+    assert denied(machine.load(), "git", "log"), "nor can a circle be read"
 
 
 def test_no_variable_moves_the_systems_policies(
@@ -163,17 +156,23 @@ def test_no_variable_moves_the_systems_policies(
 ) -> None:
     fixed = machine.root / "fixed"
     (fixed / "policies").mkdir(parents=True)
-    (fixed / "policies" / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
+    (fixed / "policies" / "a.toml").write_text(DENIES_GIT)
     monkeypatch.setattr(source, "_SYSTEM_FOLDER", str(fixed))
     assert machine.environ["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] != str(fixed / "settings.json")
     assert denied(machine.load(), "git", "log")
 
 
-def test_a_variable_may_name_a_place_of_policies(machine: Machine) -> None:
-    (machine.home / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
+def test_a_place_of_policies_may_be_a_text_with_variables_and_is_named_if_it_is_not_there(
+    machine: Machine,
+) -> None:
+    (machine.home / "a.toml").write_text(DENIES_GIT)
     machine.environ["RULES"] = str(machine.home)
-    machine.write("user", {"policyPaths": ["$RULES/a.toml"]})
-    assert denied(machine.load(), "git", "log")
+    for places in (["$RULES/a.toml"], "~/a.toml"):
+        machine.write("user", {"policyPaths": places, "adminPolicyPaths": ["~/gone"]})
+        loaded = machine.load()
+        assert denied(loaded, "git", "log")
+        [problem] = messages(loaded)
+        assert problem.endswith("adminPolicyPaths: ~/gone does not exist")
 
 
 def test_further_places_of_policies_are_read(machine: Machine) -> None:
@@ -200,32 +199,22 @@ def test_excluded_tools_of_all_layers_are_denied(machine: Machine, layer: str) -
     assert messages(loaded) == []
 
 
-def test_tools_that_are_no_object_forbid_everything(machine: Machine) -> None:
+def test_excluded_tools_that_cannot_be_read_forbid_everything(machine: Machine) -> None:
+    for value in (5, {"a": 1}, [5], ["x" * 500], ["a"] * 1_001):
+        machine.write("user", {"tools": {"exclude": value}})
+        loaded = machine.load()
+        assert denied(loaded, "git", "log"), value
+        assert "no tool runs until this is corrected" in messages(loaded)[0]
     machine.write("user", {"tools": ["rm"]})
     assert denied(machine.load(), "git", "log")
-
-
-@pytest.mark.parametrize("value", [5, {"a": 1}, [5], ["x" * 500], ["a"] * 1_001])
-def test_excluded_tools_that_cannot_be_read_forbid_everything(
-    machine: Machine, value: object
-) -> None:
-    machine.write("user", {"tools": {"exclude": value}})
-    loaded = machine.load()
-    assert denied(loaded, "git", "log")
-    assert "no tool runs until this is corrected" in messages(loaded)[0]
 
 
 @pytest.mark.parametrize(
     ("content", "is_off"),
     [
-        ("{", True),
-        ("[]", True),
-        ('{"git": {"enabled": "false"}}', True),
-        ('{"git": {"enabled": 0}}', True),
-        ('{"git": false}', True),
-        ('{"a": 5}', False),
-        ('{"git": {}}', False),
-        ('{"git": {"enabled": true}}', False),
+        *(("{", True), ("[]", True), ('{"git": {"enabled": "false"}}', True)),
+        *(('{"git": {"enabled": 0}}', True), ('{"git": false}', True), ('{"a": 5}', False)),
+        *(('{"git": {}}', False), ('{"git": {"enabled": true}}', False)),
     ],
 )
 def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(
@@ -234,31 +223,19 @@ def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(
     machine.write("user", SERVERS)
     (machine.home / ".gemini" / "mcp-server-enablement.json").write_text(content)
     loaded = machine.load()
-    assert [server.withheld for server in loaded.servers] == [
-        ServerStatus.DISABLED if is_off else None
-    ]
+    [git] = loaded.servers
+    assert git.withheld is (ServerStatus.DISABLED if is_off else None)
     assert len(loaded.problems) == (content in {"{", "[]"})
 
 
-@pytest.mark.parametrize("mcp", [{"excluded": {"git": True}}, {"excluded": 5}, [5], "git"])
 def test_what_was_meant_to_exclude_servers_and_cannot_be_read_lets_none_start(
-    machine: Machine, mcp: object
-) -> None:
-    machine.write("user", {**SERVERS, "mcp": mcp})
-    loaded = machine.load()
-    assert [server.withheld for server in loaded.servers] == [ServerStatus.DISABLED]
-    assert any("no server is started until" in words for words in messages(loaded))
-
-
-def test_a_place_of_policies_may_be_a_text_and_is_named_if_it_is_not_there(
     machine: Machine,
 ) -> None:
-    (machine.home / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
-    machine.write("user", {"policyPaths": "~/a.toml", "adminPolicyPaths": ["~/gone"]})
-    loaded = machine.load()
-    assert denied(loaded, "git", "log")
-    [problem] = messages(loaded)
-    assert problem.endswith("adminPolicyPaths: ~/gone does not exist")
+    for mcp in ({"excluded": {"git": True}}, {"excluded": 5}, [5], "git"):
+        machine.write("user", {**SERVERS, "mcp": mcp})
+        loaded = machine.load()
+        assert [server.withheld for server in loaded.servers] == [ServerStatus.DISABLED], mcp
+        assert any("no server is started until" in words for words in messages(loaded))
 
 
 def test_a_policy_without_rules_is_named(machine: Machine) -> None:
@@ -284,12 +261,10 @@ def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_no
 def test_what_is_wrong_in_a_list_of_variables_takes_no_other_name_with_it(
     machine: Machine, names: object
 ) -> None:
+    theirs = {"environmentVariableRedaction": {"blocked": names}}
     for key, content in (
         ("gemdeck.environmentBlock", {"gemdeck": {"environmentBlock": names}}),
-        (
-            "security.environmentVariableRedaction.blocked",
-            {"security": {"environmentVariableRedaction": {"blocked": names}}},
-        ),
+        ("security.environmentVariableRedaction.blocked", {"security": theirs}),
     ):
         machine.write("user", {**SERVERS, **content})
         loaded = machine.load()

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from pydantic import SecretStr
 
@@ -38,14 +36,8 @@ def test_a_stdio_server_has_all_that_its_entry_says(machine: Machine) -> None:
 
 def test_what_is_left_out_has_the_defaults(machine: Machine) -> None:
     server = machine.server(command="x")
-    assert server.timeout == 600.0
-    assert not server.trust
-    assert server.cwd is None
-    assert server.include_tools is None
-    assert server.exclude_tools == frozenset()
-
-
-def test_an_empty_list_of_tools_offers_none(machine: Machine) -> None:
+    assert (server.timeout, server.trust, server.cwd) == (600.0, False, None)
+    assert (server.include_tools, server.exclude_tools) == (None, frozenset())
     assert machine.server(command="x", includeTools=[]).include_tools == frozenset()
 
 
@@ -57,6 +49,7 @@ def test_an_empty_list_of_tools_offers_none(machine: Machine) -> None:
         ({"url": "https://h/mcp", "type": "sse"}, Transport.SSE, False),
         ({"url": "https://h/mcp", "transportType": "sse"}, Transport.SSE, False),
         ({"url": "https://h/mcp", "type": "streamable-http"}, Transport.HTTP, False),
+        ({"url": "https://h/mcp", "type": "streamableHttp"}, Transport.HTTP, False),
         ({"httpUrl": "https://h/mcp"}, Transport.HTTP, False),
     ],
 )
@@ -133,10 +126,10 @@ def test_a_bad_entry_is_invalid_and_says_where(
     assert "~/.gemini/settings.json, line 1" in bad.failure.advice
 
 
-@pytest.mark.parametrize("entry", [None, 5, "npx", ["npx"], True])
-def test_an_entry_that_is_no_object_is_invalid(machine: Machine, entry: object) -> None:
-    machine.write("user", {"mcpServers": {"bad": entry}})
-    assert machine.servers()["bad"].withheld is ServerStatus.INVALID
+def test_an_entry_that_is_no_object_is_invalid(machine: Machine) -> None:
+    entries = dict(enumerate([None, 5, "npx", ["npx"], True]))
+    machine.write("user", {"mcpServers": entries})
+    assert [one.withheld for one in machine.servers().values()] == [ServerStatus.INVALID] * 5
 
 
 def test_a_problem_has_the_line_of_its_key(machine: Machine) -> None:
@@ -168,6 +161,7 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
     ("entry", "key", "word"),
     [
         ({"command": "x", "timeout": 0}, "timeout", "greater than 0"),
+        ({"command": "x", "timeout": 1e11}, "timeout", "less than"),
         ({"command": "x", "timeout": "soon"}, "timeout", "number"),
         ({"command": "x", "timeout": True}, "timeout", "number"),
         ({"command": "x", "trust": 1}, "trust", "true or false"),
@@ -213,12 +207,11 @@ def test_how_to_sign_in_is_part_of_a_definition(machine: Machine) -> None:
     assert "hunter2" not in repr(server.sign_in)
 
 
-def test_a_list_that_restricts_is_never_left_out(machine: Machine) -> None:
+def test_a_list_that_restricts_is_never_left_out_and_what_is_invalid_is_recognised(
+    machine: Machine,
+) -> None:
     server = machine.server(command="x", timeout=0, excludeTools=[{}])
     assert server.withheld is ServerStatus.INVALID
-
-
-def test_an_invalid_server_can_still_be_recognised(machine: Machine) -> None:
     server = machine.server(command="npx", args=["-y", "pkg", {}], timeout=-1)
     assert shown_target(server) == "npx -y pkg"
 
@@ -279,15 +272,12 @@ def test_a_disabled_server_that_the_rules_withhold_too_may_not_be_enabled(
     assert "Enable it here" not in server.failure.advice
 
 
-@pytest.mark.parametrize("value", [False, "false", None])
-def test_a_server_that_is_not_disabled_loads_without_a_word(
-    machine: Machine, value: object
+def test_what_is_not_disabled_loads_and_what_is_disabled_has_to_be_sound(
+    machine: Machine,
 ) -> None:
-    assert machine.server(command="x", disabled=value).withheld is None
-
-
-def test_a_disabled_server_that_is_wrong_is_invalid(machine: Machine) -> None:
-    """Enabling a disabled server starts it, so it must be fit to start."""
+    for value in (False, "false", None):
+        assert machine.server(command="x", disabled=value).withheld is None
+    # enabling a disabled server starts it, so it must be fit to start
     assert machine.server(disabled=True).withheld is ServerStatus.INVALID
 
 
@@ -323,31 +313,15 @@ def test_the_token_of_a_header_is_known_without_its_scheme(machine: Machine) -> 
 
 def test_bytes_of_the_environment_that_are_no_text_do_no_harm(machine: Machine) -> None:
     machine.environ["BYTES"] = "caf\udce9"
-    machine.write(
-        "user",
-        {
-            "mcpServers": {"a": {"command": "$BYTES"}, "b": {"url": "https://$BYTES/"}},
-            "model": "$BYTES",
-        },
-    )
+    servers = {"a": {"command": "$BYTES"}, "b": {"url": "https://$BYTES/"}}
+    machine.write("user", {"mcpServers": servers, "model": "$BYTES"})
     for server in machine.load().servers:
         shown_target(server).encode()
 
 
 def test_names_become_clean_and_distinct_ids(machine: Machine) -> None:
-    machine.write(
-        "user",
-        {
-            "mcpServers": {
-                "git": {"command": "a"},
-                "git ": {"command": "b"},
-                "\x1b[31mgit": {"command": "c"},
-                "": {"command": "d"},
-                " ": {"command": "e"},
-                "x" * 100: {"command": "f"},
-            }
-        },
-    )
+    names = ("git", "git ", "\x1b[31mgit", "", " ", "x" * 100)
+    machine.write("user", {"mcpServers": {name: {"command": "x"} for name in names}})
     loaded = machine.load()
     ids = [server.id for server in loaded.servers]
     assert ids == ["git", "git (2)", "git (3)", "unnamed", "unnamed (2)", "x" * 63 + "…"]
@@ -357,21 +331,12 @@ def test_names_become_clean_and_distinct_ids(machine: Machine) -> None:
 
 
 def test_secrets_of_the_schema_do_not_show() -> None:
-    settings = ServerSettings.model_validate(
-        {
-            "url": "https://h?k=hunter2",
-            "headers": {"A": "hunter2"},
-            "env": {"A": "hunter2"},
-            "oauth": {"clientSecret": "hunter2"},
-        }
-    )
+    secret = {"url": "https://h?k=hunter2", "headers": {"A": "hunter2"}, "env": {"A": "hunter2"}}
+    settings = ServerSettings.model_validate({**secret, "oauth": {"clientSecret": "hunter2"}})
     assert settings.oauth is not None
     assert settings.oauth.client_secret == SecretStr("hunter2")
     assert "hunter2" not in repr(settings)
 
 
 def test_a_relative_opened_folder_still_gives_absolute_folders(machine: Machine) -> None:
-    server = machine.server(command="x", cwd="a")
-    assert server.cwd is not None
-    assert server.cwd.is_absolute()
-    assert isinstance(server.cwd, Path)
+    assert machine.server(command="x", cwd="a").cwd == machine.folder.absolute() / "a"

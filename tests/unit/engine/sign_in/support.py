@@ -88,6 +88,7 @@ class Person:
 class Deck:
     """One gemdeck with one server."""
 
+    person: Person
     manager: ServerManager
     watcher: Watcher
     sign_ins: SignIns
@@ -183,9 +184,20 @@ async def deck(
     context.sign_ins = sign_ins = make_sign_ins(person, folder, context)
     try:
         async with running(definition, context=context) as (manager, seen):
-            yield Deck(manager, seen, sign_ins, definition)
+            yield Deck(person, manager, seen, sign_ins, definition)
     finally:
         await sign_ins.aclose()
+
+
+@asynccontextmanager
+async def connected(
+    folder: Path | None = None,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[tuple[GuardedServer, Deck]]:
+    """Run gemdeck with a guarded server that somebody has signed in to."""
+    async with guarded(**more) as server, deck(server.url, Person(), folder) as one:
+        await one.connect()
+        yield server, one
 
 
 @asynccontextmanager

@@ -1,17 +1,29 @@
-"""The listener that takes the browser back: one answer, of this sign-in, from this machine."""
+"""What comes back from a sign-in: to the listener, and from the token endpoint."""
 
 import asyncio
+import json
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.servers.web import free_port
+from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.sign_in.support import needs_ipv6
 from tui.engine.sign_in.callback import CallbackListener
-from tui.engine.sign_in.sign_in_record import AuthError
+from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
+from tui.engine.sign_in.token_endpoint import (
+    MAX_LIFE,
+    MIN_LIFE,
+    AuthResponse,
+    RejectedError,
+    authenticated,
+    refresh,
+)
 
 STATE = "the-right-state"
 PATH = "/oauth/callback"
@@ -58,20 +70,14 @@ async def test_the_answer_is_taken_once() -> None:
         (f"GET {PATH}?error=access_denied HTTP/1.1", HOST, 400),
         (f"GET {PATH}?code=c HTTP/1.1", HOST, 400),
         (f"GET {PATH}?code=c&state={STATE}&state={STATE} HTTP/1.1", HOST, 400),
-        (f"GET {PATH}?state={STATE} HTTP/1.1", HOST, 400),
-        (RIGHT, "evil.example", 400),
-        (RIGHT, "evil.example:PORT", 400),
-        (RIGHT, "localhost", 400),
-        (RIGHT, "localhost:1", 400),
-        (RIGHT, "127.0.0.1:PORT", 400),
-        (RIGHT, "", 400),
-        (RIGHT, f"{HOST},{HOST}", 400),
-        (RIGHT, f"{HOST},evil.example", 400),
+        *((f"GET {PATH}?state={STATE} HTTP/1.1", HOST, 400), (RIGHT, "evil.example", 400)),
+        *((RIGHT, "evil.example:PORT", 400), (RIGHT, "localhost", 400)),
+        *((RIGHT, "localhost:1", 400), (RIGHT, "127.0.0.1:PORT", 400), (RIGHT, "", 400)),
+        *((RIGHT, f"{HOST},{HOST}", 400), (RIGHT, f"{HOST},evil.example", 400)),
         (f"GET /other?code=c&state={STATE} HTTP/1.1", HOST, 404),
         (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 404),
         (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
-        (f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
-        ("GET", HOST, 405),
+        *((f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405), ("GET", HOST, 405)),
     ],
 )
 async def test_nothing_else_is_taken_and_the_sign_in_goes_on(
@@ -121,8 +127,7 @@ async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
     [
         ("localhost", "127.0.0.1", ["127.0.0.1", "::1"]),
         ("LOCALHOST", "127.0.0.1", ["127.0.0.1", "::1"]),
-        ("127.0.0.1", "127.0.0.1", ["127.0.0.1"]),
-        ("127.0.0.2", "127.0.0.2", ["127.0.0.2"]),
+        *(("127.0.0.1", "127.0.0.1", ["127.0.0.1"]), ("127.0.0.2", "127.0.0.2", ["127.0.0.2"])),
         ("[::1]", "[::1]", ["::1"]),
     ],
 )
@@ -156,31 +161,130 @@ async def test_it_listens_on_this_computer_only(where: str) -> None:
         CallbackListener(where, may_move=True)
 
 
-@pytest.mark.parametrize(
-    ("pasted", "code", "is_whole"),
-    [
-        (f"http://localhost:1/x?code=abc&state={STATE}", "abc", True),
-        (f"  http://localhost:1/x?code=a\n bc&state={STATE}\n", "abc", True),
-        (f"code=abc&state={STATE}", "abc", True),
-        ("abc", "abc", False),
-    ],
-)
-async def test_what_is_pasted_is_read(pasted: str, code: str, is_whole: bool) -> None:
+async def test_what_is_pasted_is_read_unless_it_belongs_to_another_sign_in() -> None:
+    address = "http://localhost:1/x?code="
     async with listening() as listener:
-        found = listener.read_pasted(pasted)
-        assert (found.code, found.is_whole) == (code, is_whole)
+        for pasted, code, is_whole in (
+            (f"{address}abc&state={STATE}", "abc", True),
+            (f"  {address}a\n bc&state={STATE}\n", "abc", True),
+            *((f"code=abc&state={STATE}", "abc", True), ("abc", "abc", False)),
+        ):
+            found = listener.read_pasted(pasted)
+            assert (found.code, found.is_whole) == (code, is_whole)
+        for pasted, words in (
+            *((f"{address}abc&state=other", "another sign-in"), ("", "no code"), ("é", "no code")),
+            (f"{address}abc", "another sign-in"),
+        ):
+            with pytest.raises(AuthError, match=words):
+                listener.read_pasted(pasted)
+
+
+TOKEN = f"{FIXTURE_SECRET}access"
+RECORD = SignInRecord(
+    server="https://h/mcp",
+    issuer="https://as.example",
+    resource="https://h/mcp",
+    client_id="me",
+    token_endpoint="https://as.example/token",
+    access_token="old",
+    refresh_token="r1",
+    scope="read",
+)
+
+
+async def answered(status: int = 200, body: bytes | None = None, **fields: Any) -> SignInRecord:  # noqa: ANN401
+    """Refresh with this answer."""
+    whole = {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600, **fields}
+    kept = {name: value for name, value in whole.items() if value is not None}
+    sent = json.dumps(kept).encode() if body is None else body
+
+    async def send(_m: str, _u: str, _h: Mapping[str, str], _b: bytes | None) -> AuthResponse:
+        return AuthResponse(status, {}, sent)
+
+    return await refresh(send, RECORD)
+
+
+async def test_what_is_left_out_stays_as_it_was() -> None:
+    fresh = await answered()
+    assert fresh.access_token == TOKEN
+    assert (fresh.refresh_token, fresh.scope) == ("r1", "read")
+    rotated = await answered(refresh_token="r2", scope="read write", expires_in=None)
+    assert (rotated.refresh_token, rotated.scope) == ("r2", "read write")
+    assert rotated.expires_at is None
 
 
 @pytest.mark.parametrize(
-    ("pasted", "words"),
+    ("said", "least", "most"),
     [
-        ("http://localhost:1/x?code=abc&state=other", "another sign-in"),
-        ("http://localhost:1/x?code=abc", "another sign-in"),
-        ("", "no code"),
-        ("é", "no code"),
+        *((3600, 3539, 3541), ("3600", 3539, 3541), (3600.0, 3539, 3541)),
+        *((0.001, MIN_LIFE * 0.9 - 1, MIN_LIFE), (1e300, MAX_LIFE - 61, MAX_LIFE)),
     ],
 )
-async def test_what_belongs_to_another_sign_in_is_not(pasted: str, words: str) -> None:
-    async with listening() as listener:
-        with pytest.raises(AuthError, match=words):
-            listener.read_pasted(pasted)
+async def test_the_time_of_expiry_is_absolute_and_bounded(
+    said: object, least: float, most: float
+) -> None:
+    fresh = await answered(expires_in=said)
+    assert fresh.expires_at is not None
+    assert least <= fresh.expires_at - time.time() <= most
+
+
+async def test_an_absurd_time_of_expiry_is_refused() -> None:
+    for said in (-1, 0, "soon", "nan", True, [1], {"a": 1}):
+        with pytest.raises(AuthError, match=r"makes no sense|not JSON"):
+            await answered(expires_in=said)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        *(({"access_token": ""}, "cannot be sent"), ({"access_token": None}, "cannot be sent")),
+        ({"access_token": 5}, "cannot be sent"),
+        ({"access_token": "a\r\nX-Evil: 1"}, "cannot be sent"),
+        *(({"access_token": "ü"}, "cannot be sent"), ({"access_token": "a b"}, "cannot be sent")),
+        ({"access_token": "a" * 20_000}, "cannot be sent"),
+        *(({"refresh_token": "a\n"}, "cannot be sent"), ({"token_type": "mac"}, "unknown kind")),
+        ({"body": b"<html>"}, "not JSON"),
+        ({"body": b'{"expires_in": 1' + b"0" * 500 + b"}"}, "cannot be sent|not JSON"),
+        ({"status": 302}, "refused .HTTP 302"),
+    ],
+)
+async def test_a_malformed_token_is_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(AuthError, match=words) as caught:
+        await answered(**fields)
+    assert FIXTURE_SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind", "is_transient"),
+    [
+        (400, "invalid_grant", RejectedError, False),
+        (401, "invalid_client", RejectedError, False),
+        *((400, "invalid_request", AuthError, False), (500, "invalid_grant", AuthError, True)),
+        (429, "slow_down", AuthError, True),
+    ],
+)
+async def test_only_a_refusal_of_the_credentials_costs_them(
+    status: int, error: str, kind: type[AuthError], is_transient: bool
+) -> None:
+    with pytest.raises(AuthError) as caught:
+        await answered(status, error=error, error_description=f"no\x1b[31m {'x' * 999}")
+    assert type(caught.value) is kind
+    assert caught.value.is_transient is is_transient
+    assert "\x1b" not in caught.value.reason
+    assert len(caught.value.reason) < 400
+
+
+def test_a_client_authenticates_as_it_was_registered() -> None:
+    secret = RECORD.model_copy(update={"client_secret": "s:/ü"})
+    basic, post = (
+        secret.model_copy(update={"auth_method": f"client_secret_{way}"})
+        for way in ("basic", "post")
+    )
+    fields, headers = authenticated(basic, {"a": "1"})
+    assert headers["authorization"] == "Basic bWU6cyUzQSUyRiVDMyVCQw=="
+    assert fields == {"a": "1"}
+    fields, headers = authenticated(post, {"a": "1"})
+    assert (fields["client_id"], fields["client_secret"]) == ("me", "s:/ü")
+    assert "authorization" not in headers
+    fields, _ = authenticated(secret, {"a": "1"})
+    assert fields == {"a": "1", "client_id": "me"}

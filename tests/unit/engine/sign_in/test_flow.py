@@ -72,65 +72,52 @@ async def sign_in(
     return await SignInFlow(definition, make_send(definition), ask, known, keep).run(Challenge())
 
 
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        ({}, 200),
-        ({"client_id": "unknown"}, 400),
-        ({"redirect_uri": f"{BACK}/"}, 400),
-        ({"redirect_uri": None}, 400),
-        ({"state": None}, 302),
-        ({"code_challenge": None}, 302),
-        ({"code_challenge_method": "plain"}, 302),
-        ({"code_challenge_method": None}, 302),
+QUESTION: Final = {
+    **{"response_type": "code", "client_id": "c", "redirect_uri": BACK, "state": "s"},
+    **{"code_challenge": CHALLENGE, "code_challenge_method": "S256"},
+}
+
+
+def changed(whole: Settings, change: Settings) -> dict[str, str]:
+    return {name: value for name, value in {**whole, **change}.items() if value is not None}
+
+
+async def test_the_authority_of_these_tests_takes_only_whole_questions() -> None:
+    changes: list[tuple[Settings, int]] = [
+        *(({}, 200), ({"client_id": "unknown"}, 400), ({"redirect_uri": f"{BACK}/"}, 400)),
+        *(({"redirect_uri": None}, 400), ({"state": None}, 302), ({"code_challenge": None}, 302)),
+        *(({"code_challenge_method": "plain"}, 302), ({"code_challenge_method": None}, 302)),
         ({"response_type": "token"}, 302),
-    ],
-)
-async def test_the_authority_of_these_tests_takes_only_whole_questions(
-    change: dict[str, str | None], status: int
-) -> None:
-    asked = {
-        **{"response_type": "code", "client_id": "c", "redirect_uri": BACK, "state": "s"},
-        **{"code_challenge": CHALLENGE, "code_challenge_method": "S256"},
-        **change,
-    }
-    query = urlencode({name: value for name, value in asked.items() if value is not None})
+    ]
     async with Authority() as authority, httpx2.AsyncClient(trust_env=False) as browser:
         authority.clients["c"] = {"redirect_uris": [BACK]}
-        page = await browser.get(f"{authority.issuer}/authorize?{query}")
-        assert page.status_code == status
-        if status == 302:
-            back = dict(parse_qsl(urlsplit(page.headers["location"]).query))
-            assert (back["error"], back.get("state")) == ("invalid_request", asked["state"])
-            assert back["iss"] == authority.issuer
-        twice = await browser.get(f"{authority.issuer}/authorize?{query}&state=2&state=3")
-        assert twice.status_code == 400
+        for change, status in changes:
+            asked = changed(QUESTION, change)
+            page = await browser.get(f"{authority.issuer}/authorize?{urlencode(asked)}")
+            assert page.status_code == status, change
+            if status == 302:
+                back = dict(parse_qsl(urlsplit(page.headers["location"]).query))
+                assert (back["error"], back.get("state")) == ("invalid_request", asked.get("state"))
+                assert back["iss"] == authority.issuer
+        twice = f"{urlencode(QUESTION)}&state=2&state=3"
+        assert (await browser.get(f"{authority.issuer}/authorize?{twice}")).status_code == 400
 
 
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        ({}, 200),
-        ({"redirect_uri": f"{BACK}/"}, 400),
-        ({"redirect_uri": None}, 400),
-        ({"client_id": "other"}, 400),
-        ({"code": "other"}, 400),
-        ({"code_verifier": "w" * 43}, 400),
-        ({"code_verifier": None}, 400),
-    ],
-)
-async def test_the_authority_of_these_tests_gives_a_token_only_for_what_it_was_asked(
-    change: dict[str, str | None], status: int
-) -> None:
-    form = {"grant_type": "authorization_code", "client_id": "c", "code": "1"}
-    form |= {"redirect_uri": BACK, "code_verifier": VERIFIER}
-    sent = {name: value for name, value in {**form, **change}.items() if value is not None}
+async def test_the_authority_of_these_tests_gives_a_token_only_for_what_it_was_asked() -> None:
+    form = {"grant_type": "authorization_code", "client_id": "c", "redirect_uri": BACK}
+    changes: list[Settings] = [
+        *({"redirect_uri": f"{BACK}/"}, {"redirect_uri": None}, {"client_id": "other"}),
+        *({"code": "other"}, {"code_verifier": "w" * 43}, {"code_verifier": None}, {}),
+    ]
     async with Authority() as authority, httpx2.AsyncClient(trust_env=False) as client:
-        asked = {"client_id": "c", "redirect_uri": BACK, "code_challenge": CHALLENGE}
-        authority._codes["1"] = asked
-        answer = await client.post(f"{authority.issuer}/token", data=sent)
-        assert answer.status_code == status
-        assert answer.json().get("error") == (None if status == 200 else "invalid_grant")
+        authority.clients["c"] = {"redirect_uris": [BACK]}
+        for change in changes:
+            page = f"{authority.issuer}/authorize?{urlencode(QUESTION)}"
+            end = (await walk_through(page, comes_back=False)).headers["location"]
+            code = dict(parse_qsl(urlsplit(end).query))["code"]
+            sent = changed({**form, "code": code, "code_verifier": VERIFIER}, change)
+            answer = await client.post(f"{authority.issuer}/token", data=sent)
+            assert answer.json().get("error") == ("invalid_grant" if change else None), change
 
 
 async def test_what_an_address_says_of_the_sign_in_itself_does_not_count() -> None:

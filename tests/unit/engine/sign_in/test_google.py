@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,10 @@ def id_token() -> str:
     return ".".join((*(one.rstrip("=") for one in packed), "c2ln"))
 
 
+async def tell(exchange: Exchange, body: bytes, kind: str = "application/json") -> None:
+    await exchange.respond(200, body, content_type=kind, metadata_flavor="Google")
+
+
 @dataclass
 class Google(RawServer):
     """The metadata server of a machine at Google, and its IAM service."""
@@ -65,18 +69,12 @@ class Google(RawServer):
             self.minted += 1
             token = {"access_token": f"{ADC}-{self.minted}", "expires_in": 3600}
             body = json.dumps({**token, "token_type": "Bearer"}).encode()
-            await exchange.respond(
-                200, body, content_type="application/json", metadata_flavor="Google"
-            )
+            await tell(exchange, body)
         elif "/service-accounts/" in path:
             account = json.dumps({"email": "me@example.com", "scopes": list(SCOPES)}).encode()
-            await exchange.respond(
-                200, account, content_type="application/json", metadata_flavor="Google"
-            )
+            await tell(exchange, account)
         else:
-            await exchange.respond(
-                200, b"my-project", content_type="text/plain", metadata_flavor="Google"
-            )
+            await tell(exchange, b"my-project", "text/plain")
 
 
 @asynccontextmanager
@@ -134,9 +132,7 @@ async def test_another_host_gets_them_after_one_question(
         assert request.url == ""
         assert (await one.signature()).token == f"{ADC}-1"
         await session(definition, tmp_path).signature()
-        more = SignInSettings(
-            OAuthSettings(scopes=(*SCOPES, "more")), AuthProviderType.GOOGLE_CREDENTIALS
-        )
+        more = replace(OWN, oauth=OAuthSettings(scopes=(*SCOPES, "more")))
         with pytest.raises(AuthError, match="wants your"):
             await session(define(definition.url, sign_in=more), tmp_path).signature()
         await sign_ins.sign_out(definition)
@@ -173,10 +169,7 @@ async def test_without_credentials_the_server_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
     person = Person()
-    async with (
-        Authority() as server,
-        deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one,
-    ):
+    async with Authority() as server, deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one:
         change = await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
         assert change.failure is not None
         assert "no Google credentials" in change.failure.reason

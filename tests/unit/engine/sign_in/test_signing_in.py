@@ -1,8 +1,12 @@
-"""Signing in to a server, against a real authorization server and its consent page."""
+"""Signing in to a server, against a real authorization server; two gemdecks with one sign-in."""
 
 import asyncio
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
 import pytest
@@ -14,14 +18,17 @@ from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import call, eventually
 from tests.unit.engine.sign_in.support import (
     Person,
+    connected,
     deck,
     guarded,
     make_sign_ins,
     oauth,
+    signed_in,
     token_session,
 )
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import CredentialError
+from tui.engine.mcp.context import ClientContext
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge
 from tui.engine.sign_in.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction
@@ -65,22 +72,16 @@ async def test_a_401_is_one_answer_from_working_and_stays_so_after_a_restart(
 
 
 async def test_an_expired_token_is_refreshed_once_for_many_calls(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            authority.tokens.clear()
-            authority.slow = 0.05
-            texts = [str(number) for number in range(20)]
-            results = await asyncio.gather(
-                *(call(one.manager, "echo", {"text": text}) for text in texts)
-            )
-            assert [result.display for result in results] == texts
-            [refresh] = authority.refreshes()
-            assert refresh["resource"] == server.url
-            assert one.watcher.last(WEB).status is S.READY
-        assert len(person.opened) == 1
+    async with connected(tmp_path) as (server, one):
+        server.authority.tokens.clear()
+        server.authority.slow = 0.05
+        texts = [str(number) for number in range(20)]
+        calls = (call(one.manager, "echo", {"text": text}) for text in texts)
+        assert [result.display for result in await asyncio.gather(*calls)] == texts
+        [refresh] = server.authority.refreshes()
+        assert refresh["resource"] == server.url
+        assert one.watcher.last(WEB).status is S.READY
+        assert len(one.person.opened) == 1
 
 
 async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Path) -> None:
@@ -104,16 +105,12 @@ async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Pat
 
 
 async def test_a_refresh_token_that_is_worth_nothing_leads_to_a_sign_in(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            authority.tokens.clear()
-            authority.refreshers.clear()
-            one.manager.restart(WEB)
-            await one.connect()
-        assert len(authority.clients) == 1, "the registered client is used again"
+    async with connected(tmp_path) as (server, one):
+        server.authority.tokens.clear()
+        server.authority.refreshers.clear()
+        one.manager.restart(WEB)
+        await one.connect()
+        assert len(server.authority.clients) == 1, "the registered client is used again"
 
 
 async def test_a_client_that_is_known_no_longer_registers_anew(tmp_path: Path) -> None:
@@ -155,23 +152,17 @@ async def test_over_sse_the_token_is_a_parameter_where_the_entry_names_one(tmp_p
 
 
 async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        async with deck(server.url, person, tmp_path) as one:
-            await one.connect()
-            authority.tokens.clear()
-            authority.fails = [503]
-            with pytest.raises(Exception, match="authorization server failed"):
-                await call(one.manager, "echo", {"text": "a"})
-            assert (await call(one.manager, "echo", {"text": "b"})).display == "b"
-            assert one.watcher.last(WEB).status is S.READY
+    async with connected(tmp_path) as (server, one):
+        server.authority.tokens.clear()
+        server.authority.fails = [503]
+        with pytest.raises(Exception, match="authorization server failed"):
+            await call(one.manager, "echo", {"text": "a"})
+        assert (await call(one.manager, "echo", {"text": "b"})).display == "b"
+        assert one.watcher.last(WEB).status is S.READY
 
 
 async def test_signing_out_revokes_and_removes_and_signing_in_works_again(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server, deck(server.url, person, tmp_path) as one:
-        await one.connect()
+    async with connected(tmp_path) as (server, one):
         assert "revoked" in await one.sign_ins.sign_out(one.definition)
         assert len(server.authority.revoked) == 2
         assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text()
@@ -220,25 +211,19 @@ async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
 
 
 async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
-    person = Person()
-    async with guarded(call_scope="write") as server, deck(server.url, person) as one:
-        await one.connect()
+    async with connected(call_scope="write") as (server, one):
         assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
-        assert [request.scopes for request in person.asked if not request.problem] == [
-            ("read",),
-            ("read", "write"),
-        ]
+        scopes = [request.scopes for request in one.person.asked if not request.problem]
+        assert scopes == [("read",), ("read", "write")]
         assert len(server.calls()) == 2, "refused, and sent again"
 
 
 async def test_a_server_that_never_has_enough_scopes_is_given_up_after_two_sign_ins() -> None:
-    person = Person()
-    async with guarded(call_scope="write") as server, deck(server.url, person) as one:
-        await one.connect()
+    async with connected(call_scope="write") as (server, one):
         server.authority.most = "read"
         with pytest.raises(Exception, match="still refuses this for lack of scopes"):
             await call(one.manager, "echo", {"text": "hi"})
-        assert len(person.opened) == 3
+        assert len(one.person.opened) == 3
         assert one.watcher.last(WEB).status is S.READY
 
 
@@ -251,7 +236,8 @@ async def test_the_token_wins_over_a_header_of_the_entry_with_a_word() -> None:
         await one.sign_in()
         await one.watcher.until(WEB, S.STARTING, S.READY)
         assert server.seen[-1] in server.authority.tokens
-        assert any("not the Authorization" in line for line in one.watcher.log(WEB))
+        words = "not the Authorization"
+        await eventually(lambda: any(words in line for line in one.watcher.log(WEB)))
 
 
 async def test_sign_in_can_be_turned_off() -> None:
@@ -349,3 +335,113 @@ async def test_the_settings_override_what_the_server_says() -> None:
         assert (asked["client_id"], asked["scope"]) == ("known", "a b")
         assert asked["audience"] == server.authority.forms[0]["audience"] == "https://aud.example"
         assert set(server.authority.clients) == {"known"}
+
+
+OTHER: Final = """
+import asyncio, json, sys
+from pathlib import Path
+from tests.unit.engine.sign_in.support import Person, make_sign_ins, oauth
+from tests.unit.engine.mcp.network.support import define
+
+async def main(url, folder):
+    sign_ins = make_sign_ins(Person(), Path(folder))
+    credentials = sign_ins.credentials(define(url, sign_in=oauth()))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    signature = await credentials.signature()
+    await sign_ins.aclose()
+    print(json.dumps(signature.token), flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> None:
+    async with signed_in(tmp_path) as one:
+        one.sign_ins.store.save(one.due)
+        one.authority.slow = 0.3
+        others = [
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", OTHER, one.server.url, str(tmp_path)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            for _ in range(2)
+        ]
+        for other in others:
+            assert other.stdout is not None
+            assert await other.stdout.readline() == b"ready\n"
+        ended = await asyncio.gather(*(other.communicate(b"go\n") for other in others))
+        tokens = {json.loads(out) for out, _ in ended}
+        assert len(one.authority.refreshes()) == 1
+        assert len(tokens) == 1
+        assert tokens <= set(one.authority.tokens)
+        assert one.kept is not None
+        assert one.kept.refresh_token in one.authority.refreshers
+
+
+async def test_a_token_that_another_gemdeck_got_is_masked_too(tmp_path: Path) -> None:
+    context = ClientContext()
+    async with signed_in(tmp_path, context) as one:
+        theirs = f"{FIXTURE_SECRET}theirs"
+        await one.session.take(one.due)
+        one.sign_ins.store.save(one.record.model_copy(update={"access_token": theirs}))
+        assert (await one.session.signature()).token == theirs
+        assert theirs not in context.redactor.redact_known(theirs)
+
+
+async def test_a_cancelled_sign_in_does_not_hide_what_another_gemdeck_got(tmp_path: Path) -> None:
+    async with guarded() as server:
+        late = make_sign_ins(Person(reply=lambda _: Reply(ReplyAction.CANCEL)), tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        assert await token_session(late, definition).record() is None
+        first = make_sign_ins(Person(), tmp_path)
+        await first.sign_in(definition)
+        with pytest.raises(AuthError, match="cancelled"):
+            await late.sign_in(definition)
+        kept = late.store.find(definition)
+        assert kept is not None
+        assert kept.access_token in server.authority.tokens
+        assert len(server.authority.clients) == 1
+        await late.aclose()
+        await first.aclose()
+
+
+async def test_a_token_that_another_gemdeck_got_and_that_is_due_is_refreshed(
+    tmp_path: Path,
+) -> None:
+    async with signed_in(tmp_path) as one:
+        old, theirs = (
+            {name: f"{FIXTURE_SECRET}{name}"} for name in ("refresh_token", "access_token")
+        )
+        await one.session.take(one.due.model_copy(update=old))
+        one.sign_ins.store.save(one.due.model_copy(update=theirs))
+        assert (await one.session.signature()).token in one.authority.tokens
+        [refresh] = one.authority.refreshes()
+        assert refresh["refresh_token"] == one.record.refresh_token
+
+
+async def test_a_caller_that_gives_up_does_not_lose_the_next_token(tmp_path: Path) -> None:
+    async with signed_in(tmp_path) as one:
+        await one.session.take(one.due)
+        one.authority.slow = 0.2
+        asking = asyncio.create_task(one.session.signature())
+        await eventually(one.authority.refreshes)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await one.sign_ins.aclose()
+        assert one.kept is not None
+        assert one.kept.refresh_token in one.authority.refreshers
+
+
+async def test_signing_out_wins_over_a_refresh_under_way(tmp_path: Path) -> None:
+    async with signed_in(tmp_path) as one:
+        await one.session.take(one.due)
+        one.authority.slow = 0.1
+        refreshing = asyncio.create_task(one.session.signature())
+        await eventually(one.authority.refreshes)
+        await one.sign_ins.sign_out(one.definition)
+        await asyncio.gather(refreshing, return_exceptions=True)
+        assert (await one.session.signature()).token == ""
+        assert one.kept is None
+        assert not one.authority.refreshers

@@ -1,20 +1,28 @@
-"""Where tokens are kept, under which key, and for which server they count."""
+"""Where tokens are kept and for which server they count; gemini-cli's are taken over by address."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
+from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
 from tests.unit.engine.test_credentials import MemoryKeyring, ring
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
-from tui.engine.sign_in.sign_in_record import SignInRecord, canonical_address
-from tui.engine.sign_in.token_store import FILE_NAME, MAX_KEPT, TokenStore
+from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address
+from tui.engine.sign_in.token_store import (
+    FILE_NAME,
+    GEMINI_TOKENS,
+    MAX_KEPT,
+    TokenStore,
+    gemini_sign_in,
+)
 from tui.model.settings import OAuthSettings
 
 __all__ = ["ring"]
@@ -47,12 +55,9 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("settings", "fits"),
     [
-        ({}, True),
-        ({"issuer": "https://as.example/"}, True),
-        ({"issuer": "https://other.example"}, False),
-        ({"client_id": "me"}, True),
-        ({"client_id": "you"}, False),
-        ({"client_id": "https://me.example/client.json"}, False),
+        *(({}, True), ({"issuer": "https://as.example/"}, True)),
+        *(({"issuer": "https://other.example"}, False), ({"client_id": "me"}, True)),
+        *(({"client_id": "you"}, False), ({"client_id": "https://me.example/client.json"}, False)),
         ({"token_url": "https://other.example/token"}, False),
         ({"client_id": "you", "is_registered": True}, False),
         ({"client_id": "me", "is_registered": True}, True),
@@ -143,8 +148,7 @@ def test_only_a_model_key_can_come_from_the_environment_instead(
     for ask, says_so in (
         (lambda: TokenStore(tmp_path).find(define(URL)), False),
         (lambda: TokenStore(tmp_path).place, False),
-        (lambda: KeyringPlace("sign-in:1").get(), False),
-        (lambda: KeyStore().get(), True),
+        *((lambda: KeyringPlace("sign-in:1").get(), False), (lambda: KeyStore().get(), True)),
     ):
         with pytest.raises(CredentialError, match="did not answer") as caught:
             ask()
@@ -170,7 +174,6 @@ from tui.engine.files import atomic
 from tui.engine.sign_in.sign_in_record import SignInRecord
 from tui.engine.sign_in.token_store import TokenStore
 store = TokenStore(Path({str(tmp_path)!r}))
-old = store.find.__globals__["SignInRecord"]
 atomic.os.fsync = lambda _: os.kill(os.getpid(), 9)
 store.save(SignInRecord.model_validate_json({RECORD.model_dump_json()!r}))
 """
@@ -181,14 +184,92 @@ store.save(SignInRecord.model_validate_json({RECORD.model_dump_json()!r}))
         left.unlink()
 
 
+def test_an_address_has_one_form() -> None:
+    whole = "https://mcp.example/A?x=1"
+    assert canonical_address("HTTPS://Mcp.Example:443/A?x=1#f") == whole
+    assert canonical_address("http://h:8080") == "http://h:8080"
+    assert canonical_address("http://[::1]:80/x") == "http://[::1]/x"
+    assert canonical_address("https://user@h/x") == "https://h/x"
+
+
+TOKEN = {
+    "accessToken": f"{FIXTURE_SECRET}a",
+    "refreshToken": f"{FIXTURE_SECRET}r",
+    "tokenType": "Bearer",
+    "scope": "read write",
+    "expiresAt": 1_700_000_000_000,
+}
+REST = {"clientId": "gemini", "tokenUrl": "https://as.example/token", "mcpServerUrl": URL}
+NEW = [
+    {"serverName": "other", "token": {}, "mcpServerUrl": "https://x"},
+    {"serverName": "malformed", "token": {}, "mcpServerUrl": "https://[x:port"},
+    {"token": TOKEN, **REST},
+]
+OLD = {"one": {**TOKEN, **REST}}
+
+pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")
+
+
+def write(home: Path, content: object) -> Path:
+    path = home / GEMINI_TOKENS
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("content", [NEW, OLD], ids=["new", "old"])
+def test_both_shapes_are_read(home: Path, content: object) -> None:
+    path = write(home, content)
+    before = path.read_bytes()
+    record = gemini_sign_in(home, define("https://MCP.example:443/one"))
+    assert record.access_token == TOKEN["accessToken"]
+    assert record.refresh_token == TOKEN["refreshToken"]
+    assert (record.client_id, record.scope) == ("gemini", "read write")
+    assert record.expires_at == 1_700_000_000
+    assert record.is_due
+    assert record.token_endpoint == REST["tokenUrl"]
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
-    ("url", "canonical"),
+    ("content", "words"),
     [
-        ("HTTPS://Mcp.Example:443/A?x=1#f", "https://mcp.example/A?x=1"),
-        ("http://h:8080", "http://h:8080"),
-        ("http://[::1]:80/x", "http://[::1]/x"),
-        ("https://user@h/x", "https://h/x"),
+        *((None, "has no sign-in of gemini-cli's"), ("{", "cannot be read")),
+        *(("5", "has no sign-in"), ([[], 5, None], "has no sign-in")),
+        ([{"token": TOKEN, **REST, "mcpServerUrl": "https://mcp.example/two"}], "has no sign-in"),
+        ([{"token": {**TOKEN, "accessToken": "a\nb"}, **REST}], "cannot be sent"),
+        ([{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST}], "cannot be sent"),
+        ([{"token": TOKEN, **REST, "tokenUrl": "http://evil.example/t"}], "not encrypted"),
+        ([{"token": TOKEN, **REST, "tokenUrl": "https://127.0.0.1/t"}], "on this computer"),
     ],
 )
-def test_an_address_has_one_form(url: str, canonical: str) -> None:
-    assert canonical_address(url) == canonical
+def test_what_cannot_be_used_is_said(home: Path, content: Any, words: str) -> None:  # noqa: ANN401
+    if content is not None:
+        write(home, content)
+    with pytest.raises(AuthError, match=words):
+        gemini_sign_in(home, define(URL))
+
+
+def test_what_refreshes_a_token_is_kept_only_with_where_to_send_it(home: Path) -> None:
+    write(home, [{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST, "tokenUrl": ""}])
+    record = gemini_sign_in(home, define(URL))
+    assert (record.access_token, record.refresh_token) == (TOKEN["accessToken"], "")
+
+
+@pytest.mark.slow
+async def test_a_token_taken_over_is_refreshed_and_kept_as_ours(home: Path, tmp_path: Path) -> None:
+    async with guarded() as server:
+        authority = server.authority
+        authority.refreshers[str(TOKEN["refreshToken"])] = "read"
+        rest = {**REST, "tokenUrl": f"{authority.issuer}/token", "mcpServerUrl": server.url}
+        write(home, [{"token": TOKEN, **rest}])
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        assert "gemini-cli" in await sign_ins.import_gemini(definition, home)
+        credentials = sign_ins.credentials(definition)
+        assert credentials is not None
+        assert (await credentials.signature()).token in authority.tokens
+        [refresh] = authority.refreshes()
+        assert (refresh["client_id"], refresh["resource"]) == ("gemini", server.url)
+        await sign_ins.aclose()
+        assert sign_ins.store.find(definition) is not None
