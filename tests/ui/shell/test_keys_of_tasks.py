@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.support.samples import confirmation
-from tests.ui.harness import Running, running
+from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, TurnOutcome
@@ -39,11 +39,8 @@ class Hands:
             await self.deck.press(key)
             self.keys.append(key)
 
-    def asked(self, name: str) -> list[tuple[object, ...]]:
-        return [arguments for called, arguments in self.deck.commands.calls if called == name]
-
     async def until_asked(self, name: str, *arguments: object) -> None:
-        await self.deck.until(lambda: self.asked(name) == [arguments])
+        await self.deck.until(lambda: self.deck.asked(name) == [arguments])
 
 
 async def ask(hands: Hands) -> None:
@@ -60,8 +57,8 @@ async def approve_once(hands: Hands) -> None:
     assert isinstance(screen, Question)
     await hands.deck.until(lambda: screen.armed)
     await hands.press("o")
-    await hands.deck.until(lambda: hands.asked("desk.answer"))
-    (_, decision) = hands.asked("desk.answer")[0]
+    await hands.deck.until(lambda: hands.deck.asked("desk.answer"))
+    (_, decision) = hands.deck.asked("desk.answer")[0]
     assert isinstance(decision, Decision)
     assert decision.choice is Choice.ONCE
 
@@ -132,7 +129,6 @@ def answered(deck: Running, text: str = "done") -> None:
     deck.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
 
 
-@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 @pytest.mark.parametrize(
     "task",
     [
@@ -148,10 +144,8 @@ def answered(deck: Running, text: str = "done") -> None:
         copy_the_last_code_block,
     ],
 )
-async def test_a_common_task_takes_few_keys(
-    task: Callable[[Hands], Awaitable[None]], size: tuple[int, int]
-) -> None:
-    async with running(decks.full_store(), size) as deck:
+async def test_a_common_task_takes_few_keys(task: Callable[[Hands], Awaitable[None]]) -> None:
+    async with running(decks.full_store(), NARROW) as deck:
         composer = deck.one(Composer)
         assert deck.focus is composer
         assert deck.on_top(MainScreen)

@@ -2,8 +2,7 @@
 
 from tests.ui.harness import running
 from tests.ui.shell import decks
-from tests.ui.shell.test_own_commands import report, said, typed
-from tests.ui.shell.test_sessions import calls
+from tests.ui.shell.test_own_commands import report
 from tui.model.models import (
     ContextMeasured,
     ContextPart,
@@ -24,7 +23,7 @@ OFFERS = (
 
 async def test_a_model_is_chosen_from_the_services_list() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, "/model")
+        await deck.typed("/model")
         await deck.until(lambda: deck.on_top(ModelsScreen))
         assert "Asking the service" in deck.text
         deck.dispatch(ModelsListed(OFFERS))
@@ -33,21 +32,21 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
         row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
         assert "context 1M · output 65.5k" in row
         await deck.press(*"pro", "enter")
-        assert calls(deck, "model.use_model") == [("gemini-2.5-pro",)]
+        assert deck.asked("model.use_model") == [("gemini-2.5-pro",)]
 
 
 async def test_the_list_is_there_when_it_is_opened_again_and_esc_closes_it() -> None:
     async with running(decks.full_store()) as deck:
         for _ in range(2):
-            await typed(deck, "/model")
+            await deck.typed("/model")
             await deck.until(lambda: deck.on_top(ModelsScreen))
             await deck.press(*"pro", "escape")
             await deck.until(lambda: not deck.on_top(ModelsScreen))
-        await typed(deck, "/model")
+        await deck.typed("/model")
         deck.dispatch(ModelsListed(OFFERS))
         await deck.until(lambda: "gemini-2.5-pro" in deck.text)
         await deck.press("escape")
-        await typed(deck, "/model")
+        await deck.typed("/model")
         deck.dispatch(ModelsListed(OFFERS))
         await deck.until(lambda: "gemini-2.5-pro" in deck.text)
         assert "Asking" not in deck.text
@@ -63,17 +62,17 @@ async def test_a_list_that_fails_says_why() -> None:
 
 async def test_options_are_set_and_shown() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, "/options thinking HIGH")
+        await deck.typed("/options thinking HIGH")
         deck.dispatch(ModelOptionsChanged(ModelOptions("high")))
-        await typed(deck, "/options temperature 0.5")
-        assert [options for [options] in calls(deck, "model.set_options")] == [
+        await deck.typed("/options temperature 0.5")
+        assert [options for [options] in deck.asked("model.set_options")] == [
             ModelOptions("high"),
             ModelOptions("high", 0.5),
         ]
-        await typed(deck, "/options output many")
-        assert said(deck) == "many is not a number."
-        await typed(deck, "/options output inf")
-        assert said(deck) == "inf is not a number."
+        await deck.typed("/options output many")
+        assert deck.said == "many is not a number."
+        await deck.typed("/options output inf")
+        assert deck.said == "inf is not a number."
         assert "thinking     high" in await report(deck, "/options")
 
 
@@ -81,7 +80,7 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f10")
         await deck.until(lambda: deck.on_top(DetailsScreen))
-        assert calls(deck, "model.measure") == [()]
+        assert deck.asked("model.measure") == [()]
         parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
         deck.dispatch(ContextMeasured(parts))
         await deck.until(lambda: "tools of git" in deck.text)

@@ -9,7 +9,6 @@ from textual import events
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.test_own_commands import said, typed
 from tui.model import events as e
 from tui.model.chat import (
     MAIN,
@@ -334,7 +333,7 @@ async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
 async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> None:
     async with tabbed() as deck:
         await deck.press("ctrl+f4")
-        assert said(deck).startswith("This is the only conversation")
+        assert deck.said.startswith("This is the only conversation")
         await deck.press("ctrl+t")
         await shows(deck, B)
         await deck.press(*"/close", "enter")
@@ -346,7 +345,7 @@ async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> N
         begin_turn(deck, C)
         await deck.settle()
         await deck.press("ctrl+f4")
-        assert said(deck) == "A turn is running here. Press again to close the tab anyway."
+        assert deck.said == "A turn is running here. Press again to close the tab anyway."
         await deck.press("ctrl+f4")
         await shows(deck, MAIN)
 
@@ -357,7 +356,7 @@ async def test_quitting_tells_of_turns_that_run_in_other_tabs() -> None:
         await deck.press("ctrl+t")
         await shows(deck, B)
         await deck.press("ctrl+c")
-        assert said(deck) == "Press ^C again to quit. 1 turn would be stopped."
+        assert deck.said == "Press ^C again to quit. 1 turn would be stopped."
 
 
 async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
@@ -365,7 +364,7 @@ async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
         await deck.press("ctrl+t")
         await shows(deck, B)
         await deck.press(*"half a thought", "ctrl+f4")
-        assert said(deck).startswith("There is a draft here.")
+        assert deck.said.startswith("There is a draft here.")
         await deck.press("ctrl+f4")
         first = await shows(deck, MAIN)
         assert [
@@ -377,9 +376,9 @@ async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
 
 async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
     async with tabbed() as deck:
-        await typed(deck, "/tab 2")
-        assert said(deck).startswith("There is no tab 2.")
-        await typed(deck, "/tab")
+        await deck.typed("/tab 2")
+        assert deck.said.startswith("There is no tab 2.")
+        await deck.typed("/tab")
         await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press(*"new tab", "enter")
         second = await shows(deck, B)
