@@ -26,38 +26,25 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
         await deck.typed("/model")
         await deck.until(lambda: deck.on_top(ModelsScreen))
         assert "Asking the service" in deck.text
-        deck.dispatch(ModelsListed(OFFERS))
-        await deck.until(lambda: "[b]Pro[/b]" in deck.text)
-        assert "Asking" not in deck.text
-        row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
-        assert "context 1M · output 65.5k" in row
-        await deck.press(*"pro", "enter")
-        assert deck.asked("model.use_model") == [("gemini-2.5-pro",)]
-
-
-async def test_the_list_is_there_when_it_is_opened_again_and_esc_closes_it() -> None:
-    async with running(decks.full_store()) as deck:
-        for _ in range(2):
-            await deck.typed("/model")
-            await deck.until(lambda: deck.on_top(ModelsScreen))
-            await deck.press(*"pro", "escape")
-            await deck.until(lambda: not deck.on_top(ModelsScreen))
-        await deck.typed("/model")
-        deck.dispatch(ModelsListed(OFFERS))
-        await deck.until(lambda: "gemini-2.5-pro" in deck.text)
-        await deck.press("escape")
-        await deck.typed("/model")
-        deck.dispatch(ModelsListed(OFFERS))
-        await deck.until(lambda: "gemini-2.5-pro" in deck.text)
-        assert "Asking" not in deck.text
-
-
-async def test_a_list_that_fails_says_why() -> None:
-    async with running(decks.full_store()) as deck:
+        await deck.press(*"pro", "escape")
+        await deck.until(lambda: not deck.on_top(ModelsScreen))
         await deck.press("f9", "end", "enter")
         await deck.until(lambda: deck.on_top(ModelsScreen))
         deck.dispatch(ModelsListed(failure="The service is [b]down[/b]."))
         await deck.until(lambda: "The service is [b]down[/b]." in deck.text)
+        await deck.press("escape", "escape")
+        for _ in range(2):
+            await deck.until(lambda: not deck.on_top(ModelsScreen))
+            await deck.typed("/model")
+            deck.dispatch(ModelsListed(OFFERS))
+            await deck.until(lambda: "[b]Pro[/b]" in deck.text)
+            assert "Asking" not in deck.text
+            row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
+            assert "context 1M · output 65.5k" in row
+            await deck.press("escape")
+        await deck.typed("/model")
+        await deck.press(*"pro", "enter")
+        assert deck.asked("model.use_model") == [("gemini-2.5-pro",)]
 
 
 async def test_options_are_set_and_shown() -> None:
