@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from time import thread_time
 
-import pytest
 from textual import events
 
 from tests.snapshots.decks import HISTORIES
-from tests.ui.chat.samples import call, conversation
+from tests.ui.chat.samples import call, conversation, rows_of
 from tests.ui.harness import ChatApp, chatting, running, screen_lines, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
@@ -29,6 +28,14 @@ def answer(app: ChatApp, text: str, turn: str = "t1") -> None:
     app.start_turn(f"question of {turn}", turn)
     app.store.dispatch(e.TextStreamed(EntryId(f"{turn}-m"), text))
     app.store.dispatch(e.TurnFinished(TurnId(turn), TurnOutcome.COMPLETED))
+
+
+def after_a_call() -> Store:
+    """Give the store of an app in which a tool has run and an answer came."""
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    return Store(state)
 
 
 def is_in_view(transcript: Transcript, view: EntryView | None) -> bool:
@@ -158,11 +165,11 @@ async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> No
         for entry in ("e398", "e396"):
             await pilot.press("p")
             await until(pilot, cursor_at(app, entry))
-        for number in range(394, 200, -2):
-            await pilot.press("p")
-            await until(pilot, cursor_at(app, f"e{number}"))
+        await pilot.press(*["p"] * (MAX_MOUNTED // 2))
+        last = 396 - MAX_MOUNTED // 2 * 2
+        await until(pilot, cursor_at(app, f"e{last}"))
         await pilot.press("n")
-        await until(pilot, cursor_at(app, "e204"))
+        await until(pilot, cursor_at(app, f"e{last + 2}"))
         await pilot.press("end", "shift+tab", "n")
         await until(pilot, cursor_at(app, "e399"))
 
@@ -189,10 +196,9 @@ async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its
         assert app.clipboard == "a = 1\nb = 2"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_wrapped_code_is_copied_as_it_was_written(size: tuple[int, int]) -> None:
+async def test_wrapped_code_is_copied_as_it_was_written() -> None:
     code = f"total = {' + '.join(f'part_{number}' for number in range(60))}"
-    async with chatting(size=size) as (app, pilot):
+    async with chatting() as (app, pilot):
         answer(app, f"```py\n{code}\n```")
         await until(pilot, lambda: any("↳" in line for line in screen_lines(app)))
         await pilot.press("shift+tab", "y")
@@ -217,11 +223,8 @@ async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_cl
 
 
 async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state)) as deck:
-        chat = deck.app.deck.query_one("ChatPane")
+    async with running(after_a_call()) as deck:
+        chat = deck.app.deck.chat
         assert "v whole" not in deck.text
         await deck.press("shift+tab")
         await deck.until(lambda: "v whole" in deck.text)
@@ -240,47 +243,30 @@ async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() 
         await deck.until(lambda: "v whole" not in deck.text)
 
 
-@pytest.mark.parametrize("keys", [(), ("f2",), ("f3",), ("shift+tab",)])
-async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it(keys: tuple[str]) -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state)) as deck:
-        await deck.press(*keys)
-        focus = deck.focus
+async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it() -> None:
+    async with running(Store(AppState())) as deck:
         await deck.press("ctrl+o")
-        await deck.until(lambda: deck.on_top(ViewerScreen))
-        text = deck.app.screen.query_one(FoldedText)
-        await deck.until(lambda: text.row_count == 1)
-        assert text._row(0).plain == "Added note 1: buy milk"
-        await deck.press("ctrl+o")
-        await deck.until(lambda: not deck.on_top(ViewerScreen))
-        assert deck.focus is focus
-
-
-async def test_the_palette_searches_and_opens_the_last_result_too() -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state)) as deck:
+        await deck.until(lambda: "No tool has run yet." in deck.text)
+    async with running(after_a_call()) as deck:
+        for keys in ((), ("f2",), ("f3",), ("f6", "shift+tab")):
+            await deck.press(*keys)
+            focus = deck.focus
+            await deck.press("ctrl+o")
+            await deck.until(lambda: deck.on_top(ViewerScreen))
+            text = deck.app.screen.query_one(FoldedText)
+            await deck.until(lambda: text.row_count == 1)  # noqa: B023 - awaited at once
+            assert rows_of(text) == ["Added note 1: buy milk"]
+            await deck.press("ctrl+o")
+            await deck.until(lambda: not deck.on_top(ViewerScreen))
+            assert deck.focus is focus
         await deck.press("f2", "ctrl+p", *"chat", "space", *"search", "enter")
         await deck.until(lambda: isinstance(deck.focus, SearchWords))
         await deck.press("escape", "ctrl+p", *"last", "enter")
         await deck.until(lambda: deck.on_top(ViewerScreen))
 
 
-async def test_ctrl_o_says_that_no_tool_has_run() -> None:
-    async with running(Store(AppState())) as deck:
-        await deck.press("ctrl+o")
-        await deck.until(lambda: "No tool has run yet." in deck.text)
-
-
-@pytest.mark.parametrize("size", [(60, 20), (40, 12)])
-async def test_small_terminals_read_back_as_well(size: tuple[int, int]) -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state), size) as deck:
+async def test_small_terminals_read_back_as_well() -> None:
+    async with running(after_a_call(), (40, 12)) as deck:
         await deck.press("shift+tab", "up")
         await deck.until(lambda: "✓ ran add_note" in deck.text)
         await deck.until(lambda: "↵ open" in deck.text)
