@@ -8,7 +8,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.widgets import Static
 
-from tests.ui.harness import run_and_fail, running
+from tests.ui.harness import run_and_fail, running, screen_lines
 from tests.ui.shell import decks
 from tui.ui import crash, themes
 from tui.ui.app import ControlCharacterFilter, GemdeckApp
@@ -20,57 +20,39 @@ SECRET = "AIza-this-must-not-be-seen"
 
 async def test_the_first_paint_is_told_once_and_after_the_frame() -> None:
     told: list[str] = []
-    store = decks.full_store()
-    app: list[GemdeckApp] = []
 
     def on_first_paint() -> None:
-        strips = app[0].screen._compositor.render_strips()
-        told.append("\n".join(strip.text for strip in strips))
+        told.append("\n".join(screen_lines(app)))
 
     commands = decks.new_commands()
-    app.append(
-        GemdeckApp(store, commands, preferences=UiPreferences(), on_first_paint=on_first_paint)
+    app = GemdeckApp(
+        decks.full_store(), commands, preferences=UiPreferences(), on_first_paint=on_first_paint
     )
-    async with app[0].run_test(size=(120, 36)) as pilot:
+    async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         await pilot.press("f2", "f3", "f6")
         await pilot.pause()
+        assert (app.title, app.sub_title) == ("gemdeck", "")
     assert len(told) == 1
     assert "gemdeck" in told[0]
     assert "Servers" in told[0]
 
 
-async def test_the_title_is_a_constant() -> None:
-    async with running(decks.full_store()) as deck:
-        assert deck.app.title == "gemdeck"
-        assert deck.app.sub_title == ""
-
-
-async def test_ctrl_q_quits_at_once_from_everywhere() -> None:
-    for keys in (["f2", "enter"], ["ctrl+p"], ["f3", "slash"]):
-        async with running(decks.full_store()) as deck:
+async def test_ctrl_q_quits_at_once_from_everywhere_whatever_the_theme() -> None:
+    for name, expected, keys in [
+        ("gemdeck-light", "gemdeck-light", ["f2", "enter"]),
+        ("nord", "nord", ["ctrl+p"]),
+        ("no-such-theme", themes.DEFAULT, ["f3", "slash"]),
+    ]:
+        saved: list[str] = []
+        preferences = UiPreferences(name, saved.append)
+        async with running(decks.full_store(), preferences=preferences) as deck:
+            assert deck.app.theme == expected
+            assert saved == [], "the theme at the start is not remembered"
+            deck.app.deck.choose_theme("gemdeck-dark")
+            assert saved == ["gemdeck-dark"]
             await deck.press(*keys, "ctrl+q")
             assert deck.app.return_code == 0
-
-
-async def test_both_own_themes_are_there_and_an_unknown_one_falls_back() -> None:
-    for name, expected in [
-        ("gemdeck-light", "gemdeck-light"),
-        ("nord", "nord"),
-        ("no-such-theme", themes.DEFAULT),
-    ]:
-        async with running(decks.full_store(), preferences=UiPreferences(name)) as deck:
-            assert deck.app.theme == expected
-
-
-async def test_a_chosen_theme_is_remembered_and_the_one_at_the_start_is_not() -> None:
-    saved: list[str] = []
-    async with running(
-        decks.full_store(), preferences=UiPreferences("gemdeck-light", saved.append)
-    ) as deck:
-        assert saved == []
-        deck.app.deck.choose_theme("gemdeck-dark")
-        assert saved == ["gemdeck-dark"]
 
 
 def fail_with_a_secret() -> None:
