@@ -278,11 +278,3 @@ async def running(
         await deck.until(lambda: bool(deck.app.deck.query(ToolsPane)))
         await deck.settle()
         yield deck
-
-
-async def run_and_fail(store: Store, crash_dir: Path, action: Callable[[], None]) -> None:
-    """Let an action raise inside an app and wait for the app's end; raises the same."""
-    async with running(store, crash_dir=crash_dir) as deck:
-        deck.app.deck.call_next(action)
-        await deck.until(lambda: deck.app.return_code is not None)
-        assert deck.app.return_code == 1

@@ -1,5 +1,6 @@
-"""The parts of the chat that need no screen: window, history, completion, links."""
+"""The parts of the chat that need no screen: window, history, completion, links, summaries."""
 
+import json
 from time import thread_time
 
 import pytest
@@ -21,6 +22,7 @@ from tui.ui.widgets.chat.entry_window import (
     Window,
     estimate_rows,
 )
+from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 from tui.ui.widgets.key_bar import key_hints, whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
@@ -288,3 +290,57 @@ def test_no_key_is_shown_without_what_it_does() -> None:
         shown = whole_parts(line, width).plain
         assert shown in {"↵ open", "↵ open  esc close"}
         assert len(shown) <= width
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({}, ""),
+        ({"path": "long.txt", "head": 10, "all": False}, "path=long.txt  head=10  all=false"),
+        ({"text": "buy milk", "empty": "", "none": None}, 'text="buy milk"  empty=""'),
+        ({"content": "a\nb\nc\n", "path": "new.py"}, "path=new.py  content=3 lines"),
+        (
+            {"deep": {"path": "x"}, "all": [1, 2], "ids": [], "n": 1},
+            "ids=[]  n=1  deep={…}  all=[…]",
+        ),
+        ({"long": "x" * 100, "a": 1}, f"a=1  long={'x' * 59}…"),
+        ({"a": "\x1b[31mred\u202e"}, "a=red⟨U+202E⟩"),
+    ],
+)
+def test_arguments_stand_in_one_line_with_short_ones_first(
+    arguments: dict[str, object], line: str
+) -> None:
+    assert arguments_line(json.dumps(arguments, indent=2)) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "not json",
+        '  "a": ',
+        '  "a": "\\',
+        "{" * 100_000,
+        '  "a": ' + "[" * 9_000 + "]" * 9_000,
+    ],
+)
+def test_arguments_that_cannot_be_read_name_nothing_false(text: str) -> None:
+    assert "=" not in arguments_line(text).removeprefix("a=")
+
+
+def test_only_the_beginning_of_long_arguments_is_read() -> None:
+    long = json.dumps({"a": 1, "content": "x" * 10 * MAX_SCANNED, "b": 2}, indent=2)
+    assert arguments_line(long) == "a=1  content=…"
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        ("Added note 1", "Added note 1"),
+        ("\n  first \nsecond\n", "2 lines · first"),
+        ('{\n  "a": [\n    1\n  ]\n}', '5 lines · { "a": [ 1 ] }'),
+        ("", ""),
+    ],
+)
+def test_a_result_stands_in_one_line(result: str, line: str) -> None:
+    assert result_line(result) == line

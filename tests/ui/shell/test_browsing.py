@@ -1,19 +1,34 @@
 """Tools, prompts and resources: filter, details, and what Enter does."""
 
+from dataclasses import replace
 from time import perf_counter
 
 from textual.widgets import TextArea
 
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
-from tui.model.catalog import Catalog, ResourceTemplateView, ToolId, ToolView
+from tui.model.catalog import (
+    Catalog,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+    ToolId,
+    ToolView,
+)
 from tui.model.events import CatalogChanged, InstructionsSent
+from tui.model.servers import Origin, ServerId, ServerInfo, ServerView, Transport
 from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane, mention
 from tui.ui.panes.chat import ChatPane
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
 from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.text.describe import (
+    describe_prompt,
+    describe_resource,
+    describe_server,
+    describe_tool,
+)
 
 MANY = 10_000
 
@@ -234,3 +249,45 @@ async def test_a_changed_catalog_keeps_the_cursor_on_its_tool_and_a_server_folde
         await deck.settle()
         assert headings(deck) == ["▸ git 2", "▾ everything 7"]
         assert entries.group is not None
+
+
+SERVER = ServerId("s")
+REASON = "its name cannot be shown as it is"
+
+
+def test_a_tool_names_what_is_left_out_of_it() -> None:
+    tool = ToolView(ToolId("t"), "t", left_out=(f"parameter “x⟨U+200B⟩”: {REASON}",))
+    shown = describe_tool(SERVER, tool, schema=False).plain
+    assert f"left out: parameter “x⟨U+200B⟩”: {REASON}" in shown
+
+
+def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
+    info = ServerInfo("s", "1", "2025-11-25", instructions="Ask first. And more.")
+    view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s", info=info)
+    unsent = describe_server(view, 0).plain
+    assert unsent.endswith("Instructions, not sent to the model\nAsk first. And more.")
+    sent = describe_server(view, 0, "Ask first.\n… [10 more characters left out]").plain
+    assert sent.endswith("sent to the model\nAsk first.\n… [10 more characters left out]")
+    assert "not sent" not in sent
+
+
+def test_a_server_that_starts_elsewhere_says_so() -> None:
+    view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s")
+    assert "gemdeck's" not in describe_server(view, 0).plain
+    shown = describe_server(replace(view, starts_outside=True), 0).plain
+    assert "an empty folder of gemdeck's" in shown
+
+
+def test_a_prompt_says_why_it_cannot_be_sent_and_what_is_left_out() -> None:
+    prompt = PromptView("(prompt 1)", "greet", problem=REASON, left_out=("argument “y”: hidden",))
+    shown = describe_prompt(SERVER, prompt).plain
+    assert f"✕ cannot be sent: {REASON}" in shown
+    assert "left out: argument “y”: hidden" in shown
+
+
+def test_a_resource_and_a_template_say_why_they_cannot_be_read() -> None:
+    for resource in (
+        ResourceView("memo://a", "a", problem=REASON),
+        ResourceTemplateView("memo://{x}", "a", problem=REASON),
+    ):
+        assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain

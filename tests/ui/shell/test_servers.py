@@ -1,17 +1,23 @@
-"""The server tree: its keys, and rows that change in place."""
+"""The server tree: its keys, rows that change in place, none at all, those of other clients."""
 
 from dataclasses import replace
 from time import monotonic
 
 from tests.ui.harness import Running, running, ticking
 from tests.ui.shell import decks
+from tui.engine.settings.edits import EditError
 from tui.model.catalog import Catalog
+from tui.model.chat import Severity
 from tui.model.events import (
     CatalogChanged,
+    Notice,
+    NoticeRaised,
     ServerStatusChanged,
 )
 from tui.model.servers import Failure, ServerId, ServerStatus
+from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
+from tui.ui.dialogs.choices import ImportScreen
 from tui.ui.dialogs.details import ServerDetailsScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
@@ -301,3 +307,56 @@ async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
         store.dispatch(ServerStatusChanged(changed.id, changed.status))
         await deck.settle()
         assert "s199" in deck.text
+
+
+FILES = ImportOffer(
+    "Cursor",
+    "~/.cursor/mcp.json",
+    "files",
+    ImportState.NEW,
+    command=("npx", "-y", "@acme/files", "[red]/home"),
+    env=("TOKEN",),
+    warnings=("Not pinned (@acme/files).",),
+)
+OTHER = replace(FILES, server="other", state=ImportState.TAKEN, warnings=())
+
+
+async def test_a_server_of_another_client_is_shown_whole_and_taken_over_once() -> None:
+    taken: list[str] = []
+
+    def take(offer: ImportOffer) -> ImportOffer:
+        taken.append(offer.server)
+        if len(taken) == 1:
+            raise EditError("line 3: not valid JSON")
+        return replace(offer, state=ImportState.WRITTEN)
+
+    async with running(decks.new_store()) as deck:
+        deck.app.push_screen(ImportScreen([FILES, OTHER], take))
+        await deck.until(lambda: "variable   TOKEN" in deck.text)
+        for told in ("! Not pinned (@acme/files).", "argument   [red]/home", "name is taken here"):
+            assert told in deck.text
+        await deck.press("enter")
+        await deck.until(lambda: "line 3: not valid JSON" in deck.text)
+        await deck.press("enter")
+        await deck.until(lambda: "written" in deck.text)
+        await deck.press("enter", "down", "enter")
+        assert taken == ["files", "files"]
+        await deck.press("escape")
+        await deck.until(lambda: "Servers of other clients" not in deck.text)
+
+
+async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
+    async with running(decks.new_store()) as deck:
+        assert "Reading the settings" in deck.text
+        decks.configure(deck.store)
+        await deck.settle()
+        assert "No servers yet." in deck.text
+        assert "~/.gemini/settings.json" in deck.text
+        await deck.press("f2", "d")
+        assert deck.commands.calls == [("start_demo_servers", ())]
+        await deck.app.run_action("open('imports')")
+        await deck.until(lambda: "No servers of other clients were found." in deck.text)
+        words = "~/.gemini/settings.json:3: not valid JSON"
+        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, words)))
+        await deck.until(lambda: "not valid JSON" in deck.text)
+        assert "No servers yet." in deck.text, "beside the last error"
