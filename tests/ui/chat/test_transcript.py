@@ -49,32 +49,25 @@ def shown(view: EntryView) -> str:
     return "\n".join(line.plain for line in view.lines(view.size.width or 80))
 
 
-async def test_an_empty_conversation_says_what_to_try() -> None:
-    model = ModelView("demo", BackendKind.DEMO)
-    servers = (decks.server(ServerId("notes"), origin=Origin.DEMO),)
-    async with chatting(AppState(servers=servers, configured=True)) as (app, pilot):
+async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_there() -> None:
+    tools = (ToolView(ToolId("status"), "git_status"),)
+    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
+    notes = decks.server(ServerId("notes"), origin=Origin.DEMO)
+    async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
-        app.store.dispatch(e.ModelSelected(model))
-        assert welcome.display
-        assert "add a note: buy milk" in str(welcome.render())
+        app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
+        assert "There are no servers yet." in str(welcome.render())
+        app.store.dispatch(e.ServersConfigured((git,)))
+        await until(pilot, lambda: "use the git_status tool of git" in str(welcome.render()))
+        assert "There are no servers yet." not in str(welcome.render())
+        app.store.dispatch(e.ServersConfigured((notes,)))
+        app.store.dispatch(e.ModelSelected(ModelView("demo", BackendKind.DEMO)))
+        await until(pilot, lambda: "add a note: buy milk" in str(welcome.render()))
         app.start_turn()
         await until(pilot, lambda: not welcome.display)
         app.store.dispatch(e.ConversationCleared())
         await until(pilot, lambda: welcome.display)
         assert app.chat.transcript.views == ()
-
-
-async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
-    tools = (ToolView(ToolId("status"), "git_status"),)
-    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
-    model = ModelView("gemini-x", BackendKind.GEMINI)
-    async with chatting(AppState(configured=True)) as (app, pilot):
-        welcome = app.chat.welcome
-        app.store.dispatch(e.ModelSelected(model))
-        assert "There are no servers yet." in str(welcome.render())
-        app.store.dispatch(e.ServersConfigured((git,)))
-        await until(pilot, lambda: "use the git_status tool of git" in str(welcome.render()))
-        assert "There are no servers yet." not in str(welcome.render())
 
 
 async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
