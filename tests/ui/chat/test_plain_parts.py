@@ -180,24 +180,11 @@ def test_D08_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> N
 @pytest.mark.parametrize(
     "label",
     [
-        *[
-            "good.com→",
-            "good.com…",
-            "»good.com«",
-            "good.com|x",
-            "@good.com",
-            "a@good.com",
-            "localhost:8080",
-        ],
-        *["[2001:db8::1]", "2001:db8::1", "good․com", "good。com", "ｇood.com", "1.2/good.com"],
-        *["1:2:3/good.com", "good.com/a", "(10.0.0.1)", "https://good.com→", "http://intranet"],
-        *(
-            "see localhost",
-            "www.good.com",
-            "_good.com_",
-            "see www.good.com!",
-            "x" * 3_000 + " a.de",
-        ),
+        *("good.com→", "good.com…", "»good.com«", "good.com|x", "@good.com", "a@good.com"),
+        *("localhost:8080", "see localhost", "[2001:db8::1]", "2001:db8::1", "good\u2024com"),
+        *("good。com", "\uff47ood.com", "1.2/good.com", "1:2:3/good.com", "good.com/a"),
+        *("(10.0.0.1)", "https://good.com→", "http://intranet", "www.good.com", "_good.com_"),
+        *("see www.good.com!", "x" * 3_000 + " a.de"),
     ],
 )
 def test_D08_a_text_that_names_another_address_shows_the_true_one(label: str) -> None:
