@@ -244,7 +244,7 @@ async def test_a_key_is_hidden_handed_over_and_can_be_corrected() -> None:
         await deck.press("f9", "enter", "enter")
         assert "The key is empty." in deck.text
         await deck.press("escape")
-        assert isinstance(deck.focus, OptionList), "back at the choices"
+        assert deck.focus is deck.app.screen.query_one(OptionList), "back at the choices"
         assert deck.commands.calls == []
         await deck.press("enter")
         assert "keyring" in deck.text
