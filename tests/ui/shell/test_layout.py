@@ -105,7 +105,7 @@ async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
         await deck.press("f6")
         assert shares(deck) == before
         await deck.press("f6", "f2")
-        assert deck.focus is deck.one(ServersTree)
+        assert deck.one(ServersTree).has_focus
         assert shares(deck) == before
         await deck.press("f6")
         assert isinstance(deck.focus, TextArea)
