@@ -126,44 +126,52 @@ async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() ->
         assert kept == ["one\ntwo"]
 
 
-async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
+async def test_the_working_line_says_what_is_queued_and_which_server_is_asked() -> None:
     async with chatting() as (app, pilot):
-        app.start_turn()
-        await until(pilot, lambda: "Esc stops" in str(app.chat.working.render()))
+
+        def words() -> str:
+            return str(app.chat.working.render())
+
+        app.start_turn("/slow")
+        await until(pilot, lambda: "Esc stops" in words())
         await pilot.press(*"next", "enter")
         assert app.commands.calls == [("messages.send", ("next",))]
-        assert "queued" not in str(app.chat.working.render())  # the engine may refuse it
+        assert "queued" not in words()  # the engine may refuse it
         app.store.dispatch(e.QueueChanged(("next",)))
-        await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
+        await until(pilot, lambda: "1 queued" in words())
+        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
+        app.store.dispatch(phase)
+        await until(pilot, lambda: "asking lib" in words())
+        whole = UserMessage(EntryId("t1-user"), "/slow\n\nwhat it says")
+        app.store.dispatch(e.MessageExpanded(whole))
+        await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
+        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
+        await until(pilot, lambda: "asking" not in words())
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         app.store.dispatch(e.QueueChanged(()))
         app.start_turn("next", "t2")
-        await until(pilot, lambda: "queued" not in str(app.chat.working.render()))
-
-
-async def test_long_completions_differ_on_the_screen_whatever_is_said_of_them() -> None:
-    async with chatting() as (app, pilot):
-        await until(pilot, lambda: app.chat.is_filled)
-        popup, address = app.chat.popup, "@notes:notes://" + "long/" * 10
-        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
-        popup.offer(CompletionList(0, tuple(offered)))
-        await until(pilot, lambda: popup.size.height == 2)
-        for y, end in enumerate(("one", "two")):
-            assert f"{address}{end}" in popup.render_line(y).text
+        await until(pilot, lambda: "queued" not in words())
 
 
 async def test_completions_open_move_and_are_taken_with_tab() -> None:
     async with chatting() as (app, pilot):
+        await until(pilot, lambda: app.chat.is_filled)
+        popup, composer = app.chat.popup, app.chat.composer
+        address = "@notes:notes://" + "long/" * 10
+        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
+        popup.offer(CompletionList(0, tuple(offered)))
+        await until(pilot, lambda: popup.size.height == 2)
+        for y, end in enumerate(("one", "two")):
+            assert f"{address}{end}" in popup.render_line(y).text, "whatever is said of it"
         app.store.dispatch(servers())
         await pilot.pause(0.05)
         await pilot.press("/", "p")
-        await until(pilot, lambda: app.chat.popup.display)
-        assert len(app.chat.popup.rows) == 2
+        await until(pilot, lambda: popup.display and len(popup.rows) == 2)
         await pilot.press("down", "down", "tab")
-        await until(pilot, lambda: app.chat.composer.text == "/poem-writer ")
-        assert not app.chat.popup.display
+        await until(pilot, lambda: composer.text == "/poem-writer ")
+        assert not popup.display
         await pilot.press("@", "n", "tab")
-        await until(pilot, lambda: app.chat.composer.text == "/poem-writer @notes:notes://all ")
+        await until(pilot, lambda: composer.text == "/poem-writer @notes:notes://all ")
         assert app.commands.calls == []
 
 
@@ -197,20 +205,6 @@ async def test_messages_that_come_back_together_are_all_there_whatever_starts_me
         app.chat.composer.clear()
         app.store.dispatch(e.MessageReturned("/hlep"))
         await until(pilot, lambda: app.chat.composer.text == "/hlep")
-
-
-async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn("/slow")
-        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
-        app.store.dispatch(phase)
-        await until(pilot, lambda: "asking lib" in str(app.chat.working.render()))
-        app.store.dispatch(
-            e.MessageExpanded(UserMessage(EntryId("t1-user"), "/slow\n\nwhat it says"))
-        )
-        await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
-        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
-        await until(pilot, lambda: "asking" not in str(app.chat.working.render()))
 
 
 @pytest.mark.parametrize(

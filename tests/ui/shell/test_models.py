@@ -193,6 +193,14 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
         FakeGemini([(Say("two"),)], keys=[other_key]) as two,
     ):
         async with deck(tmp_path) as chosen:
+            for wrong, problem in (
+                ("http://192.0.2.1", "A key must not be sent to this address"),
+                (f"{one.url}/v1beta", "is not a Gemini API: asked for its models, it answered"),
+            ):
+                await chosen.choose(1, wrong, KEY)
+                await chosen.says(problem)
+                await chosen.pilot.press("escape", "escape")
+            assert chosen.store.state.model.backend is BackendKind.DEMO
             await chosen.choose(1, f" {one.url}/ ", KEY)
             await chosen.answers(BackendKind.GEMINI)
             assert chosen.store.state.model.address == one.url
@@ -216,7 +224,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             later.engine.service.forget_key()
             await later.answers(BackendKind.DEMO)
             assert later.notice == f"{two.url} and its key were forgotten."
-            assert KeyStore().get(two.url) is None
+            assert KeyStore().get(two.url) is KeyStore().get(f"{one.url}/v1beta") is None
     keys = {request.headers["x-goog-api-key"] for request in (*one.requests, *one.checks)}
     assert keys == {KEY}
     assert [request.headers["x-goog-api-key"] for request in two.requests] == [other_key]
@@ -236,19 +244,6 @@ async def test_a_forgotten_key_answers_no_more_even_if_what_comes_next_cannot_be
         told = [notice.text for notice in chosen.store.state.notices[-2:]]
         assert told[0] == f"{fake.url} and its key were forgotten."
         assert "GEMINI_API_KEY is not an API key" in told[1]
-
-
-async def test_what_is_at_another_address_is_looked_at(tmp_path: Path) -> None:
-    async with FakeGemini() as fake, deck(tmp_path) as chosen:
-        for address, problem in (
-            ("http://192.0.2.1", "A key must not be sent to this address"),
-            (f"{fake.url}/v1beta", "is not a Gemini API: asked for its models, it answered with"),
-        ):
-            await chosen.choose(1, address, KEY)
-            await chosen.says(problem)
-            await chosen.pilot.press("escape", "escape")
-        assert chosen.store.state.model.backend is BackendKind.DEMO
-    assert KeyStore().get(f"{fake.url}/v1beta") is None
 
 
 async def test_vertex_answers_with_the_credentials_of_the_environment(
