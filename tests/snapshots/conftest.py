@@ -1,5 +1,6 @@
 """Pictures come from a Textual and from questions that keep them waiting for nothing."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,11 @@ __all__ = ["prompt_textual", "pytest_collection_finish"]
 
 @pytest.fixture(autouse=True)
 def short_arming() -> Iterator[None]:
-    """Let a question take an answer soon: a picture shows that it does, not when."""
+    """Let a question take an answer soon: a picture shows that it does, not when.
+
+    What stands in a picture of times is that of Greenwich, wherever it is taken.
+    """
+    time.tzset()
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(arming, "ARMING_SECONDS", SHORT_ARMING)
         yield

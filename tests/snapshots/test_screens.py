@@ -1,11 +1,28 @@
 """What the screens look like. After a wanted change: ``python3 -m tests tests/snapshots
 --snapshot-update``, and a look at each picture that changed."""
 
+from typing import Final
+
 import pytest
 
+from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
+from tests.ui.requests.samples import sign_in
+from tests.ui.shell import decks as shell
+from tui.model import events as e
+from tui.model.chat import EntryId, ModelText, UserMessage
+from tui.model.models import ContextMeasured, ContextPart
+from tui.model.sessions import (
+    ConversationRestored,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+    SessionView,
+)
 from tui.model.trust import ImportOffer, ImportState
+from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen
+from tui.ui.themes import LIGHT, UiPreferences
 
 FILES = ImportOffer(
     "Claude Desktop",
@@ -28,16 +45,61 @@ SEARCH = ImportOffer(
     headers=("Authorization",),
 )
 
+_TALK = ConversationRestored(
+    (
+        UserMessage(EntryId("r1"), "where do I read on?"),
+        ModelText(EntryId("r2"), "In [the guide](https://example.com/guide).", complete=True),
+    )
+)
+_CONTEXT = ContextMeasured((ContextPart("tools", 12_000, shell.GIT), ContextPart("messages", 400)))
+_SESSION = SessionView(
+    SessionId("20260102-030405-aaaaaa"), "/shop", first="list the branches", tokens=12_345
+)
+_SESSIONS = (SessionsListed((_SESSION,)), SessionPreviewed(_SESSION.id, _TALK.entries))
+
+WALK: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
+    "welcome": ((), ()),
+    "prompts": ((), ("f4", "down")),
+    "prompt-arguments": ((), ("enter",)),
+    "resources": ((), ("escape", "f5")),
+    "help": ((), ("f6", "f1")),
+    "palette": ((), ("escape", "ctrl+p")),
+    "model": ((), ("escape", "f9")),
+    "context": ((_CONTEXT,), ("escape", "f10")),
+    "sessions": (_SESSIONS, ("escape", *"/sessions", "enter")),
+    "link": ((_TALK,), ("escape", "shift+tab", "enter")),
+    "sign-in": ((e.RequestRaised(sign_in()),), ()),
+}
+"""What happens, and the keys pressed after it, from one picture to the next."""
+
+
+async def test_a_walk_through_panes_and_dialogs(album: Album) -> None:
+    store = shell.full_store()
+    app = GemdeckApp(store, RecordingCommands(), preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        for name, (events, keys) in WALK.items():
+            for event in events:
+                store.dispatch(event)
+            await press(pilot, *keys)
+            await album.take(pilot, name)
+        store.dispatch(e.RequestSettled(sign_in().id))
+        await pilot.resize_terminal(*WIDE)
+        app.theme = LIGHT.name
+        await press(pilot, "escape", "f4")
+        await album.take(pilot, "light")
+
 
 @pytest.mark.parametrize("name", HISTORIES)
 async def test_the_main_screen(album: Album, name: str) -> None:
-    wide = name in {"reading", "queued", "done"}
+    wide = name in {"reading", "queued", "done", "asking"}
     await album.take_all(deck(HISTORIES[name]), name, wide=wide)
 
 
 async def test_a_pane(album: Album) -> None:
-    await album.take_all(deck(HISTORIES["ready"]), "slash", "slash")
     async with album.of(deck(HISTORIES["ready"]), NARROW) as pilot:
+        await press(pilot, "slash")
+        await album.take(pilot, "slash")
+        await press(pilot, "escape", "backspace")
         await press(pilot, "f2")
         await album.take(pilot, "f2")
         await pilot.resize_terminal(*WIDE)
@@ -48,8 +110,6 @@ async def test_a_pane(album: Album) -> None:
 
 
 async def test_servers_of_other_clients(album: Album) -> None:
-    async with album.of(deck(HISTORIES["ready"]), NARROW) as pilot:
+    async with album.of(deck(HISTORIES["ready"]), WIDE) as pilot:
         pilot.app.push_screen(ImportScreen((FILES, SEARCH), lambda one: one))
-        await album.take(pilot, "")
-        await pilot.resize_terminal(*WIDE)
         await album.take(pilot, "")

@@ -4,6 +4,7 @@ The commands only remember what was asked; `Clock` is moved by hand, so nobody w
 delay.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.widgets._toast import Toast
 
 import tui.ui
 from tests.fakes.commands import RecordingCommands
@@ -35,7 +37,7 @@ from tui.ui.pending import PendingController
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.themes import DARK, LIGHT, UiPreferences
-from tui.ui.widgets.chat.composer import HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.composer import Composer, HistoryStorage, MessageHistory
 
 W = TypeVar("W", bound=Widget)
 
@@ -78,6 +80,11 @@ async def click(pilot: Pilot[Any], selector: str) -> None:
         await pilot.pause()
 
 
+def ticking() -> int:
+    """Give the number of things that are done again and again; each is a task."""
+    return sum(task.get_name().startswith("set_interval#") for task in asyncio.all_tasks())
+
+
 def holds(app: App[Any]) -> bool:
     """Tell whether an answer on the screen waits for what follows it."""
     return isinstance(app.screen, Question) and app.screen._arming.held is not None
@@ -86,6 +93,11 @@ def holds(app: App[Any]) -> bool:
 def screen_lines(app: App[Any]) -> list[str]:
     """Give the screen as text."""
     return [strip.text for strip in app.screen._compositor.render_strips()]
+
+
+def toasts(app: App[Any]) -> list[str]:
+    """Give the words of the toasts on the screen, the newest last."""
+    return [str(toast.render()) for toast in app.screen.query(Toast)]
 
 
 class ChatApp(App[None]):
@@ -205,6 +217,20 @@ class Running:
     def focus(self) -> Widget | None:
         return self.app.screen.focused
 
+    async def typed(self, text: str) -> None:
+        """Put a text into the composer and send it."""
+        self.one(Composer).replace_all(text)
+        await self.press("enter")
+
+    def asked(self, name: str) -> list[tuple[object, ...]]:
+        """Give the arguments of each call of a command."""
+        return [arguments for called, arguments in self.commands.calls if called == name]
+
+    @property
+    def said(self) -> str:
+        """The words of the newest toast."""
+        return toasts(self.app)[-1]
+
     @property
     def lines(self) -> list[str]:
         """The screen as text."""
@@ -252,11 +278,3 @@ async def running(
         await deck.until(lambda: bool(deck.app.deck.query(ToolsPane)))
         await deck.settle()
         yield deck
-
-
-async def run_and_fail(store: Store, crash_dir: Path, action: Callable[[], None]) -> None:
-    """Let an action raise inside an app and wait for the app's end; raises the same."""
-    async with running(store, crash_dir=crash_dir) as deck:
-        deck.app.deck.call_next(action)
-        await deck.until(lambda: deck.app.return_code is not None)
-        assert deck.app.return_code == 1

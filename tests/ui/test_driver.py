@@ -96,13 +96,11 @@ def keys_of(messages: list[Message]) -> list[str]:
     return [message.key for message in messages if isinstance(message, events.Key)]
 
 
-@pytest.mark.parametrize(
-    "data", [b"\xff", b"\xc3(", b"\xf0\x9f", b"\x1b[99999999u", b"\x1b[1;2;9999999999u"]
-)
-def test_no_bytes_are_an_error_and_keys_count_after_them(data: bytes) -> None:
-    source = TerminalInput()
-    list(source.feed(data))
-    assert keys_of(list(source.feed(b"a")))[-1:] == ["a"]
+def test_no_bytes_are_an_error_and_keys_count_after_them() -> None:
+    for data in (b"\xff", b"\xc3(", b"\xf0\x9f", b"\x1b[99999999u", b"\x1b[1;2;9999999999u"):
+        source = TerminalInput()
+        list(source.feed(data))
+        assert keys_of(list(source.feed(b"a")))[-1:] == ["a"], data
 
 
 def test_a_character_in_two_reads_is_one_key() -> None:

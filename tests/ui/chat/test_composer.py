@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from tests.ui.harness import chatting, screen_lines, until
+from tests.ui.harness import chatting, screen_lines, toasts, until
 from tui.model import events as e
 from tui.model.catalog import (
     Catalog,
@@ -49,11 +49,9 @@ async def test_enter_sends_and_empties_and_an_empty_message_is_not_sent() -> Non
     async with chatting() as (app, pilot):
         await pilot.press("enter", *"hello", "enter", "space", "enter")
         await pilot.pause()
-        assert app.commands.calls == [("messages.send", ("hello",))]
-
-
-async def test_keys_of_one_moment_count_in_their_order() -> None:
-    async with chatting() as (app, pilot):
+        sent = [("messages.send", ("hello",))]
+        assert app.commands.calls == sent
+        app.chat.composer.clear()
         for key, character in (
             *((letter, letter) for letter in "one"),
             ("ctrl+j", "\n"),
@@ -63,15 +61,13 @@ async def test_keys_of_one_moment_count_in_their_order() -> None:
         ):
             app.post_message(events.Key(key, character))
         await until(pilot, lambda: app.chat.composer.text == "x")
-        assert app.commands.calls == [("messages.send", ("one\ntwo",))]
-
-
-async def test_the_sending_key_can_be_remapped() -> None:
-    async with chatting() as (app, pilot):
+        sent.append(("messages.send", ("one\ntwo",)))
+        assert app.commands.calls == sent, "keys of one moment count in their order"
+        app.chat.composer.clear()
         app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
         await pilot.press("a", "enter", "b", "ctrl+s")
         await pilot.pause()
-        assert app.commands.calls == [("messages.send", ("a\nb",))]
+        assert app.commands.calls[2:] == [("messages.send", ("a\nb",))], "remapped"
 
 
 async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten() -> None:
@@ -81,12 +77,32 @@ async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten()
         await pilot.press("a", "ctrl+j", "b", "shift+enter", "c")
         await until(pilot, lambda: composer.size.height == 3)
         assert composer.text == "a\nb\nc"
-        for _ in range(20):
-            await pilot.press("ctrl+j")
+        await pilot.press(*["ctrl+j"] * 10)
         await until(pilot, lambda: composer.size.height == 10)
+        app.chat.transcript.focus()
+        await pilot.resize_terminal(40, 12)
+        await pilot.resize_terminal(80, 30)
+        composer.focus()
         await pilot.press("x", "enter")
         await pilot.pause()
-        assert app.commands.calls == [("messages.send", ("a\nb\nc" + "\n" * 20 + "x",))]
+        assert app.commands.calls == [("messages.send", ("a\nb\nc" + "\n" * 10 + "x",))]
+        await pilot.press(*"see")
+        composer.insert_words("@notes:notes://all")
+        assert composer.text == "see @notes:notes://all "
+
+
+async def test_a_paste_is_data_and_the_enter_at_its_end_never_sends() -> None:
+    async with chatting(notifications=True) as (app, pilot):
+        app.post_message(events.Paste("rm -rf\r\n\x1b[31mred\x07\x00\r"))
+        app.post_message(events.Key("enter", "\r"))
+        await pilot.pause()
+        assert app.chat.composer.text.startswith("rm -rf\nred\n")
+        assert app.commands.calls == []
+        app.chat.composer.clear()
+        app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
+        await until(pilot, lambda: len(app.chat.composer.text) > 0)
+        assert len(app.chat.composer.message) == MAX_MESSAGE
+        await until(pilot, lambda: any("cut" in words for words in toasts(app)))
 
 
 async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() -> None:
@@ -110,77 +126,62 @@ async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() ->
         assert kept == ["one\ntwo"]
 
 
-async def test_esc_cancels_the_running_turn_and_else_does_nothing() -> None:
+async def test_the_working_line_says_what_is_queued_and_which_server_is_asked() -> None:
     async with chatting() as (app, pilot):
-        await pilot.press(*"draft", "escape")
-        assert app.commands.calls == []
-        assert app.chat.composer.text == "draft"
-        app.start_turn()
-        await pilot.press("escape")
-        assert app.commands.calls == [("conversations.current.cancel", ())]
 
+        def words() -> str:
+            return str(app.chat.working.render())
 
-async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        await until(pilot, lambda: "Esc stops" in str(app.chat.working.render()))
+        app.start_turn("/slow")
+        await until(pilot, lambda: "Esc stops" in words())
         await pilot.press(*"next", "enter")
         assert app.commands.calls == [("messages.send", ("next",))]
-        assert "queued" not in str(app.chat.working.render())  # the engine may refuse it
+        assert "queued" not in words()  # the engine may refuse it
         app.store.dispatch(e.QueueChanged(("next",)))
-        await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
+        await until(pilot, lambda: "1 queued" in words())
+        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
+        app.store.dispatch(phase)
+        await until(pilot, lambda: "asking lib" in words())
+        whole = UserMessage(EntryId("t1-user"), "/slow\n\nwhat it says")
+        app.store.dispatch(e.MessageExpanded(whole))
+        await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
+        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
+        await until(pilot, lambda: "asking" not in words())
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         app.store.dispatch(e.QueueChanged(()))
         app.start_turn("next", "t2")
-        await until(pilot, lambda: "queued" not in str(app.chat.working.render()))
-
-
-async def test_a_paste_is_data_and_the_enter_at_its_end_never_sends() -> None:
-    async with chatting() as (app, pilot):
-        app.post_message(events.Paste("rm -rf\r\n\x1b[31mred\x07\x00\r"))
-        app.post_message(events.Key("enter", "\r"))
-        await pilot.pause()
-        assert app.chat.composer.text.startswith("rm -rf\nred\n")
-        assert app.commands.calls == []
-
-
-async def test_a_paste_beyond_the_limit_is_cut_and_told() -> None:
-    async with chatting(notifications=True) as (app, pilot):
-        app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
-        await until(pilot, lambda: len(app.chat.composer.text) > 0)
-        assert len(app.chat.composer.message) == MAX_MESSAGE
-        assert any("cut" in toast.message for toast in app._notifications)
-
-
-async def test_long_completions_differ_on_the_screen_whatever_is_said_of_them() -> None:
-    async with chatting() as (app, pilot):
-        await until(pilot, lambda: app.chat.is_filled)
-        popup, address = app.chat.popup, "@notes:notes://" + "long/" * 10
-        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
-        popup.offer(CompletionList(0, tuple(offered)))
-        await until(pilot, lambda: popup.size.height == 2)
-        for y, end in enumerate(("one", "two")):
-            assert f"{address}{end}" in popup.render_line(y).text
+        await until(pilot, lambda: "queued" not in words())
 
 
 async def test_completions_open_move_and_are_taken_with_tab() -> None:
     async with chatting() as (app, pilot):
+        await until(pilot, lambda: app.chat.is_filled)
+        popup, composer = app.chat.popup, app.chat.composer
+        address = "@notes:notes://" + "long/" * 10
+        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
+        popup.offer(CompletionList(0, tuple(offered)))
+        await until(pilot, lambda: popup.size.height == 2)
+        for y, end in enumerate(("one", "two")):
+            assert f"{address}{end}" in popup.render_line(y).text, "whatever is said of it"
         app.store.dispatch(servers())
         await pilot.pause(0.05)
         await pilot.press("/", "p")
-        await until(pilot, lambda: app.chat.popup.display)
-        assert len(app.chat.popup.rows) == 2
+        await until(pilot, lambda: popup.display and len(popup.rows) == 2)
         await pilot.press("down", "down", "tab")
-        await until(pilot, lambda: app.chat.composer.text == "/poem-writer ")
-        assert not app.chat.popup.display
+        await until(pilot, lambda: composer.text == "/poem-writer ")
+        assert not popup.display
         await pilot.press("@", "n", "tab")
-        await until(pilot, lambda: app.chat.composer.text == "/poem-writer @notes:notes://all ")
+        await until(pilot, lambda: composer.text == "/poem-writer @notes:notes://all ")
         assert app.commands.calls == []
 
 
 async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
     async with chatting() as (app, pilot):
         app.store.dispatch(servers())
+        await pilot.press(*"draft", "escape")
+        assert app.commands.calls == []
+        assert app.chat.composer.text == "draft"
+        app.chat.composer.clear()
         app.start_turn()
         await pilot.pause(0.05)
         await pilot.press("/")
@@ -190,20 +191,6 @@ async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
         assert app.commands.calls == []
         await pilot.press("escape")
         assert app.commands.calls == [("conversations.current.cancel", ())]
-
-
-async def test_a_reference_is_inserted_at_the_cursor() -> None:
-    async with chatting() as (app, pilot):
-        await pilot.press(*"see")
-        app.chat.composer.insert_words("@notes:notes://all")
-        assert app.chat.composer.text == "see @notes:notes://all "
-
-
-async def test_an_undelivered_message_comes_back_into_an_empty_composer() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn("my words")
-        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
-        await until(pilot, lambda: app.chat.composer.text == "my words")
 
 
 async def test_messages_that_come_back_together_are_all_there_whatever_starts_meanwhile() -> None:
@@ -218,20 +205,6 @@ async def test_messages_that_come_back_together_are_all_there_whatever_starts_me
         app.chat.composer.clear()
         app.store.dispatch(e.MessageReturned("/hlep"))
         await until(pilot, lambda: app.chat.composer.text == "/hlep")
-
-
-async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn("/slow")
-        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
-        app.store.dispatch(phase)
-        await until(pilot, lambda: "asking lib" in str(app.chat.working.render()))
-        app.store.dispatch(
-            e.MessageExpanded(UserMessage(EntryId("t1-user"), "/slow\n\nwhat it says"))
-        )
-        await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
-        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
-        await until(pilot, lambda: "asking" not in str(app.chat.working.render()))
 
 
 @pytest.mark.parametrize(
@@ -349,36 +322,17 @@ def test_what_is_no_argument_is_not_asked_for(text: str) -> None:
     assert value_query("/poem --title=x", (silent,)) is None
 
 
-async def test_undelivered_messages_wait_in_the_history_one_by_one() -> None:
-    async with chatting(notifications=True) as (app, pilot):
-        await pilot.press(*"new")
-        app.store.dispatch(e.MessageReturned("one"))
-        app.store.dispatch(e.MessageReturned("two"))
-        await until(pilot, lambda: len(app._notifications) == 1)
-        assert [toast.message for toast in app._notifications] == [
-            "2 messages were not sent. Press Up to get them back."
-        ]
-        await pilot.press("up", "up")
-        assert app.chat.composer.text == "one"
-
-
-async def test_an_undelivered_message_waits_in_the_history_while_another_is_written() -> None:
+async def test_undelivered_messages_wait_in_the_history_while_another_is_written() -> None:
     async with chatting(notifications=True) as (app, pilot):
         app.start_turn("my words")
         await pilot.press(*"new")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
-        await until(pilot, lambda: len(app._notifications) == 1)
+        await until(pilot, lambda: len(toasts(app)) == 1)
         assert app.chat.composer.text == "new"
-        await pilot.press("up")
-        assert app.chat.composer.text == "my words"
-
-
-async def test_a_draft_survives_a_resize_and_a_change_of_focus() -> None:
-    async with chatting(size=(120, 36)) as (app, pilot):
-        await pilot.press(*"draft")
-        app.chat.transcript.focus()
-        await pilot.resize_terminal(40, 12)
-        await pilot.resize_terminal(120, 36)
-        app.chat.composer.focus()
-        await pilot.press("!")
-        assert app.chat.composer.text == "draft!"
+        app.store.dispatch(e.MessageReturned("one"))
+        app.store.dispatch(e.MessageReturned("two"))
+        await until(pilot, lambda: len(toasts(app)) == 2)
+        assert toasts(app)[1] == "2 messages were not sent. Press Up to get them back."
+        for words in ("two", "one", "my words"):
+            await pilot.press("up")
+            assert app.chat.composer.text == words

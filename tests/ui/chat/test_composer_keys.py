@@ -1,21 +1,22 @@
-"""What comes back, what waits, and the keys that stop, clear, quit and leave the composer alone."""
+"""What comes back and waits, long pastes, and the keys that stop, clear, quit and leave alone."""
 
+import time
 from typing import Final
 
 from textual import events
-from textual.app import App
 from textual.binding import Binding
+from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from tests.ui.hands import asking, confirming
-from tests.ui.harness import chatting, running, screen_lines, until
+from tests.ui.harness import ChatApp, chatting, running, screen_lines, toasts, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.consent import Choice
 from tui.model.requests import ReplyAction
 from tui.store.store import Store
-from tui.ui.widgets.chat.composer import Composer, HistoryStorage
+from tui.ui.widgets.chat.composer import COUNT, FOLD_AT, PASTE_TAIL, SHOWN, Composer, HistoryStorage
 
 USED_OTHERWISE: Final = {
     "up": "up",
@@ -31,10 +32,6 @@ USED_OTHERWISE: Final = {
 
 def started(text: str = "hello") -> e.TurnStarted:
     return e.TurnStarted(TurnId("t1"), UserMessage(EntryId("u1"), text), 0.0)
-
-
-def notes(app: App[None] | App[int]) -> list[str]:
-    return [toast.message for toast in app._notifications]
 
 
 async def test_no_key_of_a_text_area_is_taken_but_those_of_the_design() -> None:
@@ -136,7 +133,7 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
         await deck.press("up")
         assert composer.text == "draft"
         await deck.press("ctrl+c", "ctrl+c")
-        assert notes(deck.app)[-1:] == ["Press ^C again to quit."]
+        assert deck.said == "Press ^C again to quit."
         await deck.press("x", "ctrl+c", "ctrl+c")
         assert deck.app.return_code is None, "what was cleared between starts it anew"
         await deck.press("ctrl+c")
@@ -145,20 +142,20 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
 
 async def test_what_is_typed_right_after_ctrl_c_stays() -> None:
     async with running(Store()) as deck:
-        await deck.press(*"old")
+        composer = deck.one(Composer)
+        await deck.press("tab", *"old", "tab")
+        assert deck.focus is composer
+        assert composer.text == "old"
         for key, character in (("ctrl+c", "\x03"), ("n", "n"), ("e", "e"), ("w", "w")):
             deck.app.post_message(events.Key(key, character))
-        await deck.until(lambda: deck.one(Composer).text == "new")
+        await deck.until(lambda: composer.text == "new")
         await deck.press("up")
-        assert deck.one(Composer).text == "old"
-
-
-async def test_ctrl_c_clears_what_came_back_selected() -> None:
-    async with running(Store()) as deck:
+        assert composer.text == "old"
+        composer.clear()
         deck.store.dispatch(e.MessageReturned("my words"))
-        await deck.until(lambda: deck.one(Composer).holds_returned)
+        await deck.until(lambda: composer.holds_returned)
         await deck.press("ctrl+c")
-        assert (deck.one(Composer).text, deck.app.clipboard) == ("", "")
+        assert (composer.text, deck.app.clipboard) == ("", ""), "what came back selected"
 
 
 async def test_ctrl_d_deletes_to_the_right_and_in_an_empty_message_quits() -> None:
@@ -191,13 +188,6 @@ async def test_ctrl_c_in_a_form_copies_what_is_selected_else_declines() -> None:
         await asked.press("home", "ctrl+c")
         await asked.until(lambda: len(asked.replies) == 1)
         assert asked.replies[0].action is ReplyAction.DECLINE
-
-
-async def test_tab_stays_in_the_composer() -> None:
-    async with running(Store()) as deck:
-        await deck.press("tab", *"words", "tab")
-        assert deck.focus is deck.one(Composer)
-        assert deck.one(Composer).text == "words"
 
 
 async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
@@ -242,9 +232,107 @@ async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
 
 async def test_editing_keys_act_in_their_order_among_letters_that_come_at_once() -> None:
     async with chatting() as (app, pilot):
-        assert app._driver is not None
         app.chat.composer.focus()
         await pilot.pause()
         for key in ("x", "y", "ctrl+u", "a", "c", "backspace", "b", "left", "Z"):
-            app._driver.send_message(events.Key(key, key if len(key) == 1 else None))
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
         await until(pilot, lambda: app.chat.composer.text == "aZb")
+
+
+MILLION = 1_000_000
+
+PASTES = {
+    "a line": "x" * MILLION,
+    "words": "word " * (MILLION // 5),
+    "short lines": "line\n" * (MILLION // 5),
+    "wide": "漢" * MILLION,
+    "marks": "e\u0301" * (MILLION // 2),
+}
+
+
+async def paste(app: ChatApp, pilot: Pilot[None], text: str) -> None:
+    before = len(app.chat.composer.text)
+    app.post_message(events.Paste(text))
+    await until(pilot, lambda: len(app.chat.composer.text) > before)
+
+
+async def seconds_of_keys(pilot: Pilot[None]) -> float:
+    """Type, correct and move; give the processor time of it."""
+    await pilot.press("a")
+    began = time.process_time()
+    await pilot.press(*"typing on", "backspace", "left", "b", "end", "c", "home", "d")
+    return time.process_time() - began
+
+
+async def test_a_million_characters_are_typed_on_like_a_short_text_and_sent_whole() -> None:
+    async with chatting() as (app, pilot):
+        await paste(app, pilot, "short")
+        short = await seconds_of_keys(pilot)
+        for name, text in PASTES.items():
+            app.chat.composer.clear()
+            await paste(app, pilot, text)
+            assert await seconds_of_keys(pilot) < 3 * short, name
+            app.chat.composer.clear()
+            await paste(app, pilot, text)
+            await pilot.press("e", "n", "d")
+            await pilot.pause(2 * PASTE_TAIL)
+            await pilot.press("enter")
+            await until(pilot, lambda: app.commands.calls)
+            assert app.commands.calls == [("messages.send", (f"{text}end".strip(),))], name
+            assert app.chat.composer.text == ""
+            app.commands.calls.clear()
+            app.start_turn(text, name)
+            assert await seconds_of_keys(pilot) < 3 * short, name
+
+
+async def test_many_pastes_on_one_line_are_no_long_line_either() -> None:
+    async with chatting() as (app, pilot):
+        pastes = [f"{number:03}" * 1_000 for number in range(COUNT + 5)]
+        for one in pastes[:20]:
+            await paste(app, pilot, one)
+        assert len(app.chat.composer.text) < FOLD_AT
+        assert app.chat.composer.message == "".join(pastes[:20])
+        for one in pastes[20:]:
+            await paste(app, pilot, one)
+        assert app.chat.composer.message == "".join(pastes)
+
+
+async def test_a_folded_paste_is_shown_told_and_deleted_as_one_character() -> None:
+    async with chatting(notifications=True) as (app, pilot):
+        composer = app.chat.composer
+        await pilot.press("a", " ")
+        await paste(app, pilot, "x" * MILLION)
+        await pilot.press("b")
+        await until(pilot, lambda: f"a {SHOWN}b" in str(composer.render_line(0).text))
+        assert toasts(app) == [f"{SHOWN} stands for 1,000,000 pasted characters."]
+        await pilot.press("backspace", "backspace")
+        assert composer.message == "a "
+        await pilot.press("ctrl+z")
+        assert composer.message.startswith("a " + "x" * MILLION)
+        before = composer.message
+        await paste(app, pilot, "-" + "".join(chr(0xFDD0 + number) for number in range(COUNT)))
+        assert composer.message == f"{before}-", "no paste brings a character that stands for one"
+
+
+async def test_what_is_cut_and_pasted_or_brought_back_is_whole() -> None:
+    text = "x" * MILLION
+    async with chatting() as (app, pilot):
+        await paste(app, pilot, text)
+        composer = app.chat.composer
+        composer.select_all()
+        composer.action_copy()
+        assert app.clipboard == text
+        composer.action_cut()
+        assert app.clipboard == text
+        assert composer.message == ""
+        composer.action_paste()
+        assert composer.message == text
+        await pilot.pause(2 * PASTE_TAIL)  # Enter at once would be the paste's
+        composer.action_send()
+        await until(pilot, lambda: app.commands.calls)
+        await pilot.press("d")
+        await paste(app, pilot, "y" * MILLION)
+        await pilot.press("up")
+        assert composer.message == text
+        await pilot.press("down")
+        assert composer.message == "d" + "y" * MILLION

@@ -107,16 +107,8 @@ def test_no_line_is_wider_than_the_view() -> None:
             "[https://good.example](https://evil.example)",
             "https://good.example (https://evil.example)",
         ),
-        ("[good.example](https://evil.example/x)", "good.example (https://evil.example/x)"),
         ("[**good.example**](https://evil.example)", "good.example (https://evil.example)"),
-        ("[see www.good.example!](https://e.example)", "see www.good.example! (https://e.example)"),
-        (
-            "[good.example](https://e.example/good.example)",
-            "good.example (https://e.example/good.example)",
-        ),
-        ("[good.example/a](https://good.example/b)", "good.example/a (https://good.example/b)"),
         ("[good.example](https://good.example@evil.example)", "good.example (evil.example)"),
-        ("[1.2.3.4](http://4.3.2.1)", "1.2.3.4 (http://4.3.2.1)"),
         (
             "<https://\u0430pple.example>",
             "https://\u0430pple.example (https://xn--pple-43d.example)",
@@ -125,9 +117,7 @@ def test_no_line_is_wider_than_the_view() -> None:
         ("[https://good.example](javascript:x)", "[https://good.example](javascript:x)"),
         ("[the docs](https://evil.example)", "the docs"),
         ("[good.example](https://good.example/)", "good.example"),
-        ("[Good.example](https://good.example/page)", "Good.example"),
         ("[https://good.example/a](https://good.example/a/)", "https://good.example/a"),
-        ("<https://good.example/x?y=1>", "https://good.example/x?y=1"),
         ("[e.g. this](https://evil.example)", "e.g. this"),
     ],
 )

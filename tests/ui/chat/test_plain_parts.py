@@ -1,5 +1,6 @@
-"""The parts of the chat that need no screen: window, history, completion, links."""
+"""The parts of the chat that need no screen: window, history, completion, links, summaries."""
 
+import json
 from time import thread_time
 
 import pytest
@@ -21,6 +22,7 @@ from tui.ui.widgets.chat.entry_window import (
     Window,
     estimate_rows,
 )
+from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 from tui.ui.widgets.key_bar import key_hints, whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
@@ -180,29 +182,20 @@ def test_D08_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> N
     [
         *("good.com→", "good.com…", "»good.com«", "good.com|x", "@good.com", "a@good.com"),
         *("localhost:8080", "see localhost", "[2001:db8::1]", "2001:db8::1", "good\u2024com"),
-        *(
-            "good。com",
-            "\uff47ood.com",
-            "1.2/good.com",
-            "1:2:3/good.com",
-            "good.com/a",
-            "(10.0.0.1)",
-        ),
-        *(
-            "https://good.com→",
-            "http://intranet",
-            "www.good.com",
-            "_good.com_",
-            "x" * 3_000 + " a.de",
-        ),
+        *("good。com", "\uff47ood.com", "1.2/good.com", "1:2:3/good.com", "good.com/a"),
+        *("(10.0.0.1)", "https://good.com→", "http://intranet", "www.good.com", "_good.com_"),
+        *("see www.good.com!", "x" * 3_000 + " a.de"),
     ],
 )
 def test_D08_a_text_that_names_another_address_shows_the_true_one(label: str) -> None:
     assert target_beside(label, "https://evil.example/") == " (https://evil.example/)"
 
 
-def test_D08_an_address_inside_an_address_is_not_the_target() -> None:
+def test_D08_another_page_or_an_address_inside_an_address_is_not_the_target() -> None:
     assert target_beside("good.com", "https://evil.example/://good.com")
+    assert target_beside("good.com", "https://evil.example/good.com")
+    assert target_beside("good.com/a", "https://good.com/b")
+    assert target_beside("1.2.3.4", "http://4.3.2.1")
 
 
 @pytest.mark.parametrize(
@@ -213,6 +206,7 @@ def test_D08_an_address_inside_an_address_is_not_the_target() -> None:
         *((label, "https://good.com/") for label in ("good.com", "»good.com«", "GOOD.com:")),
         ("https://good.com/a_(b)", "https://good.com/a_(b)"),
         ("good.com/x.de", "https://good.com/x.de"),
+        ("Good.com", "https://good.com/page"),
         ("[2001:db8::1]:8080/x", "http://[2001:db8::1]:8080/x"),
         ("localhost:8080", "http://localhost:8080/a"),
         ("a.b@good.com", "mailto:a.b@good.com"),
@@ -288,3 +282,57 @@ def test_no_key_is_shown_without_what_it_does() -> None:
         shown = whole_parts(line, width).plain
         assert shown in {"↵ open", "↵ open  esc close"}
         assert len(shown) <= width
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({}, ""),
+        ({"path": "long.txt", "head": 10, "all": False}, "path=long.txt  head=10  all=false"),
+        ({"text": "buy milk", "empty": "", "none": None}, 'text="buy milk"  empty=""'),
+        ({"content": "a\nb\nc\n", "path": "new.py"}, "path=new.py  content=3 lines"),
+        (
+            {"deep": {"path": "x"}, "all": [1, 2], "ids": [], "n": 1},
+            "ids=[]  n=1  deep={…}  all=[…]",
+        ),
+        ({"long": "x" * 100, "a": 1}, f"a=1  long={'x' * 59}…"),
+        ({"a": "\x1b[31mred\u202e"}, "a=red⟨U+202E⟩"),
+    ],
+)
+def test_arguments_stand_in_one_line_with_short_ones_first(
+    arguments: dict[str, object], line: str
+) -> None:
+    assert arguments_line(json.dumps(arguments, indent=2)) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "not json",
+        '  "a": ',
+        '  "a": "\\',
+        "{" * 100_000,
+        '  "a": ' + "[" * 9_000 + "]" * 9_000,
+    ],
+)
+def test_arguments_that_cannot_be_read_name_nothing_false(text: str) -> None:
+    assert "=" not in arguments_line(text).removeprefix("a=")
+
+
+def test_only_the_beginning_of_long_arguments_is_read() -> None:
+    long = json.dumps({"a": 1, "content": "x" * 10 * MAX_SCANNED, "b": 2}, indent=2)
+    assert arguments_line(long) == "a=1  content=…"
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        ("Added note 1", "Added note 1"),
+        ("\n  first \nsecond\n", "2 lines · first"),
+        ('{\n  "a": [\n    1\n  ]\n}', '5 lines · { "a": [ 1 ] }'),
+        ("", ""),
+    ],
+)
+def test_a_result_stands_in_one_line(result: str, line: str) -> None:
+    assert result_line(result) == line

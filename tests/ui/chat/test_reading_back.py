@@ -1,22 +1,21 @@
-"""Reading back in the conversation: the newest entry, search, turns, code, the last result."""
+"""Reading back in the conversation: what is mounted, the newest entry, search, turns, code."""
 
 from collections.abc import Callable
-from time import thread_time
+from time import process_time, thread_time
 
-import pytest
 from textual import events
 
 from tests.snapshots.decks import HISTORIES
-from tests.ui.chat.samples import call, conversation
+from tests.ui.chat.samples import call, conversation, rows_of
 from tests.ui.harness import ChatApp, chatting, running, screen_lines, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
 from tui.store.reducer import reduce
-from tui.store.state import AppState
+from tui.store.state import AppState, TranscriptState
 from tui.store.store import Store
 from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.widgets.chat.entries import EntryView
-from tui.ui.widgets.chat.entry_window import MAX_MOUNTED
+from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED
 from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
 from tui.ui.widgets.text.blocks import COPY
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -29,6 +28,14 @@ def answer(app: ChatApp, text: str, turn: str = "t1") -> None:
     app.start_turn(f"question of {turn}", turn)
     app.store.dispatch(e.TextStreamed(EntryId(f"{turn}-m"), text))
     app.store.dispatch(e.TurnFinished(TurnId(turn), TurnOutcome.COMPLETED))
+
+
+def after_a_call() -> Store:
+    """Give the store of an app in which a tool has run and an answer came."""
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    return Store(state)
 
 
 def is_in_view(transcript: Transcript, view: EntryView | None) -> bool:
@@ -158,11 +165,12 @@ async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> No
         for entry in ("e398", "e396"):
             await pilot.press("p")
             await until(pilot, cursor_at(app, entry))
-        for number in range(394, 200, -2):
+        last = 396 - MAX_MOUNTED // 2 * 2
+        for number in range(394, last - 1, -2):
             await pilot.press("p")
             await until(pilot, cursor_at(app, f"e{number}"))
         await pilot.press("n")
-        await until(pilot, cursor_at(app, "e204"))
+        await until(pilot, cursor_at(app, f"e{last + 2}"))
         await pilot.press("end", "shift+tab", "n")
         await until(pilot, cursor_at(app, "e399"))
 
@@ -189,10 +197,9 @@ async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its
         assert app.clipboard == "a = 1\nb = 2"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_wrapped_code_is_copied_as_it_was_written(size: tuple[int, int]) -> None:
+async def test_wrapped_code_is_copied_as_it_was_written() -> None:
     code = f"total = {' + '.join(f'part_{number}' for number in range(60))}"
-    async with chatting(size=size) as (app, pilot):
+    async with chatting() as (app, pilot):
         answer(app, f"```py\n{code}\n```")
         await until(pilot, lambda: any("↳" in line for line in screen_lines(app)))
         await pilot.press("shift+tab", "y")
@@ -217,11 +224,8 @@ async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_cl
 
 
 async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state)) as deck:
-        chat = deck.app.deck.query_one("ChatPane")
+    async with running(after_a_call()) as deck:
+        chat = deck.app.deck.chat
         assert "v whole" not in deck.text
         await deck.press("shift+tab")
         await deck.until(lambda: "v whole" in deck.text)
@@ -240,49 +244,147 @@ async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() 
         await deck.until(lambda: "v whole" not in deck.text)
 
 
-@pytest.mark.parametrize("keys", [(), ("f2",), ("f3",), ("shift+tab",)])
-async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it(keys: tuple[str]) -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state)) as deck:
-        await deck.press(*keys)
-        focus = deck.focus
+async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it() -> None:
+    async with running(Store(AppState())) as deck:
         await deck.press("ctrl+o")
-        await deck.until(lambda: deck.on_top(ViewerScreen))
-        text = deck.app.screen.query_one(FoldedText)
-        await deck.until(lambda: text.row_count == 1)
-        assert text._row(0).plain == "Added note 1: buy milk"
-        await deck.press("ctrl+o")
-        await deck.until(lambda: not deck.on_top(ViewerScreen))
-        assert deck.focus is focus
-
-
-async def test_the_palette_searches_and_opens_the_last_result_too() -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state)) as deck:
+        await deck.until(lambda: "No tool has run yet." in deck.text)
+    async with running(after_a_call()) as deck:
+        for keys in ((), ("f2",), ("f3",), ("f6", "shift+tab")):
+            await deck.press(*keys)
+            focus = deck.focus
+            await deck.press("ctrl+o")
+            await deck.until(lambda: deck.on_top(ViewerScreen))
+            text = deck.app.screen.query_one(FoldedText)
+            await deck.until(lambda: text.row_count == 1)  # noqa: B023 - awaited at once
+            assert rows_of(text) == ["Added note 1: buy milk"]
+            await deck.press("ctrl+o")
+            await deck.until(lambda: not deck.on_top(ViewerScreen))
+            assert deck.focus is focus
         await deck.press("f2", "ctrl+p", *"chat", "space", *"search", "enter")
         await deck.until(lambda: isinstance(deck.focus, SearchWords))
         await deck.press("escape", "ctrl+p", *"last", "enter")
         await deck.until(lambda: deck.on_top(ViewerScreen))
 
 
-async def test_ctrl_o_says_that_no_tool_has_run() -> None:
-    async with running(Store(AppState())) as deck:
-        await deck.press("ctrl+o")
-        await deck.until(lambda: "No tool has run yet." in deck.text)
-
-
-@pytest.mark.parametrize("size", [(60, 20), (40, 12)])
-async def test_small_terminals_read_back_as_well(size: tuple[int, int]) -> None:
-    state = AppState()
-    for event in HISTORIES["done"]:
-        state = reduce(state, event)
-    async with running(Store(state), size) as deck:
+async def test_small_terminals_read_back_as_well() -> None:
+    async with running(after_a_call(), (40, 12)) as deck:
         await deck.press("shift+tab", "up")
         await deck.until(lambda: "✓ ran add_note" in deck.text)
         await deck.until(lambda: "↵ open" in deck.text)
         await deck.press("slash", *"milk")
         await deck.until(lambda: "of 2" in deck.text)
+
+
+async def test_ten_thousand_entries_open_quickly_and_mount_a_window() -> None:
+    began = process_time()
+    async with chatting(conversation(10_000), size=(120, 40)) as (app, pilot):
+        await until(pilot, lambda: len(app.chat.transcript.views) > 0)
+        assert process_time() - began < 3, "of processor time; about 0.4 s is measured"
+        transcript = app.chat.transcript
+        assert len(transcript.views) <= MAX_ENTRIES
+        assert len(list(app.screen.walk_children())) < MAX_ENTRIES + 30
+        assert transcript.views[-1].entry.id == "e9999"
+        assert transcript.scroll_y == transcript.max_scroll_y
+        await pilot.press("h", "i")
+        assert app.chat.composer.text == "hi"
+
+
+async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() -> None:
+    async with chatting(conversation(400), size=(100, 30)) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        first = transcript.views[0]
+        transcript.scroll_home(animate=False)
+        await pilot.pause()
+        top = first.region.y
+        assert transcript.load_earlier()
+        await until(pilot, lambda: transcript.views[0] is not first and first.region.y == top)
+        for _ in range(20):
+            transcript.load_earlier()
+            await pilot.pause()
+            assert len(transcript.views) <= MAX_MOUNTED
+        assert transcript.views[0].entry.id == "e0"
+        assert not transcript.load_earlier()
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "e399")
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        assert len(transcript.views) <= MAX_ENTRIES
+
+
+async def test_a_page_up_key_in_the_composer_scrolls_and_loads() -> None:
+    async with chatting(conversation(300), size=(60, 40)) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        before = transcript.views[0]
+        for _ in range(40):
+            await pilot.press("pageup")
+            if transcript.views[0] is not before:
+                break
+        assert transcript.views[0] is not before
+        assert app.focused is app.chat.composer
+
+
+async def test_the_end_is_followed_until_the_user_scrolls_up_and_then_nothing_moves() -> None:
+    async with chatting(conversation(30), size=(100, 20)) as (app, pilot):
+        transcript = app.chat.transcript
+        app.start_turn()
+        await until(pilot, lambda: len(transcript.views) == 31)
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "line\n\n" * 30))
+        await until(pilot, lambda: len(transcript.views) == 32)
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        transcript.scroll_relative(y=-15, animate=False)
+        await pilot.pause()
+        position = transcript.scroll_y
+        views = {view: view.region for view in transcript.views}
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "more\n\n" * 50))
+        app.store.dispatch(e.ToolCallRequested(call()))
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        await until(pilot, lambda: len(transcript.views) == 33)
+        await pilot.pause(0.1)
+        assert transcript.scroll_y == position
+        last = transcript.views[-2]
+        assert all(view.region == region for view, region in views.items() if view is not last)
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+
+
+async def test_following_a_burst_or_not_the_number_of_mounted_entries_is_bounded() -> None:
+    async with chatting(conversation(100), size=(100, 30)) as (app, pilot):
+        transcript = app.chat.transcript
+        app.start_turn()
+        await until(pilot, lambda: len(transcript.views) > 1)
+        for number in range(100):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+            if number % 10 == 0:
+                await pilot.pause(0.04)
+        await until(pilot, lambda: transcript.views[-1].entry.id == "call99")
+        assert len(transcript.views) <= MAX_ENTRIES
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        transcript.scroll_home(animate=False)
+        await pilot.pause()
+        for number in range(100, 300):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+        await until(pilot, lambda: transcript.later.display)
+        assert len(transcript.views) <= MAX_MOUNTED
+        transcript.focus()
+        await pilot.press("end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "call299")
+
+
+async def test_the_cursor_walks_entries_and_another_conversation_takes_their_place() -> None:
+    async with chatting(conversation(6)) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) == 6)
+        transcript.focus()
+        await pilot.pause()
+        assert transcript.cursor is transcript.views[-1]
+        await pilot.press("up")
+        assert transcript.cursor is transcript.views[-2]
+        await pilot.press("c")
+        assert app.clipboard == "question 4"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.focused is app.chat.composer)
+        other = conversation(3).conversation.transcript.settled
+        transcript.show(TranscriptState(settled=other, epoch=1))
+        await until(pilot, lambda: len(transcript.views) == 3)
+        assert len(transcript.query(EntryView)) == 3

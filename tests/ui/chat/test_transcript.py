@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
-from tests.ui.harness import chatting, click, until
+from tests.ui.harness import chatting, click, ticking, until
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import Catalog, ToolId, ToolView
@@ -49,32 +49,25 @@ def shown(view: EntryView) -> str:
     return "\n".join(line.plain for line in view.lines(view.size.width or 80))
 
 
-async def test_an_empty_conversation_says_what_to_try() -> None:
-    model = ModelView("demo", BackendKind.DEMO)
-    servers = (decks.server(ServerId("notes"), origin=Origin.DEMO),)
-    async with chatting(AppState(servers=servers, configured=True)) as (app, pilot):
+async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_there() -> None:
+    tools = (ToolView(ToolId("status"), "git_status"),)
+    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
+    notes = decks.server(ServerId("notes"), origin=Origin.DEMO)
+    async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
-        app.store.dispatch(e.ModelSelected(model))
-        assert welcome.display
-        assert "add a note: buy milk" in str(welcome.render())
+        app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
+        assert "There are no servers yet." in str(welcome.render())
+        app.store.dispatch(e.ServersConfigured((git,)))
+        await until(pilot, lambda: "use the git_status tool of git" in str(welcome.render()))
+        assert "There are no servers yet." not in str(welcome.render())
+        app.store.dispatch(e.ServersConfigured((notes,)))
+        app.store.dispatch(e.ModelSelected(ModelView("demo", BackendKind.DEMO)))
+        await until(pilot, lambda: "add a note: buy milk" in str(welcome.render()))
         app.start_turn()
         await until(pilot, lambda: not welcome.display)
         app.store.dispatch(e.ConversationCleared())
         await until(pilot, lambda: welcome.display)
         assert app.chat.transcript.views == ()
-
-
-async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
-    tools = (ToolView(ToolId("status"), "git_status"),)
-    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
-    model = ModelView("gemini-x", BackendKind.GEMINI)
-    async with chatting(AppState(configured=True)) as (app, pilot):
-        welcome = app.chat.welcome
-        app.store.dispatch(e.ModelSelected(model))
-        assert "There are no servers yet." in str(welcome.render())
-        app.store.dispatch(e.ServersConfigured((git,)))
-        await until(pilot, lambda: "use the git_status tool of git" in str(welcome.render()))
-        assert "There are no servers yet." not in str(welcome.render())
 
 
 async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
@@ -166,26 +159,23 @@ async def test_a_closed_call_shows_up_to_three_lines_of_its_error() -> None:
         assert lines[-1].endswith("…")
 
 
-@pytest.mark.parametrize(
-    ("server", "tool", "row"),
-    [
-        ("everything", "get-sum", "get-sum everything"),
-        ("a-server-whose-name-goes-on-and-on", "get-sum", "get-sum a-server-whose-n…"),
-        ("everything", "trigger-long-operation", "trigger-long-operation"),
-        ("s" * 300, "t" * 300, "t" * 25 + "…"),
-        ("", "get-sum", "get-sum"),
-    ],
-    ids=["short", "long", "no-room", "hostile", "none"],
-)
-async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers(
-    server: str, tool: str, row: str
-) -> None:
+async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers() -> None:
     async with chatting(size=(51, 30)) as (app, pilot):
         app.start_turn()
-        named = replace(call(0, ToolCallStatus.WAITING), server=ServerId(server), tool=tool)
-        app.store.dispatch(e.ToolCallRequested(named))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-        assert " ".join(shown(app.chat.transcript.views[-1]).split()[2:]) == row
+        rows = (
+            ("everything", "get-sum", "get-sum everything"),
+            ("a-server-whose-name-goes-on-and-on", "get-sum", "get-sum a-server-whose-n…"),
+            ("everything", "trigger-long-operation", "trigger-long-operation"),
+            ("s" * 300, "t" * 300, "t" * 25 + "…"),
+            ("", "get-sum", "get-sum"),
+        )
+        for number, (server, tool, _) in enumerate(rows):
+            waiting = call(number, ToolCallStatus.WAITING)
+            named = replace(waiting, server=ServerId(server), tool=tool)
+            app.store.dispatch(e.ToolCallRequested(named))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 1 + len(rows))
+        drawn = [" ".join(shown(view).split()[2:]) for view in app.chat.transcript.views[1:]]
+        assert drawn == [row for _, _, row in rows]
 
 
 async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None:
@@ -228,16 +218,6 @@ async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
         assert [line.plain for line in fresh.lines(60)] == [line.plain for line in view.lines(60)]
 
 
-async def test_a_cut_turn_still_draws_its_last_words() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        app.store.dispatch(e.TextStreamed(EntryId("m"), "half an ans"))
-        app.store.dispatch(e.TextStreamed(EntryId("m"), "wer"))
-        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
-        await until(pilot, lambda: shown(app.chat.transcript.views[-2]) == "half an answer")
-
-
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 async def test_hostile_text_in_every_place_neither_crashes_nor_holds_up_the_loop(
     text: str, loop_watch: LoopWatch
@@ -274,12 +254,16 @@ async def test_hostile_text_in_every_place_neither_crashes_nor_holds_up_the_loop
         assert app.is_running
 
 
-async def test_a_click_on_model_text_runs_nothing() -> None:
+async def test_a_cut_turn_still_draws_its_last_words_and_a_click_on_them_runs_nothing() -> None:
     async with chatting() as (app, pilot):
         app.start_turn("[@click=app.quit]press me[/]")
-        app.store.dispatch(e.TextStreamed(EntryId("m"), "[@click=app.quit]press me[/]"))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-        for view in app.chat.transcript.views:
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "[@click=app.quit]press "))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "me[/]"))
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        text = app.chat.transcript.views[1]
+        await until(pilot, lambda: shown(text) == "[@click=app.quit]press me[/]")
+        for view in app.chat.transcript.views[:2]:
             await pilot.click(view, offset=(8, 0))
         assert app.is_running
         assert app.commands.calls == []
@@ -337,13 +321,15 @@ async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> N
 async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
     async with chatting() as (app, pilot):
         line = app.chat.working
+        calm = ticking()
         assert str(line.render()) == ""
         message = UserMessage(EntryId("u"), "x")
         app.store.dispatch(e.TurnStarted(TurnId("t1"), message, monotonic() - 12))
         await until(pilot, lambda: "waiting for the model   12 s" in str(line.render()))
         assert "Esc stops" in str(line.render())
+        assert ticking() > calm
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.TOOLS))
         await until(pilot, lambda: "running tools" in str(line.render()))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         await until(pilot, lambda: str(line.render()) == "")
-        assert line._timer is None
+        await until(pilot, lambda: ticking() == calm)

@@ -3,11 +3,10 @@
 import re
 from time import mktime
 
-import pytest
 from textual.widgets._toast import Toast, ToastRack
 
 from tests.ui.consent.samples import trust
-from tests.ui.harness import NARROW, WIDE, running
+from tests.ui.harness import NARROW, WIDE, Running, running, toasts
 from tests.ui.shell import decks
 from tui.model.chat import Severity
 from tui.model.events import (
@@ -28,7 +27,7 @@ def line(text: str, at: float = decks.EPOCH) -> LogLine:
 
 
 async def test_every_message_is_one_line_with_time_level_source_and_text() -> None:
-    async with running(decks.full_store(), (200, 36)) as deck:
+    async with running(decks.full_store(), (200, 60)) as deck:
         await deck.press("f7", *["alt+left"] * 12)
         await deck.settle()
         assert [entry.owner for entry in deck.one(LogView).entries] == ["git", "weather", "git"]
@@ -43,31 +42,46 @@ async def test_every_message_is_one_line_with_time_level_source_and_text() -> No
         assert any(re.search(r"info +stderr +Starting", row) for row in deck.lines)
 
 
-async def test_in_the_usual_width_the_columns_are_short() -> None:
-    async with running(decks.full_store(), (120, 36)) as deck:
-        await deck.press("f7")
-        decks.log(deck.store, decks.GIT, "careful", severity=Severity.WARNING)
-        await deck.settle()
-        assert re.search(r"\d\d:\d\d:\d\d info  git    Starting", deck.text)
-        assert re.search(r"\d\d:\d\d:\d\d error weath… Module", deck.text)
-        assert re.search(r"\d\d:\d\d:\d\d warn  git    careful", deck.text)
-
-
-@pytest.mark.parametrize("size", [(80, 24), (140, 36)])
-async def test_without_room_for_levels_only_unusual_ones_stand_in_the_text(
-    size: tuple[int, int],
-) -> None:
-    async with running(decks.full_store(), size) as deck:
+async def test_columns_are_short_and_without_room_unusual_levels_stand_in_the_text() -> None:
+    store = decks.full_store()
+    decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
+    async with running(store, NARROW) as deck:
         await deck.press("f7")
         await deck.settle()
         assert re.search(r"\d\d:\d\d(:\d\d)? git +Starting", deck.text)
         assert re.search(r"\d\d:\d\d(:\d\d)? wea.* +error: ", deck.text)
+        await deck.pilot.resize_terminal(120, 36)
+        await deck.settle()
+        assert re.search(r"\d\d:\d\d:\d\d info  git    Starting", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d error weath… Module", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d warn  git    careful", deck.text)
+        levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+        lines = tuple(LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
+        deck.dispatch(ServerLogged(decks.GIT, lines))
+        short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
+        await deck.until(lambda: all(f'{level} git    {{"a": 1}}' in deck.text for level in short))
+        decks.log(store, decks.GIT, "word " * 60)
+        await deck.settle()
+        tall = deck.one(LogView).virtual_size.height
+        await deck.pilot.resize_terminal(220, 36)
+        await deck.settle()
+        assert deck.one(LogView).virtual_size.height < tall, "wrapped again at another width"
 
 
-async def test_the_search_keeps_the_lines_that_have_all_words() -> None:
+async def test_left_and_right_turn_from_log_to_log_and_the_search_keeps_lines_with_all_words() -> (
+    None
+):
     async with running(decks.full_store()) as deck:
-        await deck.press("f7", "slash", *"pandas", "space", *"weather", "enter")
+        await deck.press("f7")
         view = deck.one(LogView)
+        assert "all servers" in deck.text
+        await deck.press("right")
+        assert "gemdeck" in deck.lines[2]
+        await deck.press("right")
+        assert {entry.owner for entry in view.entries} == {"git"}
+        await deck.press("left", "left")
+        assert len(view.entries) == 3
+        await deck.press("slash", *"pandas", "space", *"weather", "enter")
         assert view.has_focus
         assert [entry.owner for entry in view.entries] == ["weather"]
         decks.log(deck.store, decks.GIT, "no pandas here", "weather of pandas")
@@ -80,7 +94,7 @@ async def test_the_search_keeps_the_lines_that_have_all_words() -> None:
         assert len(view.entries) == 5
 
 
-async def test_w_shows_warnings_and_errors_then_errors_then_all() -> None:
+async def test_w_shows_warnings_and_errors_then_errors_then_all_and_p_holds_lines_back() -> None:
     store = decks.full_store()
     decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
     async with running(store) as deck:
@@ -93,11 +107,7 @@ async def test_w_shows_warnings_and_errors_then_errors_then_all() -> None:
             numbers.append(len(deck.one(LogView).entries))
         assert numbers == [2, 1, 4]
         assert labels == ["w warnings", "w errors", "w all"]
-
-
-async def test_a_pause_holds_new_lines_back_until_it_ends() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f7", "p")
+        await deck.press("p")
         assert "paused" in deck.lines[2]
         decks.log(deck.store, decks.GIT, "meanwhile")
         await deck.settle()
@@ -108,49 +118,26 @@ async def test_a_pause_holds_new_lines_back_until_it_ends() -> None:
         assert "paused" not in deck.lines[2]
 
 
-async def test_a_line_that_a_server_logged_has_its_level() -> None:
-    levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-    async with running(decks.full_store(), (200, 60)) as deck:
-        await deck.press("f7")
-        lines = tuple(LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
-        deck.dispatch(ServerLogged(decks.GIT, lines))
-        short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
-        await deck.until(lambda: all(f'{level} git    {{"a": 1}}' in deck.text for level in short))
-
-
-async def test_the_view_follows_the_end_until_the_user_scrolls_away() -> None:
+async def test_the_view_follows_the_end_of_a_thousand_lines_until_the_user_scrolls_away() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f7")
         view = deck.one(LogView)
-        deck.dispatch(ServerLogged(decks.GIT, tuple(line(f"line {i}") for i in range(200))))
-        await deck.settle()
-        assert "line 199" in deck.text
+        for batch in range(2):
+            lines = (line(f"b{batch} n{i}", decks.EPOCH + 9) for i in range(MAX_LOG_LINES))
+            deck.dispatch(ServerLogged(decks.GIT, tuple(lines)))
+            await deck.settle()
+        assert len(view.entries) == MAX_LOG_LINES
+        assert {entry.line.text[:2] for entry in view.entries} == {"b1"}
+        assert "b1 n999" in deck.text
         await deck.press("home")
         await deck.settle()
-        deck.dispatch(ServerLogged(decks.GIT, (line("the newest"),)))
+        deck.dispatch(ServerLogged(decks.GIT, (line("the newest", decks.EPOCH + 9),)))
         await deck.settle()
         assert "the newest" not in deck.text
         assert view.scroll_offset.y == 0
         await deck.press("end")
         await deck.settle()
         assert "the newest" in deck.text
-
-
-async def test_only_the_newest_thousand_lines_are_kept() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f7")
-        for batch in range(3):
-            deck.dispatch(
-                ServerLogged(
-                    decks.GIT,
-                    tuple(line(f"b{batch} n{i}", decks.EPOCH + 9) for i in range(MAX_LOG_LINES)),
-                )
-            )
-            await deck.settle()
-        entries = deck.one(LogView).entries
-        assert len(entries) == MAX_LOG_LINES
-        assert {entry.line.text[:2] for entry in entries} == {"b2"}
-        assert "b2 n999" in deck.text
 
 
 async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
@@ -166,79 +153,69 @@ async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
         assert "written in the dark" in deck.text
 
 
-async def test_left_and_right_turn_from_log_to_log() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f7")
-        assert "all servers" in deck.text
-        await deck.press("right")
-        assert "gemdeck" in deck.lines[2]
-        await deck.press("right")
-        assert {entry.owner for entry in deck.one(LogView).entries} == {"git"}
-        await deck.press("left", "left")
-        assert len(deck.one(LogView).entries) == 3
+def raise_notice(deck: Running, severity: Severity, text: str, advice: str = "") -> None:
+    deck.dispatch(NoticeRaised(Notice(severity, text, advice)))
 
 
-async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
-    async with running(decks.full_store()) as deck:
-        deck.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.", "Look at line 3.")))
-        await deck.settle()
-        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, "Worse settings.")))
-        await deck.settle()
-        toasts = [(toast.message, toast.severity) for toast in deck.app._notifications]
-        assert toasts == [
-            ("Odd settings. Look at line 3.", "warning"),
-            ("Worse settings.", "error"),
-        ]
-        await deck.press("f7")
-        assert "warn  gemde… Odd settings." in deck.text
-        assert "gemdeck" in deck.text
-
-
-async def test_a_notice_that_only_informs_stands_in_the_activity_alone() -> None:
+async def test_a_notice_is_a_toast_once_unless_it_only_informs_and_stands_in_the_activity() -> None:
     async with running(decks.full_store()) as deck:
         raised = mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
         deck.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.", time=raised)))
+        await deck.settle()
+        assert toasts(deck.app) == []
+        raise_notice(deck, Severity.WARNING, "Odd settings.", "Look at line 3.")
+        await deck.settle()
+        raise_notice(deck, Severity.ERROR, "Worse settings.")
+        await deck.until(lambda: len(toasts(deck.app)) == 2)
+        assert toasts(deck.app) == ["Odd settings. Look at line 3.", "Worse settings."]
+        shown = deck.app.screen.query(Toast)
+        assert [toast.has_class("-error") for toast in shown] == [False, True]
         await deck.press("f7")
-        await deck.until(lambda: "The message waits." in deck.text)
+        assert "warn  gemde… Odd settings." in deck.text
         assert "03:04:05" in deck.text
-        assert not deck.app._notifications
+        assert "The message waits." in deck.text
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-async def test_a_toast_stands_under_the_header_and_away_from_the_composer(
-    size: tuple[int, int],
-) -> None:
-    async with running(decks.full_store(), size) as deck:
-        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, "It broke.", "Mend it.")))
-        await deck.until(lambda: "It broke." in deck.text)
-        toast = deck.app.screen.query_one(Toast).region
-        assert toast.y == 1
-        assert toast.right >= size[0] - 2
-        assert toast.bottom < size[1] // 2
+async def test_toasts_stand_under_the_header_and_leave_the_message_in_sight() -> None:
+    frame = "╭─ A tool wants to run ─╮\n│ tool  look            │\n╰───────────────────────╯"
+    async with running(decks.full_store(), NARROW) as deck:
+        raise_notice(deck, Severity.WARNING, frame)
+        await deck.until(lambda: toasts(deck.app))
+        assert toasts(deck.app) == ["A tool wants to run tool look"], "it looks like no question"
+        for size in (NARROW, WIDE):
+            await deck.pilot.resize_terminal(*size)
+            await deck.settle()
+            toast = deck.app.screen.query_one(Toast).region
+            assert toast.y == 1
+            assert toast.right >= size[0] - 2
+            assert toast.bottom < size[1] // 2
+        await deck.pilot.resize_terminal(*NARROW)
+        for number in range(3):
+            raise_notice(deck, Severity.ERROR, f"{number} broke. " * 200)
+        await deck.until(lambda: "0 broke." in deck.text)
+        composer = deck.app.deck.chat.composer.region
+        rack = deck.app.screen.query_one(ToastRack).region
+        assert rack.bottom < composer.y
 
 
-async def test_toasts_wait_while_a_question_stands() -> None:
+async def test_toasts_wait_while_a_question_or_a_dialog_stands() -> None:
     store = decks.full_store()
     store.dispatch(RequestRaised(trust()))
-    async with running(store) as deck:
-        store.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.")))
+    async with running(store, NARROW) as deck:
+        raise_notice(deck, Severity.WARNING, "Odd settings.")
         await deck.settle()
-        store.dispatch(NoticeRaised(Notice(Severity.ERROR, "Worse settings.")))
+        raise_notice(deck, Severity.ERROR, "Worse settings.")
         await deck.settle()
-        assert not deck.app._notifications
+        assert toasts(deck.app) == []
         store.dispatch(RequestSettled(trust().id))
-        await deck.until(lambda: len(deck.app._notifications) == 2)
+        await deck.until(lambda: len(toasts(deck.app)) == 2)
         await deck.until(lambda: "Odd settings." in deck.text and "Worse settings." in deck.text)
-
-
-async def test_toasts_wait_while_a_dialog_is_open() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
         await deck.press("f1")
-        deck.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.")))
+        raise_notice(deck, Severity.WARNING, "Strange settings.")
         await deck.settle()
-        assert not deck.app._notifications
+        assert "Strange settings." not in toasts(deck.app)
         await deck.press("escape")
-        await deck.until(lambda: "Odd settings." in deck.text)
+        await deck.until(lambda: "Strange settings." in deck.text)
 
 
 async def test_a_toast_over_a_dialog_is_one_row_above_what_it_says() -> None:
@@ -250,46 +227,14 @@ async def test_a_toast_over_a_dialog_is_one_row_above_what_it_says() -> None:
         assert (toast.y, toast.height) == (0, 1)
 
 
-async def test_long_toasts_leave_the_message_in_sight() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
-        for number in range(3):
-            deck.dispatch(NoticeRaised(Notice(Severity.ERROR, f"{number} broke. " * 200)))
-        await deck.until(lambda: "0 broke." in deck.text)
-        composer = deck.app.deck.chat.composer.region
-        rack = deck.app.screen.query_one(ToastRack).region
-        assert rack.bottom < composer.y
-
-
-async def test_a_toast_looks_like_no_question() -> None:
-    frame = "╭─ A tool wants to run ─╮\n│ tool  look            │\n╰───────────────────────╯"
-    async with running(decks.full_store()) as deck:
-        deck.dispatch(NoticeRaised(Notice(Severity.WARNING, frame)))
-        await deck.until(lambda: deck.app._notifications)
-        [toast] = deck.app._notifications
-        assert toast.message == "A tool wants to run tool look"
-        assert not toast.markup
-
-
 async def test_many_notices_at_once_are_one_toast() -> None:
     store = decks.full_store()
     for number in range(7):
         store.dispatch(NoticeRaised(Notice(Severity.WARNING, f"Problem {number}")))
     async with running(store) as deck:
-        messages = [toast.message for toast in deck.app._notifications]
-        assert messages == ["7 new notices. Press F7 to see them."]
+        assert toasts(deck.app) == ["7 new notices. Press F7 to see them."]
         await deck.press("f7", "right")
         assert len(deck.one(LogView).entries) == 7
-
-
-async def test_long_lines_are_wrapped_again_at_another_width() -> None:
-    store = decks.full_store()
-    decks.log(store, decks.GIT, "word " * 60)
-    async with running(store, WIDE) as deck:
-        await deck.press("f7")
-        tall = deck.one(LogView).virtual_size.height
-        await deck.pilot.resize_terminal(220, 36)
-        await deck.settle()
-        assert deck.one(LogView).virtual_size.height < tall
 
 
 def test_new_lines_are_found_behind_the_last_one_seen() -> None:

@@ -1,21 +1,34 @@
 """Tools, prompts and resources: filter, details, and what Enter does."""
 
+from dataclasses import replace
 from time import perf_counter
 
-import pytest
 from textual.widgets import TextArea
 
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
-from tui.model.catalog import Catalog, ResourceTemplateView, ToolId, ToolView
+from tui.model.catalog import (
+    Catalog,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+    ToolId,
+    ToolView,
+)
 from tui.model.events import CatalogChanged, InstructionsSent
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId, ServerInfo, ServerView, Transport
 from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane, mention
 from tui.ui.panes.chat import ChatPane
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
 from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.text.describe import (
+    describe_prompt,
+    describe_resource,
+    describe_server,
+    describe_tool,
+)
 
 MANY = 10_000
 
@@ -43,13 +56,36 @@ async def test_a_scrollbar_hides_nothing_of_a_row() -> None:
 
 
 async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None:
-    async with running(decks.full_store()) as deck:
+    async with running(decks.full_store(), (120, 76)) as deck:
         await deck.press("f3")
-        for word in ("branch_list", "longRunningOperation", "13 tools"):
+        for word in ("branch_list", "longRunningOperation", "13 tools", "not offered"):
             assert word in deck.text
         for word in ("List branches", "repo_path", "string", "required", "claims: read-only"):
             assert word in deck.text
-        assert "not offered" in deck.text
+        assert '"required"' not in deck.text
+        await deck.press("v")
+        assert '"required"' in deck.text
+        await deck.press("v", "enter")
+        assert deck.on_top(DetailsScreen)
+        assert '"required"' in deck.text
+
+
+async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "slash", *"ec")
+        entries = deck.one(ToolsPane).entries
+        assert [entry.item[1].name for entry in entries.shown] == ["echo", "commit"]
+        assert "2 of 13 tools" in deck.text
+        await deck.press("escape", "slash", *"git:", "down", "down")
+        assert {entry.item[0] for entry in entries.shown} == {decks.GIT}
+        assert entries.current is not None
+        assert entries.current[1].name == "diff"
+        assert isinstance(deck.focus, FilterLine)
+        assert "Show changes between commits." in deck.text
+        await deck.press("escape", "slash", *"zzz", "enter", "down")
+        assert entries.current is None
+        assert "0 of 13 tools" in deck.text
+        assert "No tool has all these words." in deck.text
 
 
 async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
@@ -65,43 +101,6 @@ async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
         await deck.press("f2", "home", "enter")
         assert deck.on_top(ServerDetailsScreen)
         assert "Instructions, sent to the model" in deck.text
-
-
-async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "slash", *"ec")
-        names = [entry.item[1].name for entry in deck.one(ToolsPane).entries.shown]
-        assert names == ["echo", "commit"]
-        assert "2 of 13 tools" in deck.text
-
-
-async def test_arrows_move_through_the_list_while_the_filter_has_the_focus() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "slash", *"git:", "down", "down")
-        current = deck.one(ToolsPane).entries.current
-        assert current is not None
-        assert current[1].name == "diff"
-        assert isinstance(deck.focus, FilterLine)
-        assert "Show changes between commits." in deck.text
-
-
-async def test_a_filter_that_nothing_passes_shows_nothing() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "slash", *"zzz", "enter", "down")
-        assert deck.one(ToolsPane).entries.current is None
-        assert "0 of 13 tools" in deck.text
-        assert "No tool has all these words." in deck.text
-
-
-async def test_v_shows_the_schema_and_enter_shows_everything() -> None:
-    async with running(decks.full_store(), (120, 76)) as deck:
-        await deck.press("f3")
-        assert '"required"' not in deck.text
-        await deck.press("v")
-        assert '"required"' in deck.text
-        await deck.press("v", "enter")
-        assert deck.on_top(DetailsScreen)
-        assert '"required"' in deck.text
 
 
 async def test_ten_thousand_tools_filter_within_a_frame_or_two() -> None:
@@ -137,17 +136,6 @@ async def test_the_whole_list_can_be_walked() -> None:
         assert 0 < rows.cursor < 20
 
 
-async def test_a_changed_catalog_keeps_the_cursor_on_its_tool() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "down", "down")
-        fewer = tuple(tool for tool in decks.GIT_TOOLS if tool.name != "branch_list")
-        deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=fewer)))
-        await deck.settle()
-        current = deck.one(ToolsPane).entries.current
-        assert current is not None
-        assert current[1].name == "diff"
-
-
 async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         pane = deck.one(ToolsPane)
@@ -160,34 +148,26 @@ async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
         assert len(pane.entries.shown) == len(decks.EVERYTHING_TOOLS)
 
 
-@pytest.mark.parametrize("size", [(120, 36), NARROW])
-async def test_i_on_a_prompt_puts_it_into_the_message(size: tuple[int, int]) -> None:
-    async with running(decks.full_store(), size) as deck:
+async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        composer = deck.one(ChatPane).query_one(TextArea)
         await deck.press("f4", "down")
         assert "temperature" in deck.text
         await deck.press("i")
         await deck.settle()
-        assert deck.one(ChatPane).query_one(TextArea).text.strip() == "/complex_prompt"
-        assert isinstance(deck.focus, TextArea)
+        assert composer.text.strip() == "/complex_prompt"
+        assert deck.focus is composer
         assert deck.one(ChatPane).display
-
-
-async def test_enter_in_the_filter_chooses_the_first_match() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f4", "slash", *"simple", "enter")
-        await deck.settle()
-        assert deck.on_top(ArgumentsScreen)
-        assert "/simple_prompt" in deck.text
-
-
-async def test_i_on_a_resource_mentions_it_in_the_message() -> None:
-    async with running(decks.full_store()) as deck:
+        composer.clear()
         await deck.press("f5")
         assert "42 bytes" in deck.text
         await deck.press("i")
         await deck.settle()
-        text = deck.one(ChatPane).query_one(TextArea).text
-        assert text.strip() == "@everything:test://static/resource/1"
+        assert composer.text.strip() == "@everything:test://static/resource/1"
+        await deck.press("f4", "slash", *"simple", "enter")
+        await deck.settle()
+        assert deck.on_top(ArgumentsScreen), "Enter in the filter chooses the first match"
+        assert "/simple_prompt" in deck.text
 
 
 def test_a_template_is_mentioned_up_to_what_is_to_fill_in() -> None:
@@ -218,13 +198,6 @@ def test_every_word_of_a_query_must_be_there() -> None:
     assert matching(entries, "  ") is entries
 
 
-async def test_the_filter_takes_a_server_by_its_name_and_a_colon() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "slash", *"git:")
-        owners = {entry.item[0] for entry in deck.one(ToolsPane).entries.shown}
-        assert owners == {ServerId("git")}
-
-
 async def test_a_word_on_the_right_is_whole_however_narrow_the_list_is() -> None:
     async with running(decks.full_store(), (140, 36)) as deck:
         assert any("not offered" in line and "broken_s" in line for line in deck.lines)
@@ -241,8 +214,9 @@ def headings(deck: Running) -> list[str]:
 async def test_tools_stand_below_their_server_which_folds() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f3")
+        entries = deck.one(ToolsPane).entries
         assert headings(deck) == ["▾ git 6", "▾ everything 7"]
-        assert deck.one(ToolsPane).entries.current == (decks.GIT, decks.GIT_TOOLS[0])
+        assert entries.current == (decks.GIT, decks.GIT_TOOLS[0])
         await deck.press("down", "left")
         assert headings(deck) == ["▸ git 6", "▾ everything 7"]
         assert "branch_list" not in deck.text
@@ -252,12 +226,12 @@ async def test_tools_stand_below_their_server_which_folds() -> None:
         await deck.press("enter", "down", "enter")
         assert headings(deck) == ["▸ git 6", "▸ everything 7"]
         await deck.press("right", "up", "right", "down")
-        assert deck.one(ToolsPane).entries.current == (decks.GIT, decks.GIT_TOOLS[0])
+        assert entries.current == (decks.GIT, decks.GIT_TOOLS[0])
         await deck.press("slash", *"e ec", "left", "space", "backspace")
         assert headings(deck) == [], "a filter finds all, whatever is folded"
 
 
-async def test_a_click_folds_a_server_and_another_unfolds_it() -> None:
+async def test_a_changed_catalog_keeps_the_cursor_on_its_tool_and_a_server_folded() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f3")
         rows = deck.one(ToolsPane).query_one(RowList)
@@ -265,12 +239,55 @@ async def test_a_click_folds_a_server_and_another_unfolds_it() -> None:
             await deck.pilot.click(rows, offset=(4, 0))
             await deck.settle()
             assert headings(deck) == shown
-
-
-async def test_a_folded_server_stays_folded_when_its_tools_change() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "left")
+        await deck.press("down", "down", "down")
+        entries = deck.one(ToolsPane).entries
+        deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[1:])))
+        await deck.settle()
+        assert entries.current == (decks.GIT, decks.GIT_TOOLS[2])
+        await deck.press("left")
         deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[:2])))
         await deck.settle()
         assert headings(deck) == ["▸ git 2", "▾ everything 7"]
-        assert deck.one(ToolsPane).entries.group is not None
+        assert entries.group is not None
+
+
+SERVER = ServerId("s")
+REASON = "its name cannot be shown as it is"
+
+
+def test_a_tool_names_what_is_left_out_of_it() -> None:
+    tool = ToolView(ToolId("t"), "t", left_out=(f"parameter “x⟨U+200B⟩”: {REASON}",))
+    shown = describe_tool(SERVER, tool, schema=False).plain
+    assert f"left out: parameter “x⟨U+200B⟩”: {REASON}" in shown
+
+
+def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
+    info = ServerInfo("s", "1", "2025-11-25", instructions="Ask first. And more.")
+    view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s", info=info)
+    unsent = describe_server(view, 0).plain
+    assert unsent.endswith("Instructions, not sent to the model\nAsk first. And more.")
+    sent = describe_server(view, 0, "Ask first.\n… [10 more characters left out]").plain
+    assert sent.endswith("sent to the model\nAsk first.\n… [10 more characters left out]")
+    assert "not sent" not in sent
+
+
+def test_a_server_that_starts_elsewhere_says_so() -> None:
+    view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s")
+    assert "gemdeck's" not in describe_server(view, 0).plain
+    shown = describe_server(replace(view, starts_outside=True), 0).plain
+    assert "an empty folder of gemdeck's" in shown
+
+
+def test_a_prompt_says_why_it_cannot_be_sent_and_what_is_left_out() -> None:
+    prompt = PromptView("(prompt 1)", "greet", problem=REASON, left_out=("argument “y”: hidden",))
+    shown = describe_prompt(SERVER, prompt).plain
+    assert f"✕ cannot be sent: {REASON}" in shown
+    assert "left out: argument “y”: hidden" in shown
+
+
+def test_a_resource_and_a_template_say_why_they_cannot_be_read() -> None:
+    for resource in (
+        ResourceView("memo://a", "a", problem=REASON),
+        ResourceTemplateView("memo://{x}", "a", problem=REASON),
+    ):
+        assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain

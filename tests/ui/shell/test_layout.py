@@ -39,54 +39,45 @@ async def mouse(deck: Running, kind: type[events.MouseEvent], x: int, y: int = 5
 
 async def drag(deck: Running, start: int, end: int) -> None:
     await mouse(deck, events.MouseDown, start)
-    for x in range(start, end, 1 if end > start else -1):
+    for x in (start, (start + end) // 2, end):
         await mouse(deck, events.MouseMove, x)
-    await mouse(deck, events.MouseMove, end)
     await mouse(deck, events.MouseUp, end)
     await deck.settle()
 
 
-@pytest.mark.parametrize("width", [80, 100, 110, 120, 139, 140, 200, 300])
-async def test_the_chat_has_most_of_the_width_wherever_the_focus_is(width: int) -> None:
-    async with running(decks.full_store(), (width, 36)) as deck:
-        assert shares(deck)[1] >= width * 0.6
-        for key in PANES:
-            await deck.press(key)
-            await deck.settle()
-            assert shares(deck)[1] >= width * 0.6, key
-            assert deck.focus is not None
-            assert deck.focus.region.width > MIN_SIDE / 2, key
-
-
-async def test_the_panes_fill_the_width_at_every_size() -> None:
+async def test_the_panes_fill_every_width_and_the_chat_has_most_of_it_wherever_the_focus_is() -> (
+    None
+):
     async with running(decks.full_store()) as deck:
-        for width in (80, 109, 110, 131, 140, 141, 199, 200, 260):
+        for width, servers, right in ((80, 0, 0), (120, 1, 0), (140, 1, 1)):
             await resize(deck, width)
-            folded = deck.one(FoldedTabs)
-            assert sum(shares(deck)) + folded.region.width * folded.display == width
+            shown = shares(deck)
+            assert (bool(shown[0]), bool(shown[2])) == (servers, right), "at first"
+            assert deck.one(FoldedTabs).display == (width == 120)
+        for width in (80, 109, 110, 139, 300):
+            await resize(deck, width)
+            for key in PANES:
+                await deck.press(key)
+                await deck.settle()
+                assert shares(deck)[1] >= width * 0.6, (width, key)
+                folded = deck.one(FoldedTabs)
+                assert sum(shares(deck)) + folded.region.width * folded.display == width
+                assert deck.focus is not None
+                assert deck.focus.region.width > MIN_SIDE / 2, (width, key)
 
 
-@pytest.mark.parametrize(("width", "servers", "right"), [(80, 0, 0), (120, 1, 0), (140, 1, 1)])
-async def test_what_stands_beside_the_chat_at_first(width: int, servers: int, right: int) -> None:
-    async with running(decks.full_store(), (width, 36)) as deck:
-        shown = shares(deck)
-        assert (bool(shown[0]), bool(shown[2])) == (servers, right)
-        assert deck.one(FoldedTabs).display == (width == 120)
-
-
-@pytest.mark.parametrize("width", [100, 120, 160])
-@pytest.mark.parametrize(("key", "pane"), [("f2", 0), ("f3", 2), ("f5", 2), ("f7", 2)])
-async def test_the_key_of_the_pane_with_the_focus_hides_its_side(
-    width: int, key: str, pane: int
-) -> None:
-    async with running(decks.full_store(), (width, 36)) as deck:
-        await deck.press(key)
-        assert shares(deck)[pane]
-        await deck.press(key)
-        assert not shares(deck)[pane]
-        assert isinstance(deck.focus, TextArea)
-        await deck.press(key)
-        assert shares(deck)[pane]
+async def test_the_key_of_the_pane_with_the_focus_hides_its_side() -> None:
+    async with running(decks.full_store()) as deck:
+        for width, keys in ((100, {"f2": 0, "f7": 2}), (120, {"f2": 0, "f3": 2}), (160, {"f5": 2})):
+            await resize(deck, width)
+            for key, pane in keys.items():
+                await deck.press(key)
+                assert shares(deck)[pane], (width, key)
+                await deck.press(key)
+                assert not shares(deck)[pane], (width, key)
+                assert isinstance(deck.focus, TextArea), (width, key)
+                await deck.press(key)
+                assert shares(deck)[pane], (width, key)
 
 
 async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
@@ -96,13 +87,14 @@ async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
         assert shares(deck)[0] == 0
         await deck.press("f3")
         assert shares(deck) == before
-
-
-async def test_another_pane_of_the_same_side_is_shown_not_hidden() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "f4")
-        assert shares(deck)[2]
+        assert [line[117:119] for line in deck.lines[2:6]] == ["F3", "F4", "F5", "F7"]
+        await deck.pilot.click(FoldedTabs, offset=(1, 2))
+        await deck.settle()
         assert deck.one(SidePane).active is PaneName.PROMPTS
+        assert shares(deck)[2]
+        await deck.press("f3")
+        assert deck.one(SidePane).active is PaneName.TOOLS
+        assert shares(deck)[2], "another pane of the same side is shown, not hidden"
 
 
 async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
@@ -113,34 +105,16 @@ async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
         await deck.press("f6")
         assert shares(deck) == before
         await deck.press("f6", "f2")
-        assert isinstance(deck.focus, ServersTree)
+        assert deck.one(ServersTree).has_focus
         assert shares(deck) == before
-
-
-async def test_f6_from_another_pane_goes_to_the_chat_and_hides_nothing() -> None:
-    async with running(decks.full_store(), (160, 36)) as deck:
-        before = shares(deck)
-        await deck.press("f2", "f6")
+        await deck.press("f6")
         assert isinstance(deck.focus, TextArea)
-        assert shares(deck) == before
-
-
-async def test_a_focused_pane_stays_in_sight_when_the_terminal_shrinks() -> None:
-    async with running(decks.full_store(), (160, 36)) as deck:
+        assert shares(deck) == before, "from another pane it goes to the chat and hides nothing"
         await deck.press("f3")
-        for width in (120, 90, 70, 90, 160):
+        for width in (120, 90, 70, 160):
             await resize(deck, width)
             assert isinstance(deck.focus, RowList)
-            assert shares(deck)[2], width
-
-
-async def test_folded_tabs_name_their_keys_and_open_by_a_click() -> None:
-    async with running(decks.full_store()) as deck:
-        assert [line[117:119] for line in deck.lines[2:6]] == ["F3", "F4", "F5", "F7"]
-        await deck.pilot.click(FoldedTabs, offset=(1, 2))
-        await deck.settle()
-        assert deck.one(SidePane).active is PaneName.PROMPTS
-        assert shares(deck)[2]
+            assert shares(deck)[2], "the pane with the focus stays in sight"
 
 
 async def test_tabs_without_room_for_their_names_show_their_keys() -> None:
@@ -153,40 +127,42 @@ async def test_tabs_without_room_for_their_names_show_their_keys() -> None:
         assert deck.one(SidePane).active is PaneName.ACTIVITY
 
 
-@pytest.mark.parametrize("from_chat", [False, True])
-async def test_a_border_follows_the_mouse(from_chat: bool) -> None:
+async def test_a_border_follows_the_mouse_and_hides_no_pane_until_a_question_ends_the_drag() -> (
+    None
+):
     async with running(decks.full_store(), (160, 36)) as deck:
-        servers, chat, right = shares(deck)
-        start = servers - 1 + from_chat
-        await drag(deck, start, start + 12)
-        assert shares(deck) == (servers + 12, chat - 12, right)
-        start = 160 - right - from_chat
-        await drag(deck, start, start - 25)
-        assert shares(deck) == (servers + 12, chat - 37, right + 25)
-        assert not deck.app.screen.get_selected_text()
-        await mouse(deck, events.MouseMove, 60)
-        assert shares(deck) == (servers + 12, chat - 37, right + 25)
-
-
-async def test_no_pane_is_lost_however_far_a_border_is_dragged() -> None:
-    async with running(decks.full_store(), (160, 36)) as deck:
+        for from_chat in (0, 1):
+            servers, chat, right = shares(deck)
+            start = servers - 1 + from_chat
+            await drag(deck, start, start + 6)
+            assert shares(deck) == (servers + 6, chat - 6, right)
+            start = 160 - right - from_chat
+            await drag(deck, start, start - 12)
+            wanted = (servers + 6, chat - 18, right + 12)
+            assert shares(deck) == wanted
+            assert not deck.app.screen.get_selected_text()
+            await mouse(deck, events.MouseMove, 60)
+            assert shares(deck) == wanted
         await drag(deck, shares(deck)[0] - 1, 159)
         assert min(shares(deck)) >= MIN_SIDE
         assert shares(deck)[1] == MIN_CHAT
         await drag(deck, shares(deck)[0] - 1, 0)
         assert shares(deck)[0] == MIN_SIDE
+        await mouse(deck, events.MouseDown, MIN_SIDE - 1)
+        assert deck.app.mouse_captured is deck.one(Deck)
+        await deck.press("f1")
+        assert deck.app.mouse_captured is None
 
 
-@pytest.mark.parametrize(
-    ("key", "pane", "left"), [("f2", 0, -2), ("f3", 2, 2), ("shift+tab", 0, -2)]
-)
-async def test_keys_move_the_border_of_the_focused_pane(key: str, pane: int, left: int) -> None:
+async def test_keys_move_the_border_of_the_focused_pane() -> None:
     async with running(decks.full_store(), (160, 36)) as deck:
-        before = shares(deck)[pane]
-        await deck.press(key, "alt+left")
-        assert shares(deck)[pane] == before + left
-        await deck.press("alt+right", "alt+right")
-        assert shares(deck)[pane] == before - left
+        for keys, pane, left in ((["f2"], 0, -2), (["f6", "shift+tab"], 0, -2), (["f3"], 2, 2)):
+            await deck.press(*keys)
+            before = shares(deck)[pane]
+            await deck.press("alt+left")
+            assert shares(deck)[pane] == before + left, keys
+            await deck.press("alt+right", "alt+right")
+            assert shares(deck)[pane] == before - left, keys
 
 
 async def test_widths_are_remembered_for_each_class_of_width_and_between_runs() -> None:
@@ -216,14 +192,6 @@ async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
         await deck.press("f3")
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row
-
-
-async def test_a_question_ends_a_drag() -> None:
-    async with running(decks.full_store(), (160, 36)) as deck:
-        await mouse(deck, events.MouseDown, shares(deck)[0] - 1)
-        assert deck.app.mouse_captured is deck.one(Deck)
-        await deck.press("f1")
-        assert deck.app.mouse_captured is None
 
 
 def test_a_layout_is_the_same_after_a_run() -> None:

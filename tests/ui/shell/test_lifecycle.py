@@ -1,76 +1,92 @@
 """From the first frame to the last word: start, theme, quit, crash, and what leaves the app."""
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 from rich.segment import Segment
+from rich.traceback import Traceback
 from textual.color import Color
+from textual.theme import Theme
 from textual.widgets import Static
 
-from tests.ui.harness import run_and_fail, running
+from tests.fakes.commands import RecordingCommands
+from tests.support.waiting import eventually
+from tests.ui.harness import WIDE, running, screen_lines, until
 from tests.ui.shell import decks
+from tui.store.store import Store
 from tui.ui import crash, themes
 from tui.ui.app import ControlCharacterFilter, GemdeckApp
+from tui.ui.driver import DeckDriver
+from tui.ui.panes.browser import ToolsPane
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.text.plain import block, count, fit
 
 SECRET = "AIza-this-must-not-be-seen"
 
+MAX_WIDGETS: Final = 16
+MAX_RULES: Final = 90
+"""A minimal app with a header, a field and a footer has 57."""
 
-async def test_the_first_paint_is_told_once_and_after_the_frame() -> None:
-    told: list[str] = []
-    store = decks.full_store()
-    app: list[GemdeckApp] = []
 
-    def on_first_paint() -> None:
-        strips = app[0].screen._compositor.render_strips()
-        told.append("\n".join(strip.text for strip in strips))
+async def test_the_first_frame_shows_the_deck_with_few_widgets_and_styles_and_is_told_once() -> (
+    None
+):
+    counts: list[tuple[int, int]] = []
+    lines: list[str] = []
 
-    commands = decks.new_commands()
-    app.append(
-        GemdeckApp(store, commands, preferences=UiPreferences(), on_first_paint=on_first_paint)
-    )
-    async with app[0].run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
+    def look() -> None:
+        counts.append((len(app.deck.walk_children()), len(app.stylesheet.rules)))
+        lines.extend(screen_lines(app))
+
+    app = GemdeckApp(Store(), RecordingCommands(), preferences=UiPreferences(), on_first_paint=look)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.deck.query(ToolsPane))
+        assert app.deck.query(Transcript)
+        assert app.deck.query(ServersTree)
         await pilot.press("f2", "f3", "f6")
-        await pilot.pause()
-    assert len(told) == 1
-    assert "gemdeck" in told[0]
-    assert "Servers" in told[0]
+        assert (app.title, app.sub_title) == ("gemdeck", "")
+    [(widgets, rules)] = counts
+    assert widgets <= MAX_WIDGETS
+    assert rules <= MAX_RULES
+    text = "\n".join(lines)
+    for words in (
+        "gemdeck",
+        "Servers",
+        "Reading the settings",
+        "What would you like to do?",
+        "message   /",
+    ):
+        assert words in text, words
 
 
-async def test_the_title_is_a_constant() -> None:
-    async with running(decks.full_store()) as deck:
-        assert deck.app.title == "gemdeck"
-        assert deck.app.sub_title == ""
-
-
-async def test_ctrl_q_quits_at_once_from_everywhere() -> None:
-    for keys in (["f2", "enter"], ["ctrl+p"], ["f3", "slash"]):
-        async with running(decks.full_store()) as deck:
+async def test_ctrl_q_quits_at_once_from_everywhere_whatever_the_theme() -> None:
+    for name, expected, keys in [
+        ("gemdeck-light", "gemdeck-light", ["f2", "enter"]),
+        ("nord", "nord", ["ctrl+p"]),
+        ("no-such-theme", themes.DEFAULT, ["f3", "slash"]),
+    ]:
+        saved: list[str] = []
+        preferences = UiPreferences(name, saved.append)
+        async with running(decks.full_store(), preferences=preferences) as deck:
+            assert deck.app.theme == expected
+            assert saved == [], "the theme at the start is not remembered"
+            deck.app.deck.choose_theme("gemdeck-dark")
+            assert saved == ["gemdeck-dark"]
             await deck.press(*keys, "ctrl+q")
             assert deck.app.return_code == 0
 
 
-async def test_both_own_themes_are_there_and_an_unknown_one_falls_back() -> None:
-    for name, expected in [
-        ("gemdeck-light", "gemdeck-light"),
-        ("nord", "nord"),
-        ("no-such-theme", themes.DEFAULT),
-    ]:
-        async with running(decks.full_store(), preferences=UiPreferences(name)) as deck:
-            assert deck.app.theme == expected
-
-
-async def test_a_chosen_theme_is_remembered_and_the_one_at_the_start_is_not() -> None:
-    saved: list[str] = []
-    async with running(
-        decks.full_store(), preferences=UiPreferences("gemdeck-light", saved.append)
-    ) as deck:
-        assert saved == []
-        deck.app.deck.choose_theme("gemdeck-dark")
-        assert saved == ["gemdeck-dark"]
+async def run_and_fail(crash_dir: Path, fail: Callable[[GemdeckApp], object]) -> None:
+    """Let the app fail and wait for its end; raises the same."""
+    async with running(decks.full_store(), crash_dir=crash_dir) as deck:
+        fail(deck.app)
+        await eventually(lambda: deck.app.return_code is not None)
+        assert deck.app.return_code == 1
 
 
 def fail_with_a_secret() -> None:
@@ -94,7 +110,7 @@ async def test_D15_a_crash_names_a_report_without_the_values_of_variables(
 ) -> None:
     crashes = tmp_path / "crashes"
     with pytest.raises(ValueError, match="broken"):
-        await run_and_fail(decks.full_store(), crashes, fail_with_a_secret)
+        await run_and_fail(crashes, lambda app: app.deck.call_next(fail_with_a_secret))
     report, written = read_report(crashes)
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     assert stat.S_IMODE(crashes.stat().st_mode) == 0o700
@@ -112,7 +128,7 @@ async def test_an_error_that_draws_itself_is_reported_the_same_way(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(DrawnError):
-        await run_and_fail(decks.full_store(), tmp_path / "crashes", fail_drawn)
+        await run_and_fail(tmp_path / "crashes", lambda app: app.deck.call_next(fail_drawn))
     shown = capsys.readouterr()
     assert "DrawnError" in shown.out + shown.err
     assert SECRET not in shown.out + shown.err + read_report(tmp_path / "crashes")[1]
@@ -191,3 +207,105 @@ def test_numbers_are_short() -> None:
 def test_a_block_is_bounded() -> None:
     assert block("a" + "\n" * 5_000 + "b") == "a\n\n\nb"
     assert block("\n".join(map(str, range(1_000)))).endswith("… 600 more lines")
+
+
+class ThreadError(Exception):
+    """What goes wrong in a thread."""
+
+
+async def test_an_error_of_the_input_thread_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_driver: DeckDriver) -> None:
+        raise ThreadError
+
+    monkeypatch.setattr(DeckDriver, "run_input_thread", fail)
+    with pytest.raises(ThreadError):
+        await run_and_fail(tmp_path, lambda app: DeckDriver(app)._run_input_thread())
+    written = read_report(tmp_path)[1]
+    assert "ThreadError" in written
+    assert ", in fail" in written
+
+
+async def test_a_drawn_traceback_is_reported_by_its_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        raise ThreadError
+    except ThreadError:
+        drawn = Traceback()
+    await run_and_fail(tmp_path, lambda app: app.call_later(app.panic, drawn))
+    assert "ThreadError" in read_report(tmp_path)[1]
+    shown = capsys.readouterr()
+    assert "ThreadError" in shown.out + shown.err
+
+
+LEAST_CONTRAST = 4.5
+"""The contrast that WCAG asks of text."""
+
+BACKGROUNDS = (
+    "background",
+    "surface",
+    "block-cursor-background",
+    "block-cursor-blurred-background",
+)
+
+
+def contrast(one: Color, other: Color) -> float:
+    def luminance(color: Color) -> float:
+        parts = [
+            p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in color.normalized
+        ]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [themes.DARK, themes.LIGHT], ids=lambda theme: theme.name)
+@pytest.mark.parametrize(
+    "ink", ["foreground", "text-muted", "success", "warning", "error", "accent"]
+)
+def test_every_text_is_legible_on_every_background(theme: Theme, ink: str) -> None:
+    colors = {**theme.to_color_system().generate(), **theme.variables}
+    for background in BACKGROUNDS:
+        on = Color.parse(colors[background])
+        assert contrast(Color.parse(colors[ink]), on) >= LEAST_CONTRAST, background
+
+
+@pytest.mark.parametrize(
+    ("environment", "theme"),
+    [
+        ({"TERM": "xterm"}, "gemdeck-16"),
+        ({"TERM": "linux"}, "gemdeck-16"),
+        ({"TERM": "xterm-256color"}, "nord"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "nord"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "gemdeck-16"),
+    ],
+)
+def test_a_terminal_with_16_colors_gets_its_theme_by_itself(
+    environment: dict[str, str], theme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLORTERM", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert themes.fitting("nord") == theme
+
+
+async def test_without_colors_the_selection_is_reversed_and_fields_are_underlined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    preferences = UiPreferences(theme=themes.SIXTEEN.name)
+    async with running(decks.full_store(), preferences=preferences) as deck:
+        await deck.press("f3", "down")
+        await deck.settle()
+        drawn = [
+            segment for strip in deck.app.screen._compositor.render_strips() for segment in strip
+        ]
+        styles = [segment.style for segment in drawn if segment.style is not None]
+        for style in styles:
+            assert style.color is None or style.color.is_default
+            assert style.bgcolor is None or style.bgcolor.is_default
+        assert any(s.style and s.style.reverse and "commit" in s.text for s in drawn)
+        assert any(s.style and s.style.underline and "filter tools" in s.text for s in drawn)

@@ -1,9 +1,31 @@
-"""The model on the screen: the service's list, options, and what fills the context."""
+"""The model on the screen: choosing who answers, the list, options, and what fills the context."""
 
-from tests.ui.harness import running
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Say
+from tests.support.google_account import google_account
+from tests.support.waiting import PATIENCE
+from tests.ui.harness import running, until
 from tests.ui.shell import decks
-from tests.ui.shell.test_own_commands import report, said, typed
-from tests.ui.shell.test_sessions import calls
+from tests.ui.shell.test_own_commands import report
+from tui.engine import late
+from tui.engine.bus import EventBus
+from tui.engine.chats.backends.backend import ModelBackend
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.keys.credentials import ModelAccess
+from tui.engine.keys.key_store import KeyStore
+from tui.model.chat import BackendKind, ModelText
 from tui.model.models import (
     ContextMeasured,
     ContextPart,
@@ -13,8 +35,15 @@ from tui.model.models import (
     ModelsListed,
 )
 from tui.model.servers import ServerId
+from tui.model.settings import GemdeckSettings
+from tui.store.commands import Commands
+from tui.store.selectors import entries
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ModelsScreen
 from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.themes import UiPreferences
 
 OFFERS = (
     ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),
@@ -24,56 +53,43 @@ OFFERS = (
 
 async def test_a_model_is_chosen_from_the_services_list() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, "/model")
+        await deck.typed("/model")
         await deck.until(lambda: deck.on_top(ModelsScreen))
         assert "Asking the service" in deck.text
-        deck.dispatch(ModelsListed(OFFERS))
-        await deck.until(lambda: "[b]Pro[/b]" in deck.text)
-        assert "Asking" not in deck.text
-        row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
-        assert "context 1M · output 65.5k" in row
-        await deck.press(*"pro", "enter")
-        assert calls(deck, "model.use_model") == [("gemini-2.5-pro",)]
-
-
-async def test_the_list_is_there_when_it_is_opened_again_and_esc_closes_it() -> None:
-    async with running(decks.full_store()) as deck:
-        for _ in range(2):
-            await typed(deck, "/model")
-            await deck.until(lambda: deck.on_top(ModelsScreen))
-            await deck.press(*"pro", "escape")
-            await deck.until(lambda: not deck.on_top(ModelsScreen))
-        await typed(deck, "/model")
-        deck.dispatch(ModelsListed(OFFERS))
-        await deck.until(lambda: "gemini-2.5-pro" in deck.text)
-        await deck.press("escape")
-        await typed(deck, "/model")
-        deck.dispatch(ModelsListed(OFFERS))
-        await deck.until(lambda: "gemini-2.5-pro" in deck.text)
-        assert "Asking" not in deck.text
-
-
-async def test_a_list_that_fails_says_why() -> None:
-    async with running(decks.full_store()) as deck:
+        await deck.press(*"pro", "escape")
+        await deck.until(lambda: not deck.on_top(ModelsScreen))
         await deck.press("f9", "end", "enter")
         await deck.until(lambda: deck.on_top(ModelsScreen))
         deck.dispatch(ModelsListed(failure="The service is [b]down[/b]."))
         await deck.until(lambda: "The service is [b]down[/b]." in deck.text)
+        await deck.press("escape", "escape")
+        for _ in range(2):
+            await deck.until(lambda: not deck.on_top(ModelsScreen))
+            await deck.typed("/model")
+            deck.dispatch(ModelsListed(OFFERS))
+            await deck.until(lambda: "[b]Pro[/b]" in deck.text)
+            assert "Asking" not in deck.text
+            row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
+            assert "context 1M · output 65.5k" in row
+            await deck.press("escape")
+        await deck.typed("/model")
+        await deck.press(*"pro", "enter")
+        assert deck.asked("model.use_model") == [("gemini-2.5-pro",)]
 
 
 async def test_options_are_set_and_shown() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, "/options thinking HIGH")
+        await deck.typed("/options thinking HIGH")
         deck.dispatch(ModelOptionsChanged(ModelOptions("high")))
-        await typed(deck, "/options temperature 0.5")
-        assert [options for [options] in calls(deck, "model.set_options")] == [
+        await deck.typed("/options temperature 0.5")
+        assert [options for [options] in deck.asked("model.set_options")] == [
             ModelOptions("high"),
             ModelOptions("high", 0.5),
         ]
-        await typed(deck, "/options output many")
-        assert said(deck) == "many is not a number."
-        await typed(deck, "/options output inf")
-        assert said(deck) == "inf is not a number."
+        await deck.typed("/options output many")
+        assert deck.said == "many is not a number."
+        await deck.typed("/options output inf")
+        assert deck.said == "inf is not a number."
         assert "thinking     high" in await report(deck, "/options")
 
 
@@ -81,8 +97,213 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f10")
         await deck.until(lambda: deck.on_top(DetailsScreen))
-        assert calls(deck, "model.measure") == [()]
+        assert deck.asked("model.measure") == [()]
         parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
         deck.dispatch(ContextMeasured(parts))
         await deck.until(lambda: "tools of git" in deck.text)
         assert any("12,000" in line and "tools of git" in line for line in deck.lines)
+
+
+@dataclass
+class Deck:
+    """A running deck that begins with the demo."""
+
+    engine: Engine
+    store: Store
+    commands: Commands
+    pilot: Pilot[int]
+
+    async def choose(self, downs: int, *words: str) -> None:
+        """Choose on the screen, and type words into the fields."""
+        await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 1)
+        await self.pilot.press("f9")
+        await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 2)
+        await self.pilot.press(*["down"] * downs, "enter")
+        await until(self.pilot, lambda: isinstance(self.pilot.app.focused, Input))
+        for word in words:
+            assert isinstance(self.pilot.app.focused, Input)
+            self.pilot.app.focused.value = word
+            await self.pilot.press("enter")
+
+    async def answers(self, kind: BackendKind) -> None:
+        await until(self.pilot, lambda: self.store.state.model.backend is kind)
+
+    @property
+    def notice(self) -> str:
+        """The words of the last notice."""
+        notices = self.store.state.notices
+        return notices[-1].text if notices else ""
+
+    async def says(self, words: str) -> None:
+        await until(self.pilot, lambda: words in self.notice)
+
+    async def ask(self) -> str:
+        """Send a message; give the answer."""
+        self.commands.send("hello")
+        await asyncio.wait_for(self.engine.wait_idle(), 20)
+        found = [one for one in entries(self.store.state) if isinstance(one, ModelText)]
+        return found[-1].text
+
+
+@asynccontextmanager
+async def deck(folder: Path) -> AsyncIterator[Deck]:
+    bus, store = EventBus(), Store(AppState())
+    bus.subscribe(store.dispatch)
+    options = EngineOptions(folder, follow_settings=False, server_patience=0, attended=True)
+    async with Engine(options, bus.publish) as engine:
+        commands = Commands(bus.publish)
+        app = GemdeckApp(store, commands, preferences=UiPreferences())
+        async with app.run_test(size=(120, 40)) as pilot:
+            await engine.start()
+            commands.attach(engine)
+            yield Deck(engine, store, commands, pilot)
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_key_that_the_service_refuses_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = "A" * len(KEY)
+    async with FakeGemini([(Say("still here"),)]) as fake:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            await chosen.choose(0, KEY)
+            await chosen.answers(BackendKind.GEMINI)
+            assert chosen.store.state.model.is_kept
+            assert "It is kept in" in chosen.store.state.notices[-1].text
+            await chosen.choose(0, wrong)
+            await until(chosen.pilot, lambda: "not valid" in chosen.store.state.notices[-1].text)
+            assert await chosen.ask() == "still here"
+            assert KeyStore().get(fake.url) == SecretStr(KEY)
+            chosen.engine.service.forget_key()
+            await chosen.answers(BackendKind.DEMO)
+            assert chosen.store.state.model.needs_setup
+            assert KeyStore().get(fake.url) is None
+    assert [check.headers["x-goog-api-key"] for check in fake.checks] == [KEY, wrong]
+    assert fake.requests[0].headers["x-goog-api-key"] == KEY
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    other_key = "B" * len(KEY)
+    async with (
+        FakeGemini([(Say("one"),), (Say("one again"),)]) as one,
+        FakeGemini([(Say("two"),)], keys=[other_key]) as two,
+    ):
+        async with deck(tmp_path) as chosen:
+            for wrong, problem in (
+                ("http://192.0.2.1", "A key must not be sent to this address"),
+                (f"{one.url}/v1beta", "is not a Gemini API: asked for its models, it answered"),
+            ):
+                await chosen.choose(1, wrong, KEY)
+                await chosen.says(problem)
+                await chosen.pilot.press("escape", "escape")
+            assert chosen.store.state.model.backend is BackendKind.DEMO
+            await chosen.choose(1, f" {one.url}/ ", KEY)
+            await chosen.answers(BackendKind.GEMINI)
+            assert chosen.store.state.model.address == one.url
+            assert await chosen.ask() == "one"
+            await chosen.choose(1, two.url, "")
+            await chosen.says("No key is kept")
+            await chosen.pilot.press("escape", "escape")
+        async with deck(tmp_path) as later:
+            assert await later.ask() == "one again"
+            await later.choose(1, two.url, KEY)
+            await later.says("not valid")
+            await later.pilot.press("escape", "escape")
+            await later.choose(1, two.url, other_key)
+            await until(later.pilot, lambda: later.store.state.model.address == two.url)
+            assert await later.ask() == "two"
+            assert [KeyStore().get(url) for url in (one.url, two.url, "")] == [
+                None,
+                SecretStr(other_key),
+                None,
+            ]
+            later.engine.service.forget_key()
+            await later.answers(BackendKind.DEMO)
+            assert later.notice == f"{two.url} and its key were forgotten."
+            assert KeyStore().get(two.url) is KeyStore().get(f"{one.url}/v1beta") is None
+    keys = {request.headers["x-goog-api-key"] for request in (*one.requests, *one.checks)}
+    assert keys == {KEY}
+    assert [request.headers["x-goog-api-key"] for request in two.requests] == [other_key]
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_forgotten_key_answers_no_more_even_if_what_comes_next_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FakeGemini([]) as fake, deck(tmp_path) as chosen:
+        await chosen.choose(1, fake.url, KEY)
+        await chosen.answers(BackendKind.GEMINI)
+        monkeypatch.setenv("GEMINI_API_KEY", "no key")
+        chosen.engine.service.forget_key()
+        await chosen.answers(BackendKind.DEMO)
+        assert chosen.store.state.model.needs_setup
+        told = [notice.text for notice in chosen.store.state.notices[-2:]]
+        assert told[0] == f"{fake.url} and its key were forgotten."
+        assert "GEMINI_API_KEY is not an API key" in told[1]
+
+
+async def test_vertex_answers_with_the_credentials_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        FakeGemini([(Say("I am Vertex"),)]) as fake,
+        google_account(tmp_path, monkeypatch),
+    ):
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            await chosen.choose(2, "my-project")
+            await chosen.answers(BackendKind.VERTEX)
+            assert await chosen.ask() == "I am Vertex"
+        async with deck(tmp_path) as later:
+            await later.answers(BackendKind.VERTEX)
+            later.engine.service.forget_key()
+            await later.answers(BackendKind.DEMO)
+            assert later.notice == "The project my-project was forgotten."
+    assert "/projects/my-project/" in fake.checks[0].path
+    assert "/projects/my-project/locations/global/" in fake.requests[0].path
+    assert fake.requests[0].headers["authorization"] == "Bearer t"
+
+
+OPEN_BACKEND = late.open_backend
+
+
+@dataclass
+class Gate:
+    """Holds the thread up that opens a model, and tells how far it is."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def open_backend(self, access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
+        self.begun.set()
+        self.may_go_on.wait(PATIENCE)
+        try:
+            return OPEN_BACKEND(access, settings)
+        finally:
+            self.done.set()
+
+
+async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    monkeypatch.setattr(late, "open_backend", gate.open_backend)
+    async with (
+        FakeGemini([(Say("I am Vertex"),)]) as fake,
+        google_account(tmp_path, monkeypatch),
+    ):
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            models: list[str] = []
+            chosen.store.listen(lambda state: models.append(state.model.backend))
+            chosen.engine.service.use_vertex("my-project", "global")
+            await until(chosen.pilot, gate.begun.is_set)
+            chosen.engine.service.use_demo()
+            gate.may_go_on.set()
+            await until(chosen.pilot, gate.done.is_set)
+            assert "demo" in await chosen.ask()
+            assert BackendKind.VERTEX not in models
+    assert fake.requests == []

@@ -1,10 +1,9 @@
 """The commands of the screen: what they show, what they ask for, what is said of slips."""
 
 from dataclasses import replace
+from typing import Final
 
-import pytest
-
-from tests.ui.harness import Running, running
+from tests.ui.harness import Running, running, toasts
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import Catalog, PromptView
@@ -35,15 +34,35 @@ from tui.ui.panes.browser import ToolsPane
 from tui.ui.widgets.chat.completion import complete, complete_command
 from tui.ui.widgets.chat.composer import Composer
 
-
-async def typed(deck: Running, text: str) -> None:
-    """Type a command and send it."""
-    deck.one(Composer).replace_all(text)
-    await deck.press("enter")
-
-
-def said(deck: Running) -> str:
-    return [toast.message for toast in deck.app._notifications][-1]
+CALLS: Final[dict[str, tuple[str, tuple[object, ...]]]] = {
+    "/mcp restart everything": ("servers.restart", ("everything",)),
+    "/mcp restart GIT": ("servers.restart", ("git",)),
+    "/mcp stop git": ("servers.stop", ("git",)),
+    "/mcp start weather": ("servers.start", ("weather",)),
+    "/mcp enable legacy": ("servers.set_enabled", ("legacy", True)),
+    "/mcp disable git": ("servers.set_enabled", ("git", False)),
+    "/mcp auth": ("sign_ins.begin", ("drive",)),
+    "/mcp auth search": ("sign_ins.begin", ("search",)),
+    "/mcp logout drive": ("sign_ins.end", ("drive",)),
+    "/mcp refresh": ("servers.restart_all", ()),
+    "/clear": ("conversations.current.clear", ()),
+    "/new": ("conversations.current.clear", ()),
+    "/directory add ~/more and more": ("features.add_folder", ("~/more and more",)),
+}
+SLIPS: Final = {
+    "/mcp restart": "Type /mcp restart SERVER",
+    "/mcp restart gti": "There is no server gti. Did you mean git?",
+    "/mcp restrat git": "/mcp has no restrat. Did you mean /mcp restart git?",
+    "/mcp start git": "git is ready.",
+    "/mcp start legacy": "legacy is disabled. /mcp enable legacy lets it run.",
+    "/mcp restart team-notes": "team-notes is untrusted. /mcp list team-notes says why.",
+    "/mcp zzzz": "There is no server zzzz. /mcp lists your servers.",
+    "/clear all": "/clear takes nothing after it.",
+    "/copy": "There is no answer to copy yet.",
+    "/theme gemdeck-drak": "There is no theme gemdeck-drak. Did you mean gemdeck-dark?",
+    "/directory add": "Type /directory add FOLDER",
+    "/tools [/x]": "There is no server [/x]. /mcp lists your servers.",
+}
 
 
 def shown(deck: Running) -> str:
@@ -53,7 +72,7 @@ def shown(deck: Running) -> str:
 
 async def report(deck: Running, text: str) -> str:
     """Type a command that shows something, and give all of that."""
-    await typed(deck, text)
+    await deck.typed(text)
     await deck.until(lambda: deck.on_top(DetailsScreen))
     await deck.settle()
     text = shown(deck)
@@ -126,32 +145,14 @@ def test_how_far_a_server_is_has_three_words() -> None:
     assert {word for name, word in words.items() if name not in early} == {"completed"}
 
 
-@pytest.mark.parametrize(
-    ("text", "call"),
-    [
-        ("/mcp restart everything", ("servers.restart", ("everything",))),
-        ("/mcp restart GIT", ("servers.restart", ("git",))),
-        ("/mcp stop git", ("servers.stop", ("git",))),
-        ("/mcp start weather", ("servers.start", ("weather",))),
-        ("/mcp enable legacy", ("servers.set_enabled", ("legacy", True))),
-        ("/mcp disable git", ("servers.set_enabled", ("git", False))),
-        ("/mcp auth", ("sign_ins.begin", ("drive",))),
-        ("/mcp auth search", ("sign_ins.begin", ("search",))),
-        ("/mcp logout drive", ("sign_ins.end", ("drive",))),
-        ("/mcp refresh", ("servers.restart_all", ())),
-        ("/clear", ("conversations.current.clear", ())),
-        ("/new", ("conversations.current.clear", ())),
-        ("/directory add ~/more and more", ("features.add_folder", ("~/more and more",))),
-    ],
-)
-async def test_a_command_asks_the_engine_and_sends_nothing(
-    text: str, call: tuple[str, tuple[object, ...]]
-) -> None:
+async def test_a_command_asks_the_engine_and_sends_nothing() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, text)
-        await deck.until(lambda: deck.commands.calls)
-        assert deck.commands.calls == [call]
-        assert deck.one(Composer).text == ""
+        for text, call in CALLS.items():
+            deck.commands.calls.clear()
+            await deck.typed(text)
+            await deck.until(lambda: deck.commands.calls)
+            assert deck.commands.calls == [call], text
+            assert deck.one(Composer).text == "", text
 
 
 async def test_the_servers_of_an_extension_stop_and_start_together() -> None:
@@ -159,54 +160,37 @@ async def test_the_servers_of_an_extension_stop_and_start_together() -> None:
     views = [replace(view, extension="kit") for view in store.state.servers[:3]]
     store.dispatch(e.ServersConfigured((*views, *store.state.servers[3:])))
     async with running(store) as deck:
-        await typed(deck, "/mcp stop kit")
+        await deck.typed("/mcp stop kit")
         await deck.until(lambda: len(deck.commands.calls) == 3)
         stopped = [arguments for name, arguments in deck.commands.calls if name == "servers.stop"]
         assert stopped == [("git",), ("everything",), ("search",)]
-        assert said(deck) == "Stopping git, everything, search."
+        assert deck.said == "Stopping git, everything, search."
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("/mcp restart", "Type /mcp restart SERVER"),
-        ("/mcp restart gti", "There is no server gti. Did you mean git?"),
-        ("/mcp restrat git", "/mcp has no restrat. Did you mean /mcp restart git?"),
-        ("/mcp start git", "git is ready."),
-        ("/mcp start legacy", "legacy is disabled. /mcp enable legacy lets it run."),
-        ("/mcp restart team-notes", "team-notes is untrusted. /mcp list team-notes says why."),
-        ("/mcp zzzz", "There is no server zzzz. /mcp lists your servers."),
-        ("/clear all", "/clear takes nothing after it."),
-        ("/copy", "There is no answer to copy yet."),
-        ("/theme gemdeck-drak", "There is no theme gemdeck-drak. Did you mean gemdeck-dark?"),
-        ("/directory add", "Type /directory add FOLDER"),
-        ("/tools [/x]", "There is no server [/x]. /mcp lists your servers."),
-    ],
-)
-async def test_a_slip_is_said_and_what_was_typed_comes_back(text: str, words: str) -> None:
+async def test_a_slip_is_said_and_what_was_typed_comes_back() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, text)
-        await deck.until(lambda: deck.app._notifications)
-        assert said(deck) == words
-        assert deck.one(Composer).text == text
-        assert deck.one(Composer).holds_returned
+        for text, words in SLIPS.items():
+            await deck.typed(text)
+            await deck.until(lambda: words in toasts(deck.app))  # noqa: B023 - awaited at once
+            assert deck.one(Composer).text == text
+            assert deck.one(Composer).holds_returned, text
         assert deck.commands.calls == []
 
 
 async def test_commands_that_show_or_change_the_screen() -> None:
     async with running(decks.full_store()) as deck:
-        await typed(deck, "/tools everything")
+        await deck.typed("/tools everything")
         await deck.until(lambda: deck.one(ToolsPane).has_focus_within)
         await deck.until(lambda: "longRunningOperation" in deck.text)
         assert "branch_list" not in deck.text
         await deck.press("f6")
-        await typed(deck, "/theme gemdeck-light")
+        await deck.typed("/theme gemdeck-light")
         await deck.until(lambda: deck.app.theme == "gemdeck-light")
-        await typed(deck, "/help")
+        await deck.typed("/help")
         await deck.until(lambda: deck.on_top(HelpScreen))
         await deck.until(lambda: "/directory      the folders that" in shown(deck))
         await deck.press("escape")
-        await typed(deck, "/quit")
+        await deck.typed("/quit")
         await deck.until(lambda: deck.app.return_code == 0)
 
 
@@ -219,7 +203,7 @@ async def test_the_last_answer_is_copied() -> None:
         store.dispatch(e.TurnFinished(turn, TurnOutcome.COMPLETED))
     assert any(isinstance(one, ModelText) for one in store.state.conversation.transcript.settled)
     async with running(store) as deck:
-        await typed(deck, "/copy")
+        await deck.typed("/copy")
         await deck.until(lambda: deck.app.clipboard == "**two** [/x]")
 
 
@@ -262,12 +246,14 @@ async def test_what_was_spent_is_shown_where_models_have_a_price() -> None:
         assert "cost         0.0042 USD so far" in (await report(deck, "/context")).splitlines()
 
 
-async def test_the_context_files_are_listed_with_the_context() -> None:
+async def test_the_folders_and_the_context_files_are_listed() -> None:
     store = Store()
     good = ContextFile("~/.gemini/GEMINI.md", "Be [b]brief[/b].\n\nEnd.")
     bad = ContextFile("GEMINI.md", "", "its folder is not trusted")
+    store.dispatch(FoldersOpened(("~/shop", "~/[/x] more")))
     async with running(store) as deck:
-        await typed(deck, "/context")
+        assert (await report(deck, "/directory")).splitlines()[:2] == ["~/shop", "~/[/x] more"]
+        await deck.typed("/context")
         await deck.until(lambda: deck.on_top(DetailsScreen))
         assert ("context_files.refresh", ()) in deck.commands.calls
         await deck.until(lambda: "none; ~/.gemini/GEMINI.md is read" in shown(deck))
@@ -276,13 +262,6 @@ async def test_the_context_files_are_listed_with_the_context() -> None:
         lines = shown(deck).splitlines()
         assert "~/.gemini/GEMINI.md  3 lines" in lines
         assert "GEMINI.md  ✕ not used: its folder is not trusted" in lines
-
-
-async def test_the_folders_are_listed() -> None:
-    store = Store()
-    store.dispatch(FoldersOpened(("~/shop", "~/[/x] more")))
-    async with running(store) as deck:
-        assert (await report(deck, "/directory")).splitlines()[:2] == ["~/shop", "~/[/x] more"]
 
 
 def test_parts_servers_and_themes_are_completed() -> None:

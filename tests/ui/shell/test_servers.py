@@ -1,22 +1,25 @@
-"""The server tree: its keys, and rows that change in place."""
+"""The server tree: its keys, rows that change in place, none at all, those of other clients."""
 
 from dataclasses import replace
 from time import monotonic
 
-from tests.ui.harness import Running, running
+from tests.ui.harness import Running, running, ticking
 from tests.ui.shell import decks
+from tui.engine.settings.edits import EditError
 from tui.model.catalog import Catalog
 from tui.model.chat import Severity
 from tui.model.events import (
     CatalogChanged,
-    LogLine,
-    ServerLogged,
+    Notice,
+    NoticeRaised,
     ServerStatusChanged,
 )
 from tui.model.servers import Failure, ServerId, ServerStatus
+from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
+from tui.ui.dialogs.choices import ImportScreen
 from tui.ui.dialogs.details import ServerDetailsScreen
-from tui.ui.panes import PaneName, ShowServer
+from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers import ServersPane
@@ -47,7 +50,7 @@ def row_of(deck: Running, word: str) -> str:
     return next(line[:width] for line in deck.lines[1:] if word in line[:width])
 
 
-async def test_a_key_asks_the_engine_for_one_thing() -> None:
+async def test_a_key_asks_the_engine_for_one_thing_where_it_applies() -> None:
     async with running(decks.full_store()) as deck:
         for server, key, call in [
             (decks.GIT, "r", ("servers.restart", (decks.GIT,))),
@@ -64,34 +67,25 @@ async def test_a_key_asks_the_engine_for_one_thing() -> None:
             await go_to(deck, server)
             await deck.press(key)
             assert deck.commands.calls == [call]
-
-
-async def test_keys_that_do_not_apply_do_nothing() -> None:
-    async with running(decks.full_store()) as deck:
+        deck.commands.calls.clear()
         for server, keys in [(decks.LEGACY, "rsa"), (decks.TEAM, "ra"), (decks.GIT, "a")]:
             await go_to(deck, server)
             await deck.press(*keys)
-            assert deck.commands.calls == []
-
-
-async def test_signing_in_is_offered_for_servers_in_the_network_alone() -> None:
-    async with running(decks.full_store(), SINGLE) as deck:
-        await go_to(deck, decks.DRIVE)
-        assert "a sign in" in deck.text
-        await go_to(deck, decks.GIT)
-        assert "s stop" in deck.text
-        assert "a sign in" not in deck.text
+            assert deck.commands.calls == [], server
 
 
 async def test_the_hints_name_what_a_key_would_do_now() -> None:
     async with running(decks.full_store(), SINGLE) as deck:
-        await go_to(deck, decks.GIT)
-        assert "s stop" in deck.text
-        assert "x disable" in deck.text
-        await go_to(deck, decks.WEATHER)
-        assert "s start" in deck.text
-        await go_to(deck, decks.LEGACY)
-        assert "x enable" in deck.text
+        for server, hints in (
+            (decks.DRIVE, ("a sign in",)),
+            (decks.GIT, ("s stop", "x disable")),
+            (decks.WEATHER, ("s start",)),
+            (decks.LEGACY, ("x enable",)),
+        ):
+            await go_to(deck, server)
+            for hint in hints:
+                assert hint in deck.text
+            assert ("a sign in" in deck.text) == (server == decks.DRIVE), "not over the network"
 
 
 async def test_every_server_is_one_line_with_a_glyph_and_a_word_or_a_number() -> None:
@@ -128,7 +122,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-async def test_a_dead_server_shows_why_its_last_words_whole_and_what_to_do() -> None:
+async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
     async with running(decks.full_store(), (120, 60)) as deck:
         await go_to(deck, decks.WEATHER)
         await deck.settle()
@@ -142,10 +136,6 @@ async def test_a_dead_server_shows_why_its_last_words_whole_and_what_to_do() -> 
         assert [told.index(part) for part in parts] == sorted(told.index(part) for part in parts)
         for key in ("r restart", "s start", "l log", "x disable", "↵ details"):
             assert key in deck.text
-
-
-async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
-    async with running(decks.full_store(), (120, 60)) as deck:
         await go_to(deck, decks.GIT)
         await deck.settle()
         assert "git 1.4.0" in words(details_of(deck))
@@ -176,7 +166,7 @@ def calm_store() -> Store:
     return store
 
 
-async def test_a_server_that_is_tried_again_shows_when_and_why_without_a_key() -> None:
+async def test_the_first_trouble_stays_in_sight_with_when_and_why_without_a_key() -> None:
     store = calm_store()
     async with running(store) as deck:
         assert "exited with code 3" not in deck.text
@@ -184,6 +174,10 @@ async def test_a_server_that_is_tried_again_shows_when_and_why_without_a_key() -
         await deck.until(lambda: "exited with code 3" in deck.text)
         assert "retry " in row_of(deck, "◐ git ")
         assert "SHOP_TOKEN" in deck.text
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
+        await deck.settle()
+        assert "exited with code 3" in deck.text
+        assert "failed" in row_of(deck, "✕ search")
         decks.start(store, decks.GIT)
         await deck.settle()
         assert "starting" in row_of(deck, "◐ git ")
@@ -192,27 +186,11 @@ async def test_a_server_that_is_tried_again_shows_when_and_why_without_a_key() -
         await deck.settle()
         assert "it refused" in deck.text
         assert "SHOP_TOKEN" not in deck.text
-
-
-async def test_the_cursor_is_not_taken_from_a_user_who_is_at_the_tree() -> None:
-    store = calm_store()
-    async with running(store) as deck:
-        tree = await go_to(deck, decks.SEARCH)
+        tree = await go_to(deck, decks.EVERYTHING)
         store.dispatch(RETRY)
         await deck.settle()
         assert tree.current is not None
-        assert tree.current.id == decks.SEARCH
-
-
-async def test_the_first_trouble_stays_in_sight_when_more_servers_fail() -> None:
-    store = calm_store()
-    async with running(store) as deck:
-        store.dispatch(RETRY)
-        await deck.until(lambda: "exited with code 3" in deck.text)
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
-        await deck.settle()
-        assert "exited with code 3" in deck.text
-        assert "failed" in row_of(deck, "✕ search")
+        assert tree.current.id == decks.EVERYTHING, "a user is at the tree"
 
 
 async def test_updates_keep_cursor_folding_and_scroll() -> None:
@@ -231,6 +209,11 @@ async def test_updates_keep_cursor_folding_and_scroll() -> None:
         assert tree.cursor_line == before.line
         assert row_of(deck, "├ tools").rstrip("│ ").endswith("6")
         assert "failed" in row_of(deck, "✕ git")
+        await go_to(deck, decks.EVERYTHING)
+        views = {view.id: view for view in deck.store.state.servers}
+        decks.configure(deck.store, decks.server(ServerId("new")), views[decks.EVERYTHING])
+        await deck.settle()
+        assert tree.current == views[decks.EVERYTHING], "other settings keep it on its server"
 
 
 async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
@@ -249,100 +232,63 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
         assert deck.commands.calls == [("servers.restart", (decks.GIT,))]
 
 
-async def test_other_settings_keep_the_cursor_on_its_server() -> None:
-    async with running(decks.full_store()) as deck:
-        tree = await go_to(deck, decks.EVERYTHING)
-        views = {view.id: view for view in deck.store.state.servers}
-        decks.configure(deck.store, decks.server(ServerId("new")), views[decks.EVERYTHING])
-        await deck.settle()
-        assert tree.current == views[decks.EVERYTHING]
-
-
-async def test_a_retry_counts_down_and_ticks_only_while_a_row_tells_the_time() -> None:
-    async with running(decks.full_store(retry_at=monotonic() + 30)) as deck:
-        pane = deck.one(ServersPane)
-        assert pane._clock is not None
-        first = row_of(deck, "retry ")
-        await deck.until(lambda: row_of(deck, "retry ") != first)
-        deck.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STOPPED))
-        await deck.settle()
-        assert pane._clock is None
-
-
-async def test_the_details_name_the_variables_that_a_server_gets_and_does_not_get() -> None:
-    async with running(decks.full_store(), (140, 50)) as deck:
-        view = next(one for one in deck.store.state.servers if one.id == decks.GIT)
-        decks.configure(
-            deck.store, replace(view, environment=("HOME", "PATH"), withheld=("MY_TOKEN",))
-        )
-        deck.app.deck.post_message(ShowServer(decks.GIT))
-        await deck.until(lambda: "gets HOME, PATH" in deck.text)
-        assert "withheld MY_TOKEN" in deck.text
-
-
-async def test_a_slow_start_says_for_how_long_and_its_last_words() -> None:
-    async with running(decks.full_store()) as deck:
-        await go_to(deck, decks.SEARCH)
-        since = monotonic() - 44
-        deck.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
-        line = LogLine(0.0, "stderr", Severity.INFO, "downloading 3 of 7")
-        deck.dispatch(ServerLogged(decks.SEARCH, (line,)))
-        await deck.until(lambda: any("downloading 3 of 7" in row for row in deck.lines))
-        assert any(f"starting {n} s" in row for n in range(44, 99) for row in deck.lines)
-        deck.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=monotonic()))
-        await deck.settle()
-        assert "downloading" not in details_of(deck)
-        assert not any("downloading" in row for row in deck.lines)
-
-
-async def test_a_server_that_came_back_says_so_for_a_minute() -> None:
+async def test_rows_tell_the_time_of_a_retry_a_slow_start_and_a_return_and_tick_only_then() -> None:
     store = calm_store()
     async with running(store) as deck:
-        pane = deck.one(ServersPane)
         await go_to(deck, decks.SEARCH)
-        since = monotonic() - 57
-        words = "restarted 2 ×, exit 137"
+        before = ticking()
+        store.dispatch(replace(RETRY, server=decks.SEARCH, retry_at=monotonic() + 30))
+        await deck.settle()
+        assert ticking() > before
+        first = row_of(deck, "retry ")
+        await deck.until(lambda: row_of(deck, "retry ") != first)
+        since = monotonic() - 44
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
+        decks.log(store, decks.SEARCH, "downloading 3 of 7")
+        await deck.until(lambda: any("downloading 3 of 7" in row for row in deck.lines))
+        assert any(f"starting {n} s" in row for n in range(44, 99) for row in deck.lines)
+        told = "restarted 2 ×, exit 137"
         store.dispatch(
-            ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=since, restarted=words)
+            ServerStatusChanged(
+                decks.SEARCH, ServerStatus.READY, since=monotonic() - 58.5, restarted=told
+            )
         )
-        await deck.until(lambda: any(words in row for row in deck.lines))
+        await deck.until(lambda: any(told in row for row in deck.lines))
         assert "came back" in row_of(deck, "● search")
-        assert pane._clock is not None
-        await deck.until(lambda: not any(words in row for row in deck.lines))
+        assert "downloading" not in deck.text
+        assert ticking() > before
+        await deck.until(lambda: not any(told in row for row in deck.lines))
         assert "6 tools" in row_of(deck, "● search")
-        await deck.until(lambda: pane._clock is None)
+        await deck.until(lambda: ticking() == before)
 
 
-async def test_l_opens_the_log_of_that_server_alone() -> None:
+async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log_alone() -> None:
     async with running(decks.full_store()) as deck:
+        await go_to(deck, decks.EVERYTHING)
+        await deck.press("right", "down", "enter")
+        await deck.settle()
+        assert deck.one(FilterLine).value == "everything:", "a number lists what is counted"
+        assert len(deck.one(ToolsPane).entries.shown) == len(decks.EVERYTHING_TOOLS)
         await go_to(deck, decks.WEATHER)
         await deck.press("l")
         assert deck.one(SidePane).active is PaneName.ACTIVITY
         assert {entry.owner for entry in deck.one(ActivityPane).view.entries} == {"weather"}
-
-
-async def test_enter_shows_all_about_a_server_and_follows_it() -> None:
-    async with running(decks.full_store()) as deck:
+        git = next(one for one in deck.store.state.servers if one.id == decks.GIT)
+        told = replace(git, environment=("HOME", "PATH"), withheld=("MY_TOKEN",))
+        decks.configure(deck.store, told)
         await go_to(deck, decks.GIT)
         await deck.press("enter")
         assert deck.on_top(ServerDetailsScreen)
         for word in ("● ready", "uvx mcp-server-git", "2025-11-25", "Ask before you write."):
             assert word in deck.text
+        assert "gets HOME, PATH" in deck.text
+        assert "withheld MY_TOKEN" in deck.text
         deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over.")))
         await deck.settle()
         assert "✕ failed" in deck.text
         assert "It fell over." in deck.text
         await deck.press("escape")
         assert isinstance(deck.focus, ServersTree)
-
-
-async def test_enter_on_a_number_lists_what_is_counted() -> None:
-    async with running(decks.full_store()) as deck:
-        await go_to(deck, decks.EVERYTHING)
-        await deck.press("right", "down", "enter")
-        await deck.settle()
-        assert deck.one(FilterLine).value == "everything:"
-        assert len(deck.one(ToolsPane).entries.shown) == len(decks.EVERYTHING_TOOLS)
 
 
 async def test_a_scrollbar_covers_no_status() -> None:
@@ -361,3 +307,56 @@ async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
         store.dispatch(ServerStatusChanged(changed.id, changed.status))
         await deck.settle()
         assert "s199" in deck.text
+
+
+FILES = ImportOffer(
+    "Cursor",
+    "~/.cursor/mcp.json",
+    "files",
+    ImportState.NEW,
+    command=("npx", "-y", "@acme/files", "[red]/home"),
+    env=("TOKEN",),
+    warnings=("Not pinned (@acme/files).",),
+)
+OTHER = replace(FILES, server="other", state=ImportState.TAKEN, warnings=())
+
+
+async def test_a_server_of_another_client_is_shown_whole_and_taken_over_once() -> None:
+    taken: list[str] = []
+
+    def take(offer: ImportOffer) -> ImportOffer:
+        taken.append(offer.server)
+        if len(taken) == 1:
+            raise EditError("line 3: not valid JSON")
+        return replace(offer, state=ImportState.WRITTEN)
+
+    async with running(decks.new_store()) as deck:
+        deck.app.push_screen(ImportScreen([FILES, OTHER], take))
+        await deck.until(lambda: "variable   TOKEN" in deck.text)
+        for told in ("! Not pinned (@acme/files).", "argument   [red]/home", "name is taken here"):
+            assert told in deck.text
+        await deck.press("enter")
+        await deck.until(lambda: "line 3: not valid JSON" in deck.text)
+        await deck.press("enter")
+        await deck.until(lambda: "written" in deck.text)
+        await deck.press("enter", "down", "enter")
+        assert taken == ["files", "files"]
+        await deck.press("escape")
+        await deck.until(lambda: "Servers of other clients" not in deck.text)
+
+
+async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
+    async with running(decks.new_store()) as deck:
+        assert "Reading the settings" in deck.text
+        decks.configure(deck.store)
+        await deck.settle()
+        assert "No servers yet." in deck.text
+        assert "~/.gemini/settings.json" in deck.text
+        await deck.press("f2", "d")
+        assert deck.commands.calls == [("start_demo_servers", ())]
+        await deck.app.run_action("open('imports')")
+        await deck.until(lambda: "No servers of other clients were found." in deck.text)
+        words = "~/.gemini/settings.json:3: not valid JSON"
+        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, words)))
+        await deck.until(lambda: "not valid JSON" in deck.text)
+        assert "No servers yet." in deck.text, "beside the last error"

@@ -2,7 +2,6 @@
 
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.test_own_commands import said, typed
 from tui.model.chat import EntryId, ModelText, TurnId, UserMessage
 from tui.model.events import ConversationCleared, MessageReturned, TurnStarted
 from tui.model.sessions import (
@@ -38,12 +37,8 @@ TALK = (
 )
 
 
-def calls(deck: Running, name: str) -> list[tuple[object, ...]]:
-    return [arguments for called, arguments in deck.commands.calls if called == name]
-
-
 async def open_sessions(deck: Running, text: str = "/sessions") -> SessionsScreen:
-    await typed(deck, text)
+    await deck.typed(text)
     await deck.until(lambda: deck.on_top(SessionsScreen))
     deck.dispatch(SessionsListed((ONE, TWO)))
     await deck.settle()
@@ -61,40 +56,28 @@ def store_with_talk() -> Store:
 async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         await open_sessions(deck)
-        assert calls(deck, "sessions.list_sessions") == [()]
+        assert deck.asked("sessions.list_sessions") == [()]
         row = next(line for line in deck.lines if "[b]branches[/b]" in line)
         assert "12.3k tokens" in row
         assert "my trip" in deck.text
-        await deck.until(lambda: calls(deck, "sessions.preview"))
-        assert calls(deck, "sessions.preview")[-1] == (ONE.id,)
+        await deck.until(lambda: deck.asked("sessions.preview"))
+        assert deck.asked("sessions.preview")[-1] == (ONE.id,)
         deck.dispatch(SessionPreviewed(ONE.id, TALK))
         await deck.until(lambda: "two?" in deck.text)
         await deck.press("escape")
         await open_sessions(deck)
         await deck.until(lambda: "two?" in deck.text)
         await deck.press("/", *"trip", "enter")
-        assert calls(deck, "sessions.resume") == [(TWO.id,)]
+        assert deck.asked("sessions.resume") == [(TWO.id,)]
         assert not deck.on_top(SessionsScreen)
 
 
-async def test_a_session_is_renamed_exported_and_deleted_on_the_second_press() -> None:
+async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> None:
     async with running(decks.full_store()) as deck:
-        screen = await open_sessions(deck)
-        await deck.press("n")
-        screen.title_line.value = "branches"
-        await deck.press("enter", "e", "d")
-        assert calls(deck, "sessions.rename") == [(ONE.id, "branches")]
-        assert calls(deck, "sessions.export") == [(ONE.id, "")]
-        assert calls(deck, "sessions.delete") == []
-        await deck.until(lambda: "again to delete" in deck.text)
-        await deck.press("d")
-        assert calls(deck, "sessions.delete") == [(ONE.id,)]
-        await deck.press("escape")
-        assert not deck.on_top(SessionsScreen)
-
-
-async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
-    async with running(decks.full_store()) as deck:
+        await deck.typed("/resume 20260102")
+        await deck.typed("/export talk.json")
+        assert deck.asked("sessions.resume") == [("20260102",)], "a command needs no list"
+        assert deck.asked("sessions.export") == [("", "talk.json")]
         screen = await open_sessions(deck)
         await deck.press("n")
         screen.title_line.value = "branches"
@@ -102,31 +85,24 @@ async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
         deck.dispatch(SessionsListed((TWO, ONE)))
         await deck.settle()
         await deck.press("enter")
-        assert calls(deck, "sessions.rename") == [(ONE.id, "branches")]
-
-
-async def test_a_session_is_opened_in_a_tab_of_its_own() -> None:
-    async with running(decks.full_store()) as deck:
-        await open_sessions(deck)
+        assert deck.asked("sessions.rename") == [(ONE.id, "branches")], "the one that was chosen"
+        await deck.press("escape")
+        await open_sessions(deck, "/resume")
+        await deck.press("e", "d")
+        assert deck.asked("sessions.export")[1:] == [(TWO.id, "")]
+        assert deck.asked("sessions.delete") == []
+        await deck.until(lambda: "again to delete" in deck.text)
+        await deck.press("d")
+        assert deck.asked("sessions.delete") == [(TWO.id,)]
         await deck.until(lambda: "t in a tab" in deck.text)
         await deck.press("t")
-        await deck.until(lambda: calls(deck, "sessions.resume_beside") == [(ONE.id,)])
+        await deck.until(lambda: deck.asked("sessions.resume_beside") == [(TWO.id,)])
         assert not deck.on_top(SessionsScreen)
-
-
-async def test_commands_on_sessions_need_no_list() -> None:
-    async with running(decks.full_store()) as deck:
-        await typed(deck, "/resume 20260102")
-        await typed(deck, "/export talk.json")
-        assert calls(deck, "sessions.resume") == [("20260102",)]
-        assert calls(deck, "sessions.export") == [("", "talk.json")]
-        await typed(deck, "/resume")
-        await deck.until(lambda: deck.on_top(SessionsScreen))
 
 
 async def test_an_earlier_message_is_edited_in_its_place() -> None:
     async with running(store_with_talk()) as deck:
-        await typed(deck, "/edit")
+        await deck.typed("/edit")
         await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press(*"one", "enter")
         composer = deck.one(Composer)
@@ -134,55 +110,47 @@ async def test_an_earlier_message_is_edited_in_its_place() -> None:
         await deck.until(lambda: EDITING in deck.text)
         composer.replace_all("other?")
         await deck.press("enter")
-        assert calls(deck, "sessions.edit_message") == [(EntryId("r1"), "other?")]
-        assert calls(deck, "messages.send") == []
+        assert deck.asked("sessions.edit_message") == [(EntryId("r1"), "other?")]
+        assert deck.asked("messages.send") == []
         await deck.until(lambda: EDITING not in deck.text)
         deck.dispatch(ConversationRewound(EntryId("r1")))
         await deck.until(lambda: "two?" not in deck.text)
-        await typed(deck, "next")
-        assert calls(deck, "messages.send") == [("next",)]
+        await deck.typed("next")
+        assert deck.asked("messages.send") == [("next",)]
 
 
-async def test_editing_is_left_with_escape() -> None:
+async def test_editing_is_left_with_escape_and_the_last_message_sent_again() -> None:
     async with running(store_with_talk()) as deck:
-        await typed(deck, "/edit")
+        await deck.typed("/edit")
         await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press("enter")
         composer = deck.one(Composer)
         await deck.until(lambda: composer.text == "two?")
         await deck.press("escape")
         assert composer.text == ""
-        await typed(deck, "new")
-        assert calls(deck, "sessions.edit_message") == []
-        assert calls(deck, "messages.send") == [("new",)]
-
-
-async def test_the_last_message_is_sent_again() -> None:
-    async with running(store_with_talk()) as deck:
-        await typed(deck, "/retry")
-        assert calls(deck, "sessions.edit_message") == [(EntryId("r3"), "two?")]
-        await typed(deck, "/retry gemini-x")
-        assert calls(deck, "model.retry") == [(EntryId("r3"), "two?", "gemini-x")]
-
-
-async def test_nothing_is_sent_again_and_no_draft_disturbed_while_a_turn_runs() -> None:
-    async with running(store_with_talk()) as deck:
+        await deck.typed("new")
+        assert deck.asked("sessions.edit_message") == []
+        assert deck.asked("messages.send") == [("new",)]
+        await deck.typed("/retry")
+        assert deck.asked("sessions.edit_message") == [(EntryId("r3"), "two?")]
+        await deck.typed("/retry gemini-x")
+        assert deck.asked("model.retry") == [(EntryId("r3"), "two?", "gemini-x")]
         deck.dispatch(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "three?"), 0.0))
-        await typed(deck, "/retry")
-        assert said(deck) == "A turn is running. Stop it first (Esc)."
-        assert calls(deck, "sessions.edit_message") == []
+        await deck.typed("/retry")
+        assert deck.said == "A turn is running. Stop it first (Esc)."
+        assert len(deck.asked("sessions.edit_message")) == 1
 
 
 async def test_a_draft_is_kept_once_the_typing_rests() -> None:
     async with running(store_with_talk()) as deck:
         deck.one(Composer).replace_all("half a thou")
-        await deck.until(lambda: calls(deck, "sessions.recorder.keep_draft"))
-        assert calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)]
+        await deck.until(lambda: deck.asked("sessions.recorder.keep_draft"))
+        assert deck.asked("sessions.recorder.keep_draft") == [("half a thou",)]
         for text, kept in (("/clear", ""), ("/sum up", "/sum up"), ("/tmp/x", "/tmp/x")):
             deck.one(Composer).replace_all(text)
             await deck.settle()
             deck.one(ChatPane).keep_draft()
-            assert calls(deck, "sessions.recorder.keep_draft")[-1] == (kept,)
+            assert deck.asked("sessions.recorder.keep_draft")[-1] == (kept,)
         assert DRAFT_AFTER > 0
 
 
@@ -195,24 +163,20 @@ async def test_quitting_by_any_way_saves_what_was_typed_just_now() -> None:
                 await deck.press("ctrl+q")
             else:
                 deck.app.exit(None, 143)  # as a signal does
-            assert calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)]
+            assert deck.asked("sessions.recorder.keep_draft") == [("half a thou",)]
 
 
 async def test_what_stands_in_the_composer_is_the_draft_of_the_session_that_comes() -> None:
     async with running(store_with_talk()) as deck:
-        deck.one(Composer).replace_all("half a thou")
-        await deck.until(lambda: len(calls(deck, "sessions.recorder.keep_draft")) == 1)
-        deck.dispatch(ConversationRestored(TALK))
-        await deck.until(lambda: len(calls(deck, "sessions.recorder.keep_draft")) == 2)
-        deck.dispatch(ConversationCleared())
-        await deck.until(
-            lambda: calls(deck, "sessions.recorder.keep_draft") == [("half a thou",)] * 3
-        )
-
-
-async def test_a_draft_comes_back_with_its_session_after_another_message_came_back() -> None:
-    async with running(decks.full_store()) as deck:
         composer = deck.one(Composer)
+        composer.replace_all("half a thou")
+        await deck.until(lambda: len(deck.asked("sessions.recorder.keep_draft")) == 1)
+        deck.dispatch(ConversationRestored(TALK))
+        await deck.until(lambda: len(deck.asked("sessions.recorder.keep_draft")) == 2)
+        deck.dispatch(ConversationCleared())
+        kept = [("half a thou",)] * 3
+        await deck.until(lambda: deck.asked("sessions.recorder.keep_draft") == kept)
+        composer.clear()
         deck.dispatch(MessageReturned("earlier"))
         await deck.until(lambda: composer.text == "earlier")
         composer.clear()

@@ -3,13 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from textual import events
 
 from tests.support.samples import confirmation
-from tests.ui.harness import NARROW, WIDE, Running, running
+from tests.ui.harness import NARROW, Running, running, ticking
 from tests.ui.shell import decks
-from tests.ui.shell.test_own_commands import said, typed
 from tui.model import events as e
 from tui.model.chat import (
     MAIN,
@@ -22,7 +20,6 @@ from tui.model.chat import (
     TurnOutcome,
     UserMessage,
 )
-from tui.model.consent import RequestId
 from tui.model.sessions import (
     ConversationClosed,
     ConversationOpened,
@@ -131,14 +128,13 @@ def end_turn(deck: Running, key: ConversationId) -> None:
 async def shows(deck: Running, key: ConversationId) -> ChatPane:
     """Wait until a conversation is on the screen, ready to be typed in."""
     await deck.until(lambda: deck.app.deck.chat.conversation == key)
-    await deck.until(lambda: not deck.app._type_ahead._holds)
+    await deck.until(lambda: deck.app.deck.chat.is_filled)
     await deck.settle()
     return deck.app.deck.chat
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_tabs_stand_in_the_border_once_there_are_two(size: tuple[int, int]) -> None:
-    async with tabbed(size=size) as deck:
+async def test_tabs_stand_in_the_border_once_there_are_two() -> None:
+    async with tabbed() as deck:
         assert "Chat" in strip(deck)
         begin_turn(deck, MAIN, "list the open branches")
         await deck.press("ctrl+t")
@@ -225,29 +221,26 @@ async def test_what_is_typed_fast_goes_to_the_tab_that_it_was_typed_for() -> Non
             ("conversations.select", (B,)),
         ]
         assert deck.store.state.current == B
-
-
-async def test_escape_before_a_switch_stops_the_turn_that_was_on_the_screen() -> None:
-    async with tabbed() as deck:
-        begin_turn(deck, MAIN)
-        await deck.press("ctrl+t")
-        await shows(deck, B)
-        await deck.press("alt+1")
+        begin_turn(deck, B)
+        type_at_once(deck, "escape", "alt+1")
         await shows(deck, MAIN)
-        type_at_once(deck, "escape", "ctrl+pagedown")
-        await shows(deck, B)
-        wanted = ("conversations.current.cancel", "conversations.select")
-        assert [name for name, _ in deck.commands.calls if name in wanted][-2:] == list(wanted)
+        stopped = ["conversations.current.cancel", "conversations.select"]
+        assert [name for name, _ in deck.commands.calls if name in stopped][-2:] == stopped
 
 
-async def test_a_message_sent_as_the_engine_turned_to_another_conversation_comes_back() -> None:
+async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
     async with tabbed() as deck:
+        first = deck.app.deck.chat
         await deck.press("ctrl+t")
         second = await shows(deck, B)
+        deck.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
+        await deck.settle()
+        assert second.composer.text == ""
         second.composer.replace_all("for the second")
         deck.dispatch(ConversationSelected(MAIN))
         second.composer.action_send()
         await shows(deck, MAIN)
+        assert first.composer.text == "was not sent"
         await deck.until(lambda: second.composer.text == "for the second")
         assert ("messages.send", ("for the second",)) not in deck.commands.calls
 
@@ -266,10 +259,15 @@ async def test_a_draft_is_saved_with_its_own_session_before_a_switch() -> None:
 
 async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back() -> None:
     async with tabbed() as deck:
-        begin_turn(deck, MAIN, "write a lot")
         first = deck.app.deck.chat
-        await deck.until(lambda: first.transcript.views)
         await deck.press("ctrl+t")
+        await shows(deck, B)
+        calm = ticking()
+        await deck.press("alt+1")
+        await shows(deck, MAIN)
+        begin_turn(deck, MAIN, "write a lot")
+        await deck.until(lambda: first.transcript.views and ticking() > calm)
+        await deck.press("alt+2")
         await shows(deck, B)
         drawn = len(first.transcript.views)
         text = EntryId("text")
@@ -280,14 +278,14 @@ async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back
         deck.dispatch(e.TextStreamed(text, "the end", conversation=MAIN))
         await deck.settle()
         assert len(first.transcript.views) == drawn
-        assert first.working._timer is None
+        assert ticking() == calm
         await deck.press("alt+1")
         await shows(deck, MAIN)
         await deck.until(lambda: "the end" in deck.text)
         assert "waiting for the model" in deck.text
 
 
-async def test_a_question_in_the_background_waits_in_its_tab() -> None:
+async def test_a_question_in_the_background_waits_in_its_tab_and_goes_with_it() -> None:
     async with tabbed() as deck:
         begin_turn(deck, MAIN, "fix the test")
         await deck.press("ctrl+t")
@@ -300,41 +298,18 @@ async def test_a_question_in_the_background_waits_in_its_tab() -> None:
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         assert deck.store.state.current == MAIN
         assert "tab 1 fix the test" in str(deck.app.screen.query_one(".question").border_title)
-        deck.dispatch(e.RequestSettled(confirmation().id))
-        await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
-
-
-async def test_a_question_goes_with_its_tab_and_comes_back() -> None:
-    async with tabbed() as deck:
-        await deck.press("ctrl+t")
-        await shows(deck, B)
-        begin_turn(deck, MAIN)
-        deck.dispatch(ConversationSelected(MAIN))
-        deck.dispatch(e.RequestRaised(confirmation(RequestId("r"))))
-        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         deck.dispatch(ConversationSelected(B))
         await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
         deck.dispatch(ConversationSelected(MAIN))
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-
-
-async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
-    async with tabbed() as deck:
-        first = deck.app.deck.chat
-        await deck.press("ctrl+t")
-        second = await shows(deck, B)
-        deck.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
-        await deck.settle()
-        assert second.composer.text == ""
-        await deck.press("alt+1")
-        await shows(deck, MAIN)
-        assert first.composer.text == "was not sent"
+        deck.dispatch(e.RequestSettled(confirmation().id))
+        await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
 
 
 async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> None:
     async with tabbed() as deck:
         await deck.press("ctrl+f4")
-        assert said(deck).startswith("This is the only conversation")
+        assert deck.said.startswith("This is the only conversation")
         await deck.press("ctrl+t")
         await shows(deck, B)
         await deck.press(*"/close", "enter")
@@ -346,40 +321,32 @@ async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> N
         begin_turn(deck, C)
         await deck.settle()
         await deck.press("ctrl+f4")
-        assert said(deck) == "A turn is running here. Press again to close the tab anyway."
+        assert deck.said == "A turn is running here. Press again to close the tab anyway."
         await deck.press("ctrl+f4")
         await shows(deck, MAIN)
 
 
-async def test_quitting_tells_of_turns_that_run_in_other_tabs() -> None:
+async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
     async with tabbed() as deck:
         begin_turn(deck, MAIN)
         await deck.press("ctrl+t")
         await shows(deck, B)
         await deck.press("ctrl+c")
-        assert said(deck) == "Press ^C again to quit. 1 turn would be stopped."
-
-
-async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
-    async with tabbed() as deck:
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        assert deck.said == "Press ^C again to quit. 1 turn would be stopped."
         await deck.press(*"half a thought", "ctrl+f4")
-        assert said(deck).startswith("There is a draft here.")
+        assert deck.said.startswith("There is a draft here.")
         await deck.press("ctrl+f4")
         first = await shows(deck, MAIN)
-        assert [
-            what for name, what in deck.commands.calls if name == "sessions.recorder.keep_draft"
-        ][-1] == ("",)
+        assert deck.asked("sessions.recorder.keep_draft")[-1] == ("",)
         await deck.press("up")
         assert first.composer.text == "half a thought"
 
 
 async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
     async with tabbed() as deck:
-        await typed(deck, "/tab 2")
-        assert said(deck).startswith("There is no tab 2.")
-        await typed(deck, "/tab")
+        await deck.typed("/tab 2")
+        assert deck.said.startswith("There is no tab 2.")
+        await deck.typed("/tab")
         await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press(*"new tab", "enter")
         second = await shows(deck, B)
@@ -393,7 +360,7 @@ async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
         await shows(deck, B)
 
 
-async def test_a_tab_comes_to_the_front_from_another_pane() -> None:
+async def test_a_tab_comes_to_the_front_from_another_pane_but_not_under_a_dialog() -> None:
     async with tabbed() as deck:
         await deck.press("f2")
         assert deck.app.deck.servers.has_focus_within
@@ -401,18 +368,11 @@ async def test_a_tab_comes_to_the_front_from_another_pane() -> None:
         second = await shows(deck, B)
         assert second.composer.has_focus
         assert second.display
-
-
-async def test_no_tab_changes_under_a_dialog() -> None:
-    async with tabbed() as deck:
-        await deck.press("ctrl+t")
-        await deck.until(lambda: len(deck.store.state.conversations) == 2)
-        before = deck.store.state.current
         deck.app.push_screen(ViewerScreen("A text", "of some words"))
         await deck.until(lambda: deck.on_top(ViewerScreen))
         deck.app.deck.action_turn_tab(1)
         await deck.until(lambda: "Close this dialog first." in deck.text)
-        assert deck.store.state.current == before
+        assert deck.store.state.current == B
 
 
 def test_no_title_draws_tabs() -> None:
