@@ -24,8 +24,8 @@ NAMES: Final = {
     "unit/engine/sign_in": "callback google hostile_servers signing_in two_instances",
     "unit/engine": """
         asked_of_the_engine
-        browser chats/ context_files engine engine_tasks faults feature_commands files
-        first_starts library own_tools result_review results round_trips stopping typed_messages
+        browser chats/ context_files engine faults feature_commands files
+        first_starts library own_tools results round_trips stopping typed_messages
     """,
     "unit/engine/approval": "direct_calls records",
     "unit/engine/sessions": """

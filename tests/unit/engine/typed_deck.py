@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,19 @@ async def deck(
                 await engine.wait_ready()
             yield made
         assert fake.violations == []
+
+
+Opens = Callable[..., AbstractAsyncContextManager[Deck]]
+"""Runs the engine and the server until a block ends; it takes what `deck` takes."""
+
+
+@pytest.fixture
+def opens(home: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
+    return partial(deck, home, monkeypatch)
+
+
+@pytest.fixture
+async def at(opens: Opens) -> AsyncIterator[Deck]:
+    """Run them before a model that says a number to each message."""
+    async with opens([(Say(f"{number}"),) for number in range(12)]) as made:
+        yield made
