@@ -101,7 +101,7 @@ async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk
                 assert saved.remarks == []
                 again = {"role": "user", "parts": [{"text": "and now?"}]}
                 body = {"contents": [*saved.contents, again]}
-                check_request(body, fake._signatures, needs_signatures=True)
+                check_request(body, fake.signatures, needs_signatures=True)
                 known = [part.get("text") for c in saved.contents for part in c["parts"]]
                 assert "hello?" in [*known, saved.unsent]
                 if any(b'"look twice"' in line for line in lines[:count]):
