@@ -27,7 +27,7 @@ NAMES: Final = {
         browser chats/ context_files engine faults feature_commands files
         first_starts library own_tools results round_trips stopping typed_messages
     """,
-    "unit/engine/approval": "direct_calls records",
+    "unit/engine/approval": "direct_calls",
     "unit/engine/sessions": """
         killed model_commands recording resuming several_conversations two_instances
     """,

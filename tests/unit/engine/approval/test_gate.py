@@ -25,25 +25,25 @@ from tui.model.events import (
     ToolCallChanged,
     ToolCallDecided,
 )
-from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 
-async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
+async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for_once() -> None:
     asked = Asked()
     assert isinstance(await asked.answer(make_tool("go"), Choice.ONCE), Permit)
-    request = asked.requests[0].request
-    assert isinstance(request, ConfirmationRequest)
+    [request] = asked.questions
     assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
     assert request.description == "Does go."
     assert asked.settled == [request.id]
     assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
-
-
-async def test_once_is_for_one_call_only() -> None:
-    asked = Asked()
-    await asked.answer(make_tool("go"), Choice.ONCE)
     assert not await asked.passes(make_tool("go"))
+    for choice in Choice:
+        before = len(asked.settled)
+        await asked.answer(make_tool(f"go {choice}"), choice)
+        assert len(asked.settled) == before + 1, choice
+    known = len(asked.events)
+    asked.desk.answer(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
+    assert len(asked.events) == known, "an answer to nothing"
 
 
 async def test_a_trusted_server_is_not_asked_about() -> None:
@@ -92,8 +92,7 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
 async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
-    task.cancel()
-    await asyncio.wait({task})
+    await ended(task)
     assert asked.settled == [request]
     asked.desk.answer(request, Decision(Choice.ALWAYS_SERVER))
     assert asked.settled == [request]
@@ -108,15 +107,8 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
-    stays.cancel()
-    await asyncio.wait({stays})
+    await ended(stays)
     assert len(asked.settled) == 2
-
-
-async def test_answers_to_nothing_are_ignored() -> None:
-    asked = Asked()
-    asked.desk.answer(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
-    assert asked.events == []
 
 
 async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
@@ -126,16 +118,7 @@ async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
     assert not request
     with pytest.raises(match="Too many"):
         await task
-    for open_task in open_tasks:
-        open_task.cancel()
-    await asyncio.wait(open_tasks)
-
-
-@pytest.mark.parametrize("choice", list(Choice))
-async def test_every_choice_settles_its_question(choice: Choice) -> None:
-    asked = Asked()
-    await asked.answer(make_tool("go"), choice)
-    assert len(asked.settled) == 1
+    await ended(*open_tasks)
 
 
 async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
@@ -150,9 +133,7 @@ async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() ->
     assert not unseen.done()
     again, question = await asked.ask(make_tool("go"), turn=turn)
     assert question
-    for task in (unseen, again):
-        task.cancel()
-    await asyncio.wait({unseen, again})
+    await ended(unseen, again)
 
 
 async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
@@ -171,7 +152,7 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     assert await asked.passes(make_tool("granted"))
 
 
-async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
+async def test_a_rule_that_denies_wins_over_always_this_server_and_when_it_comes_up_later() -> None:
     asked = Asked()
     asked.policy.configure((), [rule("*", "evil")], ())
     await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
@@ -179,34 +160,26 @@ async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
     denied, question = await asked.ask(make_tool("evil"))
     assert not question
     assert isinstance(await denied, Denial)
-
-
-async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
-    asked = Asked()
-    task, request = await asked.ask(make_tool("go"))
-    asked.policy.configure((), [rule("notes", "go")], ())
+    task, request = await asked.ask(make_tool("new"))
+    asked.policy.configure((), [rule("notes", "new")], ())
     asked.desk.answer(request, Decision(Choice.ONCE))
     assert isinstance(await task, Denial)
 
 
 async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
     asked = Asked()
-    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
-    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
-    permit = await task
-    assert isinstance(permit, Permit)
-    assert permit.arguments == {"text": "b"}
-    assert await asked.passes(make_tool("go"))
-
-
-async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
-    asked = Asked()
-    arguments = {"text": "a"}
-    task, request = await asked.ask(make_tool("go"), arguments=arguments)
-    asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
-    permit = await task
-    assert isinstance(permit, Permit)
-    assert permit.arguments is arguments
+    arguments: JsonObject = {"text": "a"}
+    for edit, sent in (('{"text":\n"a"}', arguments), ('{"text": "b"}', {"text": "b"})):
+        task, request = await asked.ask(make_tool("go"), arguments=arguments)
+        [field] = asked.questions[-1].fields
+        assert (field.key, field.default) == ("text", "a"), "a form is filled in with them"
+        asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments=edit))
+        permit = await task
+        assert isinstance(permit, Permit)
+        assert permit.arguments == sent
+        assert (permit.arguments is arguments) is (sent is arguments), "edited back is unchanged"
+        assert await asked.passes(make_tool("go"))
+        asked = Asked()
 
 
 async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit() -> None:
@@ -242,15 +215,6 @@ async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> No
     assert not await asked.passes(make_tool("go"))
     asked.desk.answer(request, Decision(Choice.DENY))
     assert isinstance(await task, Denial)
-
-
-async def test_a_form_is_filled_in_with_the_arguments() -> None:
-    asked = Asked()
-    task, _ = await asked.ask(make_tool("go"), arguments={"text": "a"})
-    [field] = asked.questions[0].fields
-    assert (field.key, field.default) == ("text", "a")
-    task.cancel()
-    await asyncio.wait({task})
 
 
 async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
@@ -315,7 +279,7 @@ def listed(*tools: OfferedTool) -> CatalogChanged:
     return CatalogChanged(ServerId("notes"), Catalog(tuple(tool.view for tool in tools)))
 
 
-async def test_a_tool_that_changes_takes_its_question_along() -> None:
+async def test_a_tool_that_changes_or_goes_takes_its_question_along() -> None:
     asked = Asked()
     go, stay = make_tool("go"), make_tool("stay")
     changing, first = await asked.ask(go)
@@ -325,40 +289,22 @@ async def test_a_tool_that_changes_takes_its_question_along() -> None:
     with pytest.raises(match="The tool changed or was removed"):
         await changing
     assert asked.settled == [first]
+    asked.gate.heed(CatalogChanged(ServerId("other"), Catalog()))
+    renamed = replace(stay, view=replace(stay.view, id=ToolId("notes__stay")))
+    asked.gate.heed(listed(renamed))  # another name towards the model
+    await settle()
+    assert not staying.done()
+    going, _ = await asked.ask(make_tool("gone"))
+    asked.gate.heed(listed(stay))
+    with pytest.raises(WithdrawnError):
+        await going
     asked.desk.answer(second, Decision(Choice.ONCE))
     assert isinstance(await staying, Permit)
 
 
-async def test_a_tool_that_goes_takes_its_question_along() -> None:
-    asked = Asked()
-    task, _ = await asked.ask(make_tool("go"))
-    asked.gate.heed(CatalogChanged(ServerId("other"), Catalog()))
-    await settle()
-    assert not task.done()
-    assert asked.settled == []
-    asked.gate.heed(listed())
-    with pytest.raises(WithdrawnError):
-        await task
-
-
-async def test_another_name_towards_the_model_leaves_the_question() -> None:
-    asked = Asked()
-    go = make_tool("go")
-    task, request = await asked.ask(go)
-    asked.gate.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
-    assert asked.settled == []
-    asked.desk.answer(request, Decision(Choice.ONCE))
-    assert isinstance(await task, Permit)
-
-
-@pytest.fixture
-def private(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
-async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private: Path) -> None:
-    files = [StateFile(private / "grants.json", on_problem=pytest.fail) for _ in "12"]
+async def test_what_another_gemdeck_revoked_counts_before_the_next_call(tmp_path: Path) -> None:
+    path = tmp_path / "private" / "grants.json"
+    files = [StateFile(path, on_problem=pytest.fail) for _ in "12"]
     asked, other = Asked(GrantBook(files[0])), make_policy(GrantBook(files[1]))
     for policy in (asked.policy, other):
         await policy.open()
