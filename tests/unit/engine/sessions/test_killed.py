@@ -28,7 +28,10 @@ from tui.store.selectors import entries
 ENGINE = Path(__file__).with_name("killed_engine.py")
 ROOT = Path(__file__).resolve().parents[4]
 
-ROUNDS = 3
+IN_AN_ENGINE = ("before anything came", "in the first words", "after two calls beside each other")
+"""Points at which a whole engine is killed: nothing, text, and open calls are left."""
+
+ROUNDS = 2
 """Kills at each point; ``python3 -m tests.unit.engine.sessions.kills 30`` makes more."""
 
 
@@ -43,7 +46,7 @@ def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
     assert json.loads(completed.stdout) == {"kills": ROUNDS * len(POINTS), "wrong": {}}
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", IN_AN_ENGINE)
 async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
     point: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
