@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import Process
 
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Say
@@ -74,27 +76,41 @@ async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
 
 async def _chat_until(point: str, fake: FakeGemini, folder: Path) -> None:
     """Let an engine in a process of its own chat up to a point, and kill it there."""
+    async with chat_until_killed(fake, folder, "tell me") as process:
+        if point == "after the end":
+            await said_idle(process)
+        else:
+            await fake.wait_for_requests(len(POINTS[point]))
+            await fake.wait_for_stall()
+        said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
+        await eventually(lambda: _holds(folder, said[:1]))
+
+
+@asynccontextmanager
+async def chat_until_killed(
+    fake: FakeGemini, folder: Path, *messages: str
+) -> AsyncIterator[Process]:
+    """Let an engine in a process of its own chat, and kill it at the end of the block."""
     env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
     process = await anyio.open_process(
-        [warm.python(), str(ENGINE), str(folder), "tell me"],
+        [warm.python(), str(ENGINE), str(folder), *messages],
         env=env,
         stdin=subprocess.DEVNULL,
         stderr=None,
     )
     try:
         with anyio.fail_after(PATIENCE):
-            if point == "after the end":
-                assert process.stdout is not None
-                assert b"idle" in await process.stdout.receive()
-            else:
-                await fake.wait_for_requests(len(POINTS[point]))
-                await fake.wait_for_stall()
-        said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
-        await eventually(lambda: _holds(folder, said[:1]))
+            yield process
     finally:
         process.send_signal(signal.SIGKILL)
         await process.wait()
         await process.aclose()
+
+
+async def said_idle(process: Process) -> None:
+    """Wait until all messages are answered."""
+    assert process.stdout is not None
+    assert b"idle" in await process.stdout.receive()
 
 
 def _only(folder: Path) -> SavedSession:

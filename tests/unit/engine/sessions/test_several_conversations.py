@@ -1,10 +1,7 @@
 """Several conversations at once, each with its own model, turn, questions and session."""
 
 import asyncio
-import os
 import random
-import signal
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -16,10 +13,9 @@ import pytest
 from tests.fakes.gemini import KEY, FakeGemini, Request, Step
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall
 from tests.security.decks import Deck, Play, Turncoat, deck, play, tool, write_settings
-from tests.support import warm
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sessions.test_killed import ENGINE
+from tests.unit.engine.sessions.test_killed import chat_until_killed, said_idle
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.chats.backends.gemini import GeminiBackend
@@ -198,7 +194,9 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
     folder.mkdir()
     answers = by_words(one=[Say("1")], two=[Say("2")], more=[Say("3")])
     async with FakeGemini(answers) as fake:
-        await chat_until_killed(fake, folder, "one", "two")
+        write_settings({})
+        async with chat_until_killed(fake, folder, "one", "two") as process:
+            await said_idle(process)
         ids = {view.first: view.id for view in library().sessions(folder)}
         assert sorted(ids) == ["one", "two"]
         async with deck(fake, monkeypatch, folder=folder) as it:
@@ -235,21 +233,6 @@ async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
     await eventually(lambda: ConversationNamed("other", second) in it.events)
     it.engine.sessions.delete(other.recorder.session)
     await eventually(lambda: "open in another tab" in notices(it))
-
-
-async def chat_until_killed(fake: FakeGemini, folder: Path, *messages: str) -> None:
-    write_settings({})
-    env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
-    command = [warm.python(), str(ENGINE), str(folder), *messages]
-    process = await anyio.open_process(command, env=env, stdin=subprocess.DEVNULL, stderr=None)
-    try:
-        assert process.stdout is not None
-        with anyio.fail_after(PATIENCE):
-            assert b"idle" in await process.stdout.receive()
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-        await process.aclose()
 
 
 @pytest.mark.writes_secrets("credentials.json")
@@ -413,33 +396,34 @@ async def test_a_context_that_fills_up_in_the_background_is_told_as_anothers(
 
 
 async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_closes(
-    monkeypatch: pytest.MonkeyPatch, play: Play
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
-    limits = {FLASH: 0, PRO: 500}
+    shop.offer(*(tool(f"look_{number}", "x" * 2_000) for number in range(4)))
+    limits = {FLASH: 0, PRO: 20_000}
     monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", limits.__getitem__)
-    async with play([]) as it:
-        budget = it.engine._context.budget
+    async with play([[Say("1")], [Say("2")]], shop) as it:
         open_another(it)
         it.engine.model.use_model(PRO)
-        await eventually(lambda: budget.context == 500)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        await it.ask("one")
         it.engine.conversations.close()
-        assert budget.context == 0
+        await it.ask("two")
+        few, all_of_them = (request.body["tools"][0] for request in it.fake.requests)
+        assert len(few["functionDeclarations"]) < 4
+        assert len(all_of_them["functionDeclarations"]) == 4
 
 
-async def test_a_new_tab_is_like_the_present_one_while_another_model_opens(play: Play) -> None:
+async def test_a_new_tab_is_like_the_present_one_and_closes_before_its_first_turn(
+    play: Play,
+) -> None:
     async with play([]) as it:
         first = it.engine.conversations.current
-        it.engine.model.use_model(PRO)
-        open_another(it)
+        it.engine.model.use_model(PRO)  # while it opens, the new one is as the first one was
+        second = open_another(it)
         await eventually(lambda: first.model == PRO)
         opened = it.engine.conversations.current
         assert opened.backend is not None
         assert (opened.model, opened.backend.model) == ("", FLASH)
-
-
-async def test_a_conversation_closes_before_its_first_turn_has_begun(play: Play) -> None:
-    async with play([]) as it:
-        second = open_another(it)
         it.engine.send("one")
         it.engine.conversations.close()
         await eventually(lambda: ConversationClosed(second) in it.events)
