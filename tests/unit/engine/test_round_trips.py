@@ -121,10 +121,7 @@ async def test_what_is_hidden_in_a_file_is_spelled_out_and_the_call_says_how_muc
     flag = "🏴\U000e0069\U000e0067\U000e006e\U000e006f\U000e0072\U000e0065\U000e0021\U000e007f"
     (tmp_path / "bad").write_text(f"a\u202eb\u2069 {flag}\u200d", encoding="utf-8")
     script: Script = [[Call([("read_file", {"name": "bad"})])], [Say("done")]]
-    async with (
-        FakeGemini(script) as fake,
-        files("stdio", fake, monkeypatch, tmp_path) as running,
-    ):
+    async with FakeGemini(script) as fake, files("stdio", fake, monkeypatch, tmp_path) as running:
         await running.ask()
     [output] = outputs(fake.requests[1])
     note = "[10 invisible control characters in this text: spelled out as ⟨U+…⟩.]"

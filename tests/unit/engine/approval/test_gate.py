@@ -19,12 +19,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit,
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
-from tui.model.events import (
-    CatalogChanged,
-    ServerStatusChanged,
-    ToolCallChanged,
-    ToolCallDecided,
-)
+from tui.model.events import CatalogChanged, ServerStatusChanged, ToolCallChanged, ToolCallDecided
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 

@@ -38,13 +38,7 @@ def test_all_lines_of_both_are_there_with_what_becomes_of_the_file(folder: Path)
     assert change is not None
     assert (change.path, change.content) == ("path", "content")
     assert change.summary == "exists: 2 lines replaced by 1, from line 2"
-    assert change.lines == (
-        (" ", ""),
-        ("-", "print(1)"),
-        ("-", "print(2)"),
-        ("+", ""),
-        (" ", ""),
-    )
+    assert change.lines == ((" ", ""), ("-", "print(1)"), ("-", "print(2)"), ("+", ""), (" ", ""))
     assert compared(folder, str(folder / "src" / "a.py")) == change
     for content, summary in (
         (BEFORE, "exists: unchanged"),

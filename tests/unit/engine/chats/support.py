@@ -163,9 +163,7 @@ class InProcessTools(ServerManager):
         return None
 
     async def call_tool(
-        self,
-        permit: Permit,
-        on_progress: Callable[[Progress], None],
+        self, permit: Permit, on_progress: Callable[[Progress], None]
     ) -> ToolResult:
         permit.use()
         tool, arguments = permit.tool, permit.arguments

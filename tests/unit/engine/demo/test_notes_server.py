@@ -62,10 +62,7 @@ async def connect(
 
     with anyio.fail_after(PATIENCE), stderr.open("w") as errors:
         parameters = StdioServerParameters(
-            command=server.command,
-            args=list(server.args),
-            env=dict(server.env),
-            cwd=stderr.parent,
+            command=server.command, args=list(server.args), env=dict(server.env), cwd=stderr.parent
         )
         transport = stdio_client(parameters, errlog=errors)
         async with Client(transport, mode=mode, message_handler=hear) as client:
@@ -151,7 +148,7 @@ async def test_tools_say_honestly_what_they_do(stderr: Path) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     claims = {name: tool.annotations for name, tool in tools.items()}
     assert {name for name, claim in claims.items() if claim and claim.read_only_hint} == {
-        *("list_notes", "search_notes", "count_slowly"),
+        *("list_notes", "search_notes", "count_slowly")
     }
     destroying = [name for name, claim in claims.items() if claim and claim.destructive_hint]
     assert destroying == ["delete_note"]

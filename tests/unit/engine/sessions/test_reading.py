@@ -169,10 +169,7 @@ def test_a_file_of_nothing_but_junk_has_an_end(
         file.writelines(json.dumps(line).encode() + b"\n" for line in turn(3, "two?", "2"))
     saved = library.read(view)
     assert words(saved) == ["one?", "1"]
-    assert saved.remarks == [
-        "The rest of it was not read.",
-        "101 lines of it were left out.",
-    ]
+    assert saved.remarks == ["The rest of it was not read.", "101 lines of it were left out."]
 
 
 def test_a_session_of_another_version_is_not_read(library: SessionLibrary) -> None:

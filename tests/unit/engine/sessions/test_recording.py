@@ -21,15 +21,7 @@ from tui.engine.chats.sessions.replay import SavedSession
 from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
-from tui.model.chat import (
-    ChatNotice,
-    Entry,
-    EntryId,
-    ModelText,
-    Severity,
-    ToolCall,
-    UserMessage,
-)
+from tui.model.chat import ChatNotice, Entry, EntryId, ModelText, Severity, ToolCall, UserMessage
 from tui.model.events import ChatNoticeAdded, QueueChanged, TextStreamed
 
 RICH = (
