@@ -133,7 +133,7 @@ async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, a
     at.engine.features.add_folder("~/more")
     await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
     changed = "notifications/roots/list_changed"
-    await eventually(lambda: changed in at.record.read_text())
+    await at.recorded(changed)
     assert at.notice == "~/more was added; the servers are told."
     for typed, words in (
         ("../more", "~/more is open already."),
@@ -141,7 +141,7 @@ async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, a
         ("a\0b", "There is no folder a␀b."),
     ):
         at.engine.features.add_folder(typed)
-        await eventually(lambda words=words: at.notice == words)
+        await at.told(words)
     assert len(at.store.state.folders) == 2
     assert at.record.read_text().count(changed) == 1
 
@@ -170,15 +170,13 @@ async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(at
         await at.asking()
         assert at.turn.server == LIB
         assert at.chat.queued[0] == "behind"
-        await eventually(lambda number=number: len(at.asked()) == number)
+        await at.recorded("prompts/get" if number == 1 else "resources/read")
         at.engine.cancel_turn()
         await at.idle()
         assert at.unsent == f"{text}\n\nbehind\n\n/review"
         assert at.turn is None
         assert not at.chat.queued
-        await eventually(
-            lambda number=number: at.record.read_text().count("notifications/cancelled") == number
-        )
+        await at.recorded("notifications/cancelled", number)
         await at.say("again")
         assert at.sent == ["again"]
         assert at.shown == [text, "again"]
@@ -192,7 +190,7 @@ async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Dec
     assert at.returned == ["one", "/review"]
     await at.idle()
     assert at.fake.requests == []
-    assert at.chat.unsent.texts == ("one", "/review")
+    assert at.chat.unsent.count == 2
     at.engine.send("/slow")
     at.engine.send("behind")
     await at.asking()
@@ -201,7 +199,7 @@ async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Dec
     await at.say("fresh")
     assert at.shown == ["fresh"]
     assert at.fake.requests[-1].contents == [{"role": "user", "parts": [{"text": "fresh"}]}]
-    assert at.chat.unsent.texts == ()
+    assert at.chat.unsent.count == 0
     at.engine.send("/slow")
     await at.asking()
     for number in range(MAX_QUEUED):

@@ -88,6 +88,14 @@ class Deck:
         """Wait until the server is asked for a part of the message."""
         await eventually(lambda: self.turn is not None and self.turn.phase is TurnPhase.ASKING)
 
+    async def told(self, words: str) -> None:
+        """Wait until the user was told this last."""
+        await eventually(lambda: self.notice == words)
+
+    async def recorded(self, method: str, count: int = 1) -> None:
+        """Wait until the server got so many messages of a method."""
+        await eventually(lambda: self.record.read_text().count(method) == count)
+
     @property
     def chat(self) -> ConversationState:
         return self.store.state.conversation

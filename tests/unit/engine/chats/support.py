@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import anyio
 from pydantic import SecretStr
 
-from tests.fakes.gemini import KEY, FakeGemini, Step
-from tests.fakes.gemini_script import Action
+from tests.fakes.gemini import KEY, FakeGemini
 from tests.support.waiting import PATIENCE
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import GrantBook
@@ -209,7 +208,7 @@ class Chat:
             await self.decide(choice, count=number)
         await self.idle()
 
-    async def play(self, *steps: Sequence[Action]) -> None:
+    async def play(self, *steps: Sequence[Any]) -> None:
         """Begin anew, with a model that does this, and send it a message."""
         self.conversation.clear()
         self.fake.steps[:] = steps
@@ -319,7 +318,7 @@ async def chatting(
 
 @asynccontextmanager
 async def talking(
-    steps: Iterable[Step],
+    steps: Iterable[Sequence[Any]],
     *tools: OfferedTool,
     **more: Any,  # noqa: ANN401 - as for `chatting`
 ) -> AsyncIterator[Chat]:

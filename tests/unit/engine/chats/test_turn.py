@@ -260,6 +260,7 @@ async def test_what_servers_say_goes_to_the_model_as_their_words_up_to_a_limit()
             chat.tools.said = said
             await chat.say("more")
     first, second, none, long, many = (r.body.get("systemInstruction") for r in chat.fake.requests)
+    assert first is not None
     [text] = first["parts"]
     introduction, *words = text["text"].split("\n\n")
     assert "the servers' words, not the user's" in introduction

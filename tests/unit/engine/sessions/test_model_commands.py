@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
-from tests.fakes.gemini_script import Call, Say
+from tests.fakes.gemini_script import Call, Say, Sleep
 from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, tool
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
@@ -193,16 +193,24 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(pl
     assert list(saved.starts.values()) == [2]  # what the summary stands for cannot be sent again
 
 
-async def test_a_full_context_offers_the_summary_once(
+async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_background(
     monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
-    async with play([[Say("1")], [Say("2")]]) as it:
-        monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
+    monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
+    script: Script = [[Say("1")], [Say("2")], [Say("3"), Sleep(0.05)]]
+    async with play(script) as it:
         it.engine.model.use_model("gemini-3.8-flash")
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")
         await it.ask("two")
         assert notices(it).count("/compress puts a summary in its place") == 1
+        first = it.store.state.current
+        it.engine.conversations.open()
+        second = it.store.state.current
+        it.engine.send("three")
+        it.engine.conversations.select(first)
+        await it.engine.wait_idle(second)
+        assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
 
 
 async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,18 @@ def told_in(view: SessionView) -> list[str]:
 
 def notices(it: Deck) -> str:
     return " ".join(e.notice.text for e in it.events if isinstance(e, NoticeRaised))
+
+
+def told(it: Deck, words: str, times: int) -> bool:
+    return notices(it).count(words) >= times
+
+
+def titled(titles: list[str]) -> bool:
+    return [view.title for view in library().sessions()] == titles
+
+
+def are_open(it: Deck, count: int) -> bool:
+    return len(it.store.state.conversations) == count
 
 
 def remarks(it: Deck) -> str:
@@ -221,7 +234,7 @@ async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
             else:
                 it.engine.sessions.delete(session)
             asyncio.get_running_loop().call_later(0.05, gates[-1].set)
-            await eventually(lambda w=wanted: [one.title for one in library().sessions()] == w)
+            await eventually(partial(titled, wanted))
         assert notices(it) == ""
 
 
@@ -231,8 +244,8 @@ async def test_a_session_that_cannot_be_opened_leaves_no_empty_tab(play: Play) -
             it.engine.sessions.resume_beside(SessionId("20260101-000000-abcdef"))
             assert len(it.store.state.conversations) == 2
             it.engine.sessions.recorder.keep_draft(draft)
-            await eventually(lambda n=number: notices(it).count("session") >= n)
-            await eventually(lambda n=left: len(it.store.state.conversations) == n)
+            await eventually(partial(told, it, "session", number))
+            await eventually(partial(are_open, it, left))
 
 
 async def test_nothing_is_saved_where_that_is_off(play: Play) -> None:
@@ -242,7 +255,7 @@ async def test_nothing_is_saved_where_that_is_off(play: Play) -> None:
             it.engine.sessions.recorder.keep_draft("half a thought")
             await it.ask("one")
             it.engine.sessions.export("", "out.md")
-            await eventually(lambda n=number: notices(it).count("not saved") == n)
+            await eventually(partial(told, it, "not saved", number))
     assert [*state_dir().glob("sessions/*/*")] == []
 
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini, Request, Step
-from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall
+from tests.fakes.gemini_script import Action, Call, Fail, Say, Stall
 from tests.security.decks import Deck, Play, Turncoat, deck, play, tool, write_settings
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
@@ -378,21 +378,6 @@ async def test_whatever_is_done_no_conversation_hears_of_another(play: Play) -> 
 def talk(request: Request) -> list[str]:
     """Give what was said, without the notes of turns that were stopped."""
     return [text for text in said_in(request) if not text.startswith("[")]
-
-
-async def test_a_context_that_fills_up_in_the_background_is_told_as_anothers(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
-    answers = by_words(one=[Say("1"), Sleep(0.05)])
-    async with play(answers) as it:
-        monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
-        second = open_another(it)
-        it.engine.model.use_model(FLASH)
-        await eventually(lambda: it.store.state.model.choice == 1)
-        it.engine.send("one")
-        it.engine.conversations.select(MAIN)
-        await idle(it, second)
-        assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
 
 
 async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_closes(
