@@ -64,6 +64,7 @@ def write_notes_server(home: Path) -> None:
 async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_them_alone_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tui.engine.demo.model.WORD_PACE", 0)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     async with started(tmp_path) as (engine, events):
         assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
@@ -110,30 +111,6 @@ async def test_without_a_model_servers_start_and_a_message_comes_back(
         await eventually(lambda: MessageReturned("nobody\nhears this") in events)
     told = [event.notice.text for event in events if isinstance(event, NoticeRaised)]
     assert "Not sent, because there is no model." in told
-
-
-@pytest.mark.writes_secrets("credentials.json")
-async def test_the_key_that_was_pasted_last_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep, other = KeyStore.set, "A" * len(KEY)
-    begun, overtaken, written = threading.Event(), threading.Event(), list[str]()
-
-    def slow(store: KeyStore, key: str, address: str = "") -> None:
-        if key == other:
-            begun.set()
-            overtaken.wait(0.1)
-        keep(store, key, address)
-        written.append(key)
-        overtaken.set()
-
-    monkeypatch.setattr(KeyStore, "set", slow)
-    async with service(monkeypatch, other, KEY), started(tmp_path) as (engine, _):
-        engine.service.use_api_key(other)
-        await asyncio.to_thread(begun.wait)
-        engine.service.use_api_key(KEY)
-        await eventually(lambda: len(written) == 2)
-    assert written == [other, KEY]
 
 
 class StubbornKeyring(KeyringBackend):

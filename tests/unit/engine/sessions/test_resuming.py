@@ -127,26 +127,6 @@ async def test_a_session_that_is_open_elsewhere_or_damaged_goes_on_in_a_copy(
     assert saved.remarks == []
 
 
-async def test_two_instances_in_a_folder_keep_their_conversations_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    steps = [[Say("a")], [Say("b")], [Say("c")]]
-    async with (
-        FakeGemini(steps) as fake,
-        deck(fake, monkeypatch) as one,
-        deck(fake, monkeypatch) as other,
-    ):
-        await one.ask("one")
-        await other.ask("two")
-        mine = one.engine.sessions.recorder.session
-        assert mine is not None
-        other.engine.sessions.delete(mine)
-        await eventually(lambda: "open in another gemdeck" in notices(other))
-        await one.ask("three")
-    told = {view.first: told_in(view) for view in library().sessions()}
-    assert told == {"one": ["one", "three"], "two": ["two"]}
-
-
 async def test_nothing_is_replaced_while_a_turn_runs(home: Path, play: Play) -> None:
     view = write(library(), home / "work", turn(1, "mine?", "1"))
     async with play([[Say("x"), Stall()]]) as it:

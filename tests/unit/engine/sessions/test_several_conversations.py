@@ -295,15 +295,14 @@ async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
         assert fake.requests[-1].body["generationConfig"]["temperature"] == 0.5
         session = it.engine.sessions.recorder.session
     assert session is not None
-    for _ in range(2):
-        async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
-            fake.models.append(PRO)
-            open_another(it)
-            it.engine.sessions.resume(session)
-            await eventually(lambda: it.store.state.model.name == PRO)
-            assert it.store.state.options == options
-            first = it.store.state.conversations[MAIN]
-            assert (first.model.name, first.options) == (FLASH, ModelOptions())
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        fake.models.append(PRO)
+        open_another(it)
+        it.engine.sessions.resume(session)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        assert it.store.state.options == options
+        first = it.store.state.conversations[MAIN]
+        assert (first.model.name, first.options) == (FLASH, ModelOptions())
 
 
 async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong_to(
