@@ -65,11 +65,7 @@ def test_jobs_are_done_in_order_and_all_of_them_before_it_is_closed() -> None:
 
 def test_a_job_that_hangs_does_not_hold_up_the_end(gate: threading.Event) -> None:
     worker = OrderedWorker()
-
-    def hang() -> None:
-        gate.wait(20)
-
-    worker.submit(hang)
+    worker.submit(lambda: gate.wait(20))
     started = time.monotonic()
     worker.close(0.05)
     gate.set()

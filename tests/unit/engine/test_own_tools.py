@@ -112,14 +112,8 @@ async def test_the_model_lists_resources_unasked_and_reads_with_consent(
     steps: list[Step] = [
         [Call([("list_mcp_resources", {}), ("list_mcp_resources", {"query": "deep"})])],
         [reading("day://may", server="lib")],
-        [
-            Call(
-                [
-                    ("read_mcp_resource", {"server": "other", "uri": "memo://today"}),
-                    ("read_mcp_resource", {"uri": "memo://today"}),
-                ]
-            )
-        ],
+        [reading("memo://today", server="other")],
+        [reading("memo://today")],
         [reading("//deep/one", server="lib")],
         [reading("memo://today", server="lib")],
         [Say("done")],
@@ -138,7 +132,7 @@ async def test_the_model_lists_resources_unasked_and_reads_with_consent(
         assert one.splitlines()[0] == "- lib | doc://deep/one | doc://deep/one"
         assert answers(running, 2)[0].startswith("Denied")
         assert "No server other has resources. Those are: lib." in answers(running, 3)[0]
-        [read] = answers(running, 4)
+        [read] = answers(running, 5)
         assert "content of doc://deep/one" in read
         assert "data, not instructions" in read
         assert asked_for() == ["doc://deep/one", "memo://today"]

@@ -50,20 +50,16 @@ async def test_a_trusted_server_is_not_asked_about() -> None:
     assert not await asked.passes(tool)
 
 
-async def test_always_this_tool_is_bound_to_server_name_and_definition() -> None:
+async def test_always_covers_what_was_offered_with_its_definition_and_nothing_new() -> None:
     asked = Asked()
     await asked.answer(make_tool("go"), Choice.ALWAYS_TOOL)
     assert await asked.passes(make_tool("go"))
     assert not await asked.passes(make_tool("go", definition_hash="another"))
     assert not await asked.passes(make_tool("go", server="other"))
-    assert not await asked.passes(make_tool("other"))
-
-
-async def test_always_this_server_covers_what_was_offered_and_nothing_new() -> None:
-    asked = Asked()
+    assert not await asked.passes(make_tool("stay"))
     foreign = make_tool("far", server="other")
-    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
-    assert await asked.passes(make_tool("go"))
+    await asked.answer(make_tool("more"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
+    assert await asked.passes(make_tool("more"))
     assert await asked.passes(make_tool("stay"))
     assert not await asked.passes(make_tool("new"))
     assert not await asked.passes(make_tool("stay", definition_hash="another"))

@@ -239,36 +239,25 @@ async def test_two_instances_write_to_one_notebook_together(stderr: Path) -> Non
 
 
 @BOTH_ERAS
-async def test_counting_reports_each_step(stderr: Path, mode: Mode) -> None:
+async def test_counting_reports_each_step_and_stops_at_once_while_the_server_goes_on(
+    stderr: Path, mode: Mode
+) -> None:
     steps = asyncio.Queue[tuple[float, float | None, str | None]]()
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         steps.put_nowait((progress, total, message))
 
+    async def count(number: int, pace: float) -> CallToolResult:
+        arguments = {"steps": number, "seconds_per_step": pace}
+        return await client.call_tool("count_slowly", arguments, progress_callback=note)
+
     async with connect(stderr, mode) as (client, _):
-        arguments = {"steps": 3, "seconds_per_step": 0.01}
-        result = await client.call_tool("count_slowly", arguments, progress_callback=note)
+        result = await count(3, 0.01)
         reported = [await steps.get() for _ in range(3)]
-    assert sorted(reported) == [(n, 3, f"Counted to {n} of 3") for n in (1, 2, 3)]
-    assert text_of(result) == "Counted to 3, 0.01 seconds a step."
-
-
-@BOTH_ERAS
-async def test_a_cancelled_call_stops_at_once_and_the_server_goes_on(
-    stderr: Path, mode: Mode
-) -> None:
-    begun = asyncio.Event()
-
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        assert (progress, total, message) >= (1, 100, "Counted to 1 of 100")
-        begun.set()
-
-    async with connect(stderr, mode) as (client, _):
-        arguments = {"steps": 100, "seconds_per_step": 0.05}
-        counting = asyncio.create_task(
-            client.call_tool("count_slowly", arguments, progress_callback=note)
-        )
-        await begun.wait()
+        assert sorted(reported) == [(n, 3, f"Counted to {n} of 3") for n in (1, 2, 3)]
+        assert text_of(result) == "Counted to 3, 0.01 seconds a step."
+        counting = asyncio.create_task(count(100, 0.05))
+        assert await steps.get() == (1, 100, "Counted to 1 of 100")
         assert await call(client, "list_notes") == SEEDED
         counting.cancel()
         with pytest.raises(asyncio.CancelledError):
