@@ -19,9 +19,7 @@ ASKING = ServerId("asking")
 ENTRY = {"command": warm.python(), "args": [str(FOLDER / "asking.py")]}
 
 
-async def test_what_is_asked_of_servers_folders_and_sessions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_servers_folders_and_sessions_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         FakeGemini([[Say("one")]]) as fake,
         deck(fake, monkeypatch, settings={"mcpServers": {"asking": ENTRY}}, ready=False) as it,
@@ -50,7 +48,7 @@ async def test_what_is_asked_of_servers_folders_and_sessions(
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_the_last_choice_of_a_service_answers(
+async def test_the_last_chosen_service_is_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with (

@@ -96,7 +96,7 @@ async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) 
     assert ServersConfigured in kinds
 
 
-async def test_without_a_model_servers_start_and_a_message_comes_back(
+async def test_without_a_model_servers_start_and_messages_return(
     home: Path, tmp_path: Path
 ) -> None:
     write_notes_server(home)
@@ -242,7 +242,7 @@ async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_clos
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_the_model_of_a_cancelled_choice_is_closed(
+async def test_a_cancelled_choice_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening, cancelled, closed = threading.Event(), threading.Event(), list[bool]()

@@ -164,9 +164,7 @@ async def test_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [word for word in FORBIDDEN if word in str(run.store.state)] == []
 
 
-async def test_a_call_the_question_about_it_and_reading_its_server(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_call_its_question_and_reading_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
         await run.engine.start()
         await run.engine.wait_ready()

@@ -65,9 +65,7 @@ async def at(
 in_both_eras = pytest.mark.parametrize("at", ERAS, indirect=True)
 
 
-async def test_a_resource_is_read_for_the_user_and_of_two_readings_the_later_counts(
-    at: Counter,
-) -> None:
+async def test_a_resource_is_read_and_of_two_readings_the_later_counts(at: Counter) -> None:
     at.features.read_resource(ASKING, COUNTER)
     await eventually(at.reads)
     [read] = at.reads()
@@ -99,9 +97,7 @@ async def test_a_followed_resource_does_not_replace_the_one_opened_since(at: Cou
 
 
 @in_both_eras
-async def test_the_shown_resource_follows_its_changes_and_the_last_word_on_that_counts(
-    at: Counter,
-) -> None:
+async def test_the_shown_resource_follows_its_changes_as_was_said_last(at: Counter) -> None:
     at.features.read_resource(ASKING, COUNTER)
     at.features.subscribe(ASKING, COUNTER, subscribed=True)
     subscribed = SubscriptionChanged(ASKING, COUNTER, subscribed=True)
@@ -116,7 +112,7 @@ async def test_the_shown_resource_follows_its_changes_and_the_last_word_on_that_
     assert at.stage.context.subscriptions[ASKING] == set()
 
 
-async def test_a_storm_of_changes_is_a_few_readings(
+async def test_a_storm_of_changes_is_few_reads(
     at: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REREAD_INTERVAL", 0.05)

@@ -80,9 +80,7 @@ def starts(home: Path, monkeypatch: pytest.MonkeyPatch) -> Starts:
     return starting
 
 
-async def test_a_message_goes_out_with_the_tools_of_a_server_that_takes_its_time(
-    starts: Starts,
-) -> None:
+async def test_a_message_goes_out_with_the_tools_of_a_slow_server(starts: Starts) -> None:
     async with starts("gated") as it:
         it.engine.send("hello")
         await it.waits()

@@ -106,7 +106,7 @@ async def test_the_model_searches_tools_and_calls_one_that_it_found_or_knows_by_
         assert "tool_1100" not in {names[one] for one in catalog.excess}
 
 
-async def test_the_model_lists_resources_unasked_and_reads_with_consent(
+async def test_resources_are_listed_unasked_read_with_consent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: list[Step] = [

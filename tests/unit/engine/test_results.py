@@ -73,7 +73,7 @@ async def test_a_result_is_passed_trimmed_or_withheld_and_goes_to_nobody_after_a
         assert running.fake.violations == []
 
 
-async def test_the_same_call_for_the_third_time_asks_whatever_the_rules_say(
+async def test_the_same_call_a_third_time_asks_whatever_rules_say(
     shop: Turncoat, play: Play
 ) -> None:
     script = [*calling(3)[:3], *calling(1, text="other")[:1], *calling(2)]

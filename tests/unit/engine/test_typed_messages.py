@@ -74,9 +74,7 @@ async def test_a_message_is_sent_again_as_it_was_sent(text: str, home: Path, ope
         assert at.messages[-1].servers == (LIB,)
 
 
-async def test_an_edited_message_is_read_anew_and_each_edit_leaves_what_was(
-    home: Path, opens: Opens
-) -> None:
+async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, opens: Opens) -> None:
     first, *others = [(Say(f"{number}"),) for number in range(7)]
     steps: list[tuple[Action, ...]] = [first, (Fail(400),), *others]
     async with opens(steps) as at:
@@ -243,9 +241,7 @@ async def test_the_documented_examples_work_word_for_word(opens: Opens) -> None:
             assert "content of memo://two words?at=1" in at.sent
 
 
-async def test_files_go_along_with_resources_or_the_message_comes_back(
-    home: Path, at: Deck
-) -> None:
+async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path, at: Deck) -> None:
     work = home / "work"
     (work / "src").mkdir()
     (work / "src" / "a.py").write_text("print(1)")
@@ -308,9 +304,7 @@ async def test_a_prompt_waits_for_its_server_to_start(home: Path, opens: Opens) 
         assert "content of memo://today" in str(second.contents[-1])
 
 
-async def test_a_prompt_of_a_server_that_is_not_waited_for_comes_back(
-    home: Path, opens: Opens
-) -> None:
+async def test_a_prompt_of_a_server_not_waited_for_comes_back(home: Path, opens: Opens) -> None:
     gate = home / "gate"
     async with opens(ready=False, wait=0, gate=str(gate)) as at:
         await at.say("/review it")

@@ -117,9 +117,7 @@ def test_a_folder_brings_its_files_and_names_those_that_cannot_go(root: Path) ->
     assert found.shown == "[src/: 3 of 4 files]"
 
 
-def test_what_is_too_large_or_unreadable_is_said(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
     monkeypatch.setattr(workspace_module, "MAX_TEXT_BYTES", 2_000)
     os.mkfifo(root / "pipe")

@@ -174,9 +174,7 @@ async def test_what_a_caller_changes_while_the_user_decides_is_not_sent() -> Non
     assert tools.called == [("go", {"other": {"path": "/tmp"}})]
 
 
-async def test_decisions_and_calls_are_recorded_with_their_source(
-    shop: Turncoat, world: World
-) -> None:
+async def test_decisions_and_calls_are_recorded_with_sources(shop: Turncoat, world: World) -> None:
     script: Script = [
         [Call([("look", {"text": "1"})])],
         [Call([("look", {"text": "2"}), ("buy", {"text": "3"})])],
@@ -198,9 +196,7 @@ async def test_decisions_and_calls_are_recorded_with_their_source(
     assert all(len(r["fingerprint"]) == 64 and len(r["definition"]) == 64 for r in found)
 
 
-async def test_a_question_that_ends_without_an_answer_is_recorded_too(
-    shop: Turncoat, world: World
-) -> None:
+async def test_a_question_that_ends_unanswered_is_recorded(shop: Turncoat, world: World) -> None:
     again = [Call([("look", {"text": "same"})])]
     buying = [Call([("buy", {"text": "1"})])]
     script: Script = [again, again, buying, again, [Say("done")], buying]

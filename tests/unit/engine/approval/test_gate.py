@@ -220,9 +220,7 @@ async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> N
         permit.use()
 
 
-async def test_a_call_is_judged_once_for_each_state_of_the_rules(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_call_is_judged_once_by_the_same_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked()
     judged: list[str] = []
     judge = asked.policy.judge

@@ -81,9 +81,7 @@ def test_what_holds_no_content_for_one_file_is_not_compared(folder: Path) -> Non
         assert file_change(folder, {"path": "src/a.py", **other}) is None, other
 
 
-async def test_questions_have_the_difference_and_come_in_the_order_of_their_calls(
-    folder: Path,
-) -> None:
+async def test_questions_have_the_difference_and_come_in_order(folder: Path) -> None:
     events: list[Event] = []
     desk = Desk(events.append)
     gate = Gate(desk, events.append, make_policy(), folder=folder)

@@ -93,9 +93,7 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
         assert effects == [Effect.ALLOW, Effect.ASK]
 
 
-async def test_a_verdict_says_where_it_comes_from(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_verdict_says_its_origin(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.approval.policy.time.localtime", time.gmtime)
     monkeypatch.setitem(policy_module.EFFECTS, Effect.ALLOW, "Runs: unasked")
     async with opened(path) as policy:
@@ -176,9 +174,7 @@ async def test_a_grant_that_is_not_written_yet_outlasts_a_look_at_the_file(
         assert policy.judge(new).effect is Effect.ALLOW
 
 
-async def test_a_grant_that_waits_to_be_written_outlasts_what_another_gemdeck_wrote(
-    path: Path,
-) -> None:
+async def test_a_grant_that_waits_outlasts_what_another_gemdeck_wrote(path: Path) -> None:
     mine, other = make_tool("mine"), make_tool("other")
     async with opened(path) as there:
         there.allow([other], GrantScope.EVERYWHERE, "")
@@ -218,9 +214,7 @@ async def test_the_last_use_is_kept_with_one_write_for_many_calls(
         assert (view.granted_at, view.used_at) == (NOVEMBER, NOVEMBER + 60)
 
 
-async def test_the_use_of_a_grant_is_shown_after_a_while(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_use_of_a_grant_is_shown_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SHOW_DELAY", 0.01)
     events: list[Event] = []
 

@@ -228,9 +228,7 @@ def test_a_server_is_allowed_in_a_folder_or_outside_it_as_was_said_last(tmp_path
     assert (record.inside, record.outside) == ((other, replace(one, hash="now")), ())
 
 
-async def test_a_grant_for_a_folder_whose_name_is_not_unicode_leaves_the_others_alone(
-    tmp_path: Path,
-) -> None:
+async def test_a_grant_for_a_name_that_is_no_unicode_leaves_the_others(tmp_path: Path) -> None:
     entries = json.loads(GRANTS)
     path = kept(tmp_path / "state" / "grants.json", json.dumps({"version": 1, "grants": entries}))
     known = set(read_all(entries))

@@ -128,9 +128,7 @@ def responses(history: History) -> list[dict[str, Any]]:
     ]
 
 
-def test_of_older_results_a_beginning_stays_once_there_are_too_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_too_many_results_the_old_ones_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TEXT_KEPT", 100_000)
     monkeypatch.setattr(module, "TEXT_LEFT", 50_000)
     history = begun()
@@ -159,9 +157,7 @@ def test_a_conversation_of_many_large_results_stays_within_its_limit() -> None:
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_older_media_are_left_out_with_a_word(
-    inline: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_media_go_with_a_word(inline: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MEDIA_KEPT", 25)
     history = History()
     history.add_user([TextPart("go"), MediaPart("application/pdf", "P" * 8)])

@@ -127,9 +127,7 @@ def are_honest(tools: dict[str, Tool]) -> None:
 
 
 @BOTH_ERAS
-async def test_notes_are_written_listed_found_and_deleted(
-    world: World, stderr: Path, mode: Mode
-) -> None:
+async def test_notes_are_written_found_and_deleted(world: World, stderr: Path, mode: Mode) -> None:
     async with connect(stderr, mode) as (client, _):
         assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
         assert client.instructions

@@ -56,9 +56,7 @@ def test_a_draft_is_private_and_has_no_secret(place: Path) -> None:
     assert {one.stat().st_mode & 0o777 for one in (place, place.parent)} == {0o700}
 
 
-def test_what_cannot_be_kept_leaves_the_draft_before(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draft_stays_if_none_can_be_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError
 

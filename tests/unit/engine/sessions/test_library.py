@@ -93,9 +93,7 @@ def test_foreign_files_are_no_sessions(library: SessionLibrary) -> None:
     assert {v.first for v in library.sessions(WORK)} == {"hello", ""}
 
 
-def test_an_export_has_what_was_said_and_no_line_of_it_ends_a_fence(
-    library: SessionLibrary,
-) -> None:
+def test_an_export_has_what_was_said_and_no_line_ends_a_fence(library: SessionLibrary) -> None:
     shown = {"t": "call", "id": "e5", "server": "s", "tool": "t", "arguments": "{}"}
     records = [
         *turn(1, "one?", "**1**"),

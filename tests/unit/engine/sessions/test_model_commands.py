@@ -31,9 +31,7 @@ def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
     return config
 
 
-async def test_models_are_listed_chosen_and_kept_with_the_conversation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
         async with deck(fake, monkeypatch) as it:
             it.engine.model.list_models()
@@ -125,9 +123,7 @@ async def test_a_session_whose_model_is_gone_or_refused_goes_on_with_the_present
         assert fake.violations == []
 
 
-async def test_the_last_message_goes_again_to_another_model_in_one_step(
-    tmp_path: Path, play: Play
-) -> None:
+async def test_the_last_message_goes_again_to_another_model(tmp_path: Path, play: Play) -> None:
     shop = Turncoat("shop", tmp_path)
     shop.offer(tool("look"))
     steps: Script = [[Call([("look", {})])], [Say("1")], [Say("2")]]

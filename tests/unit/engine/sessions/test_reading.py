@@ -126,9 +126,7 @@ def test_no_history_is_sent_that_the_service_would_refuse(library: SessionLibrar
     assert [(a["name"], *a["response"]) for a in answered] == [("one", "error"), ("two", "output")]
 
 
-def test_responses_go_with_the_calls_of_their_ids_and_only_the_user_gives_them(
-    library: SessionLibrary,
-) -> None:
+def test_responses_go_with_the_calls_of_their_ids(library: SessionLibrary) -> None:
     late = [response("look", "c3", said="3"), response("look", "c1", said="1")]
     records = [
         content("user", text("look")),
@@ -296,9 +294,7 @@ def test_text_from_a_file_is_harmless_on_the_screen(library: SessionLibrary) -> 
 
 
 @pytest.mark.parametrize("size", [3, 200])
-def test_no_secret_is_written_even_when_it_streams_in_pieces(
-    library: SessionLibrary, size: int
-) -> None:
+def test_no_secret_is_written_even_in_pieces(library: SessionLibrary, size: int) -> None:
     secret = f"{FIXTURE_SECRET}abcdefgh"
     redactor = Redactor()
     redactor.register(secret)
@@ -336,7 +332,7 @@ def test_a_session_is_private_and_belongs_to_one_writer(library: SessionLibrary)
     assert library.sessions(WORK) == ()
 
 
-def test_a_link_or_pipe_in_place_of_a_session_is_not_opened(
+def test_a_link_or_pipe_instead_of_it_is_not_opened(
     library: SessionLibrary, tmp_path: Path
 ) -> None:
     view = write(library, tmp_path, turn(1, "one?", "1"))

@@ -185,9 +185,7 @@ async def test_a_waiting_message_leaves_the_queue_after_its_turn_has_begun(desk:
         assert told == ["one?", ["two?"], "two?", []]  # else a kill between loses it
 
 
-async def test_a_cleared_conversation_stays_the_next_is_another_and_none_where_saving_is_off(
-    desk: Desk,
-) -> None:
+async def test_a_cleared_conversation_stays_and_the_next_is_another_or_none(desk: Desk) -> None:
     async with talking([(Say(f"{number}"),) for number in range(3)]) as chat:
         async with desk.recording(chat) as recorder:
             await chat.say("one?")

@@ -92,7 +92,7 @@ async def test_a_session_goes_on_in_another_run_but_its_grants_have_ended(
     assert view.turns == 2
 
 
-async def test_a_session_that_is_open_elsewhere_or_damaged_goes_on_in_a_copy(
+async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
     home: Path, play: Play
 ) -> None:
     folder = home / "work"
@@ -161,9 +161,7 @@ async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(play: Play)
     assert told == [["one", "two"], ["one", "other"]]
 
 
-async def test_a_message_that_was_never_answered_is_cut_from_the_file_on_resuming(
-    home: Path, play: Play
-) -> None:
+async def test_a_message_never_answered_is_cut_from_the_file(home: Path, play: Play) -> None:
     lost = [{"t": "user", "id": "e3", "text": "lost"}, content("user", text("lost"))]
     view = write(library(), home / "work", [*turn(1, "one", "1"), *lost])
     async with play([[Say("2")]]) as it:

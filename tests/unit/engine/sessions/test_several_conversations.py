@@ -76,9 +76,7 @@ def shop(tmp_path: Path) -> Turncoat:
     return server
 
 
-async def test_two_conversations_answer_at_the_same_time_with_their_own_model_and_history(
-    play: Play,
-) -> None:
+async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: Play) -> None:
     answers = by_words(one=[Say("1"), Stall()], two=[Say("2")], more=[Say("3")])
     async with play(answers) as it:
         it.engine.send("one")
@@ -137,9 +135,7 @@ async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conve
         assert len(shop.calls) == 1
 
 
-async def test_closing_stops_the_turn_down_to_the_wire_and_leaves_the_session_free(
-    play: Play,
-) -> None:
+async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Play) -> None:
     answers = by_words(one=[Say("1")], two=[Say("2"), Stall()], next=[Say("3")])
     async with play(answers) as it:
         await it.ask("one")
@@ -305,9 +301,7 @@ async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
         assert (first.model.name, first.options) == (FLASH, ModelOptions())
 
 
-async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong_to(
-    play: Play,
-) -> None:
+async def test_waits_end_and_messages_are_edited_in_their_conversation(play: Play) -> None:
     busy = [Fail(503, "busy", retry_delay="60s")]
     answers = by_words(one=[Say("1")], busy=busy, better=[Say("2")])
     async with play(answers) as it:
@@ -397,9 +391,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
         assert len(all_of_them["functionDeclarations"]) == 4
 
 
-async def test_a_new_tab_is_like_the_present_one_and_closes_before_its_first_turn(
-    play: Play,
-) -> None:
+async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play) -> None:
     async with play([]) as it:
         first = it.engine.conversations.current
         it.engine.model.use_model(PRO)  # while it opens, the new one is as the first one was

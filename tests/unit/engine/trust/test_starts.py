@@ -134,9 +134,7 @@ def test_A22_a_file_of_the_folder_changes_nothing_outside_it(folder: Path) -> No
     assert found(finds, replace(pulled, args=("y",))).said is None
 
 
-def test_A08_a_named_folder_counts_with_what_it_had_first_and_not_against_never(
-    folder: Path,
-) -> None:
+def test_A08_a_named_folder_counts_with_what_it_had_first_and_no_never(folder: Path) -> None:
     finds, one = opened(folder), server("npx", "x")
     assert found(finds, one, folder).said is A.TRUST
     assert found(finds, replace(one, args=("y",)), folder).said is None
