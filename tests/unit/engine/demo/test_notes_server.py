@@ -323,9 +323,11 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_named(
 
 def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     server = demo_server()
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "notes.db"
     done = subprocess.run(
         [server.command, *server.args],
-        env={**os.environ, NOTES_DB_VARIABLE: "/dev/null/notes.db"},
+        env={**os.environ, NOTES_DB_VARIABLE: str(place)},
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -333,5 +335,5 @@ def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("The notes file /dev/null/notes.db cannot be used")
+    assert done.stderr.startswith(f"The notes file {place} cannot be used")
     assert "Traceback" not in done.stderr

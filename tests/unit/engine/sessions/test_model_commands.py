@@ -111,6 +111,7 @@ async def test_a_session_whose_model_is_gone_or_refused_goes_on_with_the_present
             await eventually(lambda: "gemini-2.5-pro is not among the service's" in notices(it))
             assert it.store.state.model.name == "gemini-3.8-flash"
             assert it.store.state.options == ModelOptions(), "they were those of the other model"
+        # Nothing was said to the other model, and the session is whole all the same.
         fake.models.append("gemini-2.5-pro")
         opened = late.open_backend
         monkeypatch.setattr(late, "open_backend", refuse)

@@ -456,7 +456,6 @@ def create_gemini_backend(
         api_version=api_version,
         base_url=access.base_url or None,
         # Reading the certificates takes 20 ms; the SDK would read them for two further clients.
-        client_args=None if is_vertex else {"verify": tls},
         async_client_args=None if is_vertex else {"verify": tls, "ssl": tls},
     )
     try:
