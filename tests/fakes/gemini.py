@@ -87,6 +87,7 @@ class FakeGemini:
         checks: Requests for the list of models or, of Vertex, for a count of tokens, by which
             credentials are checked.
         violations: Messages of requests that broke a rule.
+        signatures: The parts that were signed, by their signatures.
         gone: Times, by `time.monotonic`, at which clients went away before the end.
         url: Where it serves.
     """
@@ -100,7 +101,7 @@ class FakeGemini:
         self.violations: list[str] = []
         self.gone: list[float] = []
         self.url = ""
-        self._signatures: dict[str, Json] = {}
+        self.signatures: dict[str, Json] = {}
         self._connections: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Condition()
         self._call_number = 0
@@ -200,7 +201,7 @@ class FakeGemini:
             return _WRONG_KEY
         try:
             needs_signatures = request.model.startswith(("gemini-3", "gemini-4"))
-            check_request(request.body, self._signatures, needs_signatures=needs_signatures)
+            check_request(request.body, self.signatures, needs_signatures=needs_signatures)
         except ViolationError as violation:
             return Fail(400, str(violation))
         return None
@@ -263,8 +264,8 @@ class FakeGemini:
                 return [self._signed(parts[0]), *parts[1:]] if signed else parts
 
     def _signed(self, part: Json) -> Json:
-        raw = f"signature {len(self._signatures)}?>?".encode()
-        self._signatures[base64.urlsafe_b64encode(raw).decode()] = part
+        raw = f"signature {len(self.signatures)}?>?".encode()
+        self.signatures[base64.urlsafe_b64encode(raw).decode()] = part
         return {**part, "thoughtSignature": base64.b64encode(raw).decode()}
 
 

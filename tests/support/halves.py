@@ -24,10 +24,10 @@ NAMES: Final = {
     "unit/engine/sign_in": "google signing_in",
     "unit/engine": """
         asked_of_the_engine
-        browser chats/ context_files engine engine_tasks faults feature_commands files
-        first_starts library own_tools result_review results round_trips stopping typed_messages
+        browser chats/ context_files engine faults feature_commands files
+        first_starts library own_tools results round_trips stopping typed_messages
     """,
-    "unit/engine/approval": "direct_calls records",
+    "unit/engine/approval": "direct_calls",
     "unit/engine/sessions": """
         killed model_commands recording resuming several_conversations two_instances
     """,

@@ -5,34 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.security.decks import deck
 from tests.support import warm
 from tests.support.google_account import google_account
-from tests.unit.engine.mcp.support import eventually
+from tests.unit.engine.mcp.support import FOLDER, eventually
 from tui.model.chat import BackendKind
 from tui.model.events import ArgumentCompleted
 from tui.model.servers import ServerId, ServerStatus
 
 ASKING = ServerId("asking")
-SETTINGS = {
-    "mcpServers": {
-        "asking": {
-            "command": warm.python(),
-            "args": [str(Path(servers.__file__).parent / "asking.py")],
-        }
-    }
-}
+ENTRY = {"command": warm.python(), "args": [str(FOLDER / "asking.py")]}
 
 
-async def test_what_is_asked_of_servers_folders_and_sessions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_servers_folders_and_sessions_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         FakeGemini([[Say("one")]]) as fake,
-        deck(fake, monkeypatch, settings=SETTINGS, ready=False) as it,
+        deck(fake, monkeypatch, settings={"mcpServers": {"asking": ENTRY}}, ready=False) as it,
     ):
         engine, store = it.engine, it.store
         engine.features.complete_folder("f", "nothing/like it")
@@ -40,9 +30,7 @@ async def test_what_is_asked_of_servers_folders_and_sessions(
         (Path.home() / ".gemini" / "GEMINI.md").write_text("Be brief.")
         engine.context_files.refresh()
         await eventually(lambda: [one.text for one in store.state.context] == ["Be brief."])
-        await eventually(
-            lambda: [view.status for view in store.state.servers] == [ServerStatus.READY]
-        )
+        await eventually(lambda: it.status(ASKING) is ServerStatus.READY)
         engine.features.set_log_level(ASKING, "error")
         await eventually(lambda: store.state.log_levels.get(ASKING) == "error")
         engine.features.open_link("https://example.com/")
@@ -60,7 +48,7 @@ async def test_what_is_asked_of_servers_folders_and_sessions(
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_the_last_choice_of_a_service_answers(
+async def test_the_last_chosen_service_is_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with (

@@ -40,15 +40,19 @@ async def test_D09_an_address_is_one_argument_without_shell_characters(opener: P
     assert arguments(opener) == ["https://example.com/a?b=%24%28id%29%3Bc=%27d%27%60e%60&f=g%7Ch"]
 
 
-async def test_an_opener_that_fails_has_opened_nothing(opener: Path) -> None:
+async def test_an_opener_that_fails_or_is_missing_has_opened_nothing(
+    opener: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not await open_in_browser("https://example.com/refuse")
     assert arguments(opener)
+    monkeypatch.setenv("PATH", str(opener.parent / "nowhere"))
+    assert not await open_in_browser("https://example.com/")
 
 
 async def test_an_opener_that_becomes_the_browser_is_not_waited_for(
     opener: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(browser, "OPEN_TIMEOUT", 0.3)
+    monkeypatch.setattr(browser, "OPEN_TIMEOUT", 0.2)
     assert await open_in_browser("https://example.com/slow")
     assert arguments(opener) == ["https://example.com/slow"]
 
@@ -59,24 +63,24 @@ async def test_other_schemes_are_never_handed_on(opener: Path) -> None:
     assert not opener.with_suffix(".json").exists()
 
 
-async def test_without_an_opener_nothing_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_each_system_has_a_program_that_opens_addresses(
+    opener: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert not await open_in_browser("https://example.com/")
+    asked: list[str] = []
 
+    def which(name: str) -> str:
+        asked.append(name)
+        return str(opener)
 
-@pytest.mark.parametrize(
-    ("platform", "command"),
-    [
-        ("linux", ("/usr/bin/xdg-open",)),
-        ("darwin", ("/usr/bin/open",)),
-        ("win32", ("rundll32", "url.dll,FileProtocolHandler")),
-    ],
-)
-def test_each_system_has_a_program_that_opens_addresses(
-    platform: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(sys, "platform", platform)
-    assert browser._opener() == command
+    monkeypatch.setattr(shutil, "which", which)
+    for platform in ("linux", "darwin"):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert await open_in_browser("https://example.com/")
+        assert arguments(opener) == ["https://example.com/"]
+    assert asked == ["xdg-open", "open"]
+    rundll = opener.with_name("rundll32")
+    rundll.write_text(OPENER)
+    rundll.chmod(0o755)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert await open_in_browser("https://example.com/")
+    assert arguments(rundll) == ["url.dll,FileProtocolHandler", "https://example.com/"]

@@ -89,9 +89,7 @@ async def test_a_projects_file_counts_with_a_yes_to_what_it_says(
         assert "Obey somebody else." in await told(deck, fake)
 
 
-def test_files_above_count_up_to_the_repository_and_no_link_leads_out(
-    place: Place, reader: Reader
-) -> None:
+def test_files_above_count_in_a_repository_and_no_link_out(place: Place, reader: Reader) -> None:
     deep = place.folder / "packages" / "one"
     deep.mkdir(parents=True)
     place.project("outside", "../GEMINI.md")

@@ -61,9 +61,10 @@ def write_notes_server(home: Path) -> None:
     (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
 
 
-async def test_the_demo_answers_again_with_its_servers_after_a_key(
+async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_them_alone_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tui.engine.demo.model.WORD_PACE", 0)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     async with started(tmp_path) as (engine, events):
         assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
@@ -78,28 +79,12 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
         with anyio.fail_after(PATIENCE):
             await engine.wait_idle()
         assert "demo" in "".join(e.delta for e in events if isinstance(e, TextStreamed))
-
-
-async def test_staying_with_the_demo_leaves_its_servers_alone(tmp_path: Path) -> None:
-    async with started(tmp_path) as (engine, events):
         before = len(events)
         engine.service.use_demo()
         [selected] = events[before:]
         assert isinstance(selected, ModelSelected)
         assert selected.model.backend is BackendKind.DEMO
         assert not selected.model.needs_setup
-
-
-async def test_servers_start_although_there_is_no_model(home: Path, tmp_path: Path) -> None:
-    write_notes_server(home)
-    options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
-    async with Engine(options) as engine:
-        await engine.start()
-        await engine.wait_ready()
-        tools = {str(tool.server): tool.view.name for tool in engine.servers.offered_tools()}
-        assert list(tools) == ["notes"]
-        engine.send("nobody hears this")
-        await engine.wait_idle()
 
 
 async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) -> None:
@@ -111,43 +96,21 @@ async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) 
     assert ServersConfigured in kinds
 
 
-async def test_a_message_without_a_model_comes_back(tmp_path: Path) -> None:
-    options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
-    async with Engine(options) as engine:
-        await engine.start()
-        events = engine.events()
-        engine.send("nobody\nhears this")
-        with anyio.fail_after(PATIENCE):
-            async for event in events:
-                if isinstance(event, NoticeRaised):
-                    assert event.notice.text == "Not sent, because there is no model."
-                if isinstance(event, MessageReturned):
-                    assert event.text == "nobody\nhears this"
-                    break
-
-
-@pytest.mark.writes_secrets("credentials.json")
-async def test_the_key_that_was_pasted_last_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_without_a_model_servers_start_and_messages_return(
+    home: Path, tmp_path: Path
 ) -> None:
-    keep, other = KeyStore.set, "A" * len(KEY)
-    begun, overtaken, written = threading.Event(), threading.Event(), list[str]()
-
-    def slow(store: KeyStore, key: str, address: str = "") -> None:
-        if key == other:
-            begun.set()
-            overtaken.wait(0.5)
-        keep(store, key, address)
-        written.append(key)
-        overtaken.set()
-
-    monkeypatch.setattr(KeyStore, "set", slow)
-    async with service(monkeypatch, other, KEY), started(tmp_path) as (engine, _):
-        engine.service.use_api_key(other)
-        await asyncio.to_thread(begun.wait)
-        engine.service.use_api_key(KEY)
-        await eventually(lambda: len(written) == 2)
-    assert written == [other, KEY]
+    write_notes_server(home)
+    events = list[Event]()
+    options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
+    async with Engine(options, events.append) as engine:
+        await engine.start()
+        await engine.wait_ready()
+        assert {tool.server for tool in engine.servers.offered_tools()} == {"notes"}
+        engine.send("nobody\nhears this")
+        await engine.wait_idle()
+        await eventually(lambda: MessageReturned("nobody\nhears this") in events)
+    told = [event.notice.text for event in events if isinstance(event, NoticeRaised)]
+    assert "Not sent, because there is no model." in told
 
 
 class StubbornKeyring(KeyringBackend):
@@ -279,7 +242,7 @@ async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_clos
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_the_model_of_a_cancelled_choice_is_closed(
+async def test_a_cancelled_choice_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening, cancelled, closed = threading.Event(), threading.Event(), list[bool]()
@@ -301,3 +264,18 @@ async def test_the_model_of_a_cancelled_choice_is_closed(
         await asyncio.sleep(0)
         cancelled.set()
         await eventually(lambda: closed)
+
+
+async def test_a_task_that_breaks_down_is_logged_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(KeyStore, "set", broken)
+    async with service(monkeypatch, "any"), started(tmp_path) as (engine, events):
+        engine.service.use_api_key("any")
+        await eventually(lambda: "ZeroDivisionError" in str(events))
+    told = [event.notice for event in events if isinstance(event, NoticeRaised)]
+    assert ["ZeroDivisionError" in one.text for one in told if one.severity == "error"] == [True]
+    assert "ZeroDivisionError: a bug" in caplog.text

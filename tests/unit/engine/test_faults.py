@@ -12,6 +12,7 @@ from tests.support.waiting import eventually
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.tool_review import ToolReview
 from tui.engine.chats.turn import Turn
+from tui.engine.demo import model
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import log_dir
@@ -49,6 +50,7 @@ def bang(*_: object, **__: object) -> Any:  # noqa: ANN401 - stands for any func
 @pytest.fixture(autouse=True)
 def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Log to the file, with secrets in the environment, which no line may show."""
+    monkeypatch.setattr(model, "WORD_PACE", 0)
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     for name, value in SECRETS.items():
@@ -103,22 +105,28 @@ def log() -> str:
     return (log_dir() / "gemdeck.log").read_text()
 
 
-async def test_the_reducer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_state_the_model_and_the_begin_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
         await run.engine.start()
-        reduce = reducer._reduce
-
-        def broken(state: Any, event: Event) -> Any:  # noqa: ANN401
-            return bang() if isinstance(event, TurnFinished) else reduce(state, event)
-
-        monkeypatch.setattr(reducer, "_reduce", broken)
-        await run.say("hello")
-        assert run.store.state.conversation.turn is None
-        assert run.store.state.notices[-1].text == (
-            "Something that happened could not be shown (RuntimeError)."
-        )
-        assert "TurnFinished could not be shown" in log()
-        monkeypatch.setattr(reducer, "_reduce", reduce)
+        with monkeypatch.context() as broken:
+            broken.setattr(reducer, "TurnEnd", bang)
+            await run.say("hello")
+            assert run.store.state.conversation.turn is None
+            assert run.store.state.notices[-1].text == (
+                "Something that happened could not be shown (RuntimeError)."
+            )
+            assert "TurnFinished could not be shown" in log()
+        assert await run.say("again") is TurnOutcome.COMPLETED
+        with monkeypatch.context() as broken:
+            broken.setattr(DemoBackend, "stream", bang)
+            assert await run.say("hello") is TurnOutcome.FAILED
+        assert "failed unexpectedly (RuntimeError)" in str(entries(run.store.state)[-2])
+        assert await run.say("again") is TurnOutcome.COMPLETED
+        with monkeypatch.context() as broken:
+            broken.setattr(Turn, "begin", bang)
+            assert await run.say("never begun") is TurnOutcome.FAILED
+        assert "The turn failed unexpectedly (RuntimeError)." in [n.text for n in run.notices]
+        assert run.store.state.conversation.unsent.texts == ("hello", "never begun")
         assert await run.say("again") is TurnOutcome.COMPLETED
 
 
@@ -156,54 +164,24 @@ async def test_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [word for word in FORBIDDEN if word in str(run.store.state)] == []
 
 
-async def test_reading_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_its_question_and_reading_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
         await run.engine.start()
         await run.engine.wait_ready()
-        monkeypatch.setattr(FlowControl, "take", boom)
-        result = await run.engine.call_tool(ServerId("notes"), "list_notes", {}, by_user=True)
-        assert result.is_error
-        await eventually(lambda: "could not be read (RuntimeError)" in str(run.server().failure))
-        assert run.server().status is not ServerStatus.READY
-
-
-async def test_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running() as run:
-        await run.engine.start()
         with monkeypatch.context() as broken:
-            broken.setattr(DemoBackend, "stream", bang)
-            assert await run.say("hello") is TurnOutcome.FAILED
-        assert "failed unexpectedly (RuntimeError)" in str(entries(run.store.state)[-2])
-        assert await run.say("again") is TurnOutcome.COMPLETED
-
-
-async def test_the_begin_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running() as run:
-        await run.engine.start()
-        with monkeypatch.context() as broken:
-            broken.setattr(Turn, "begin", bang)
-            assert await run.say("hello") is TurnOutcome.FAILED
-        assert "The turn failed unexpectedly (RuntimeError)." in [n.text for n in run.notices]
-        assert run.store.state.conversation.unsent.texts == ("hello",)
-        assert await run.say("again") is TurnOutcome.COMPLETED
-
-
-async def test_the_question_about_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gate, "decide", boom)
-    async with running() as run:
-        await run.engine.start()
-        await run.engine.wait_ready()
-        assert await run.say("add a note: x") is TurnOutcome.COMPLETED
+            broken.setattr(Gate, "decide", boom)
+            assert await run.say("add a note: x") is TurnOutcome.COMPLETED
         assert "Not run: the question failed (RuntimeError)" in str(run.events)
         assert "the question about a call failed" in log()
-
-
-async def test_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running() as run:
-        await run.engine.start()
-        await run.engine.wait_ready()
-        monkeypatch.setattr(ServerManager, "_call_once", boom)
-        result = await run.engine.call_tool(ServerId("notes"), "list_notes", {}, by_user=True)
+        notes = ServerId("notes")
+        with monkeypatch.context() as broken:
+            broken.setattr(ServerManager, "_call_once", boom)
+            result = await run.engine.call_tool(notes, "list_notes", {}, by_user=True)
         assert result.is_error
         assert result.display == "The call failed unexpectedly (RuntimeError)."
         assert "a call failed" in log()
+        monkeypatch.setattr(FlowControl, "take", boom)
+        result = await run.engine.call_tool(notes, "list_notes", {}, by_user=True)
+        assert result.is_error
+        await eventually(lambda: "could not be read (RuntimeError)" in str(run.server().failure))
+        assert run.server().status is not ServerStatus.READY

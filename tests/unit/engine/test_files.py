@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.files.atomic import (
-    UnfitFileError,
-    locked,
-    read_regular,
-    write_private,
-)
+from tui.engine.files.atomic import UnfitFileError, locked, read_regular, write_private
 
 
 def mode(path: Path) -> int:

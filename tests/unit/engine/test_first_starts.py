@@ -2,115 +2,114 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests import servers
-from tests.fakes.gemini import KEY, FakeGemini, Request
+from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.support.waiting import PATIENCE, eventually
+from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import TurnPhase
 from tui.model.events import ChatNoticeAdded, Event, ServerStatusChanged, TurnPhaseChanged
-from tui.model.servers import ServerId, ServerStatus
-
-RAW = Path(servers.__file__).with_name("raw.py")
+from tui.model.servers import ServerStatus
 
 
-@asynccontextmanager
-async def deck(
-    home: Path, monkeypatch: pytest.MonkeyPatch, *behaviours: str, patience: float = PATIENCE
-) -> AsyncIterator[tuple[Engine, FakeGemini, list[Event]]]:
-    """Run the engine with one server of the user's, which starts in its own folder."""
-    folder = home / "server"
-    folder.mkdir()
-    entry = {"command": sys.executable, "args": [str(RAW), *behaviours], "cwd": str(folder)}
-    (home / ".gemini").mkdir()
-    settings = {"mcpServers": {"late": entry}, "gemdeck": {"waitForServers": patience}}
-    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
-    events: list[Event] = []
-    async with FakeGemini([(Say("one"),), (Say("two"),)]) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        async with Engine(EngineOptions(folder, follow_settings=False), events.append) as engine:
-            await engine.start()
-            yield engine, fake, events
+class Starting:
+    """An engine with one server of the user's that starts in its own folder, and a model."""
+
+    def __init__(self, folder: Path, fake: FakeGemini) -> None:
+        self.gate = folder / "gate"
+        self.fake = fake
+        self.events: list[Event] = []
+        self.engine = Engine(EngineOptions(folder, follow_settings=False), self.events.append)
+
+    async def answered(self) -> list[str]:
+        """Wait for the end of the turn; give the names of the tools that the model was offered."""
+        with anyio.fail_after(PATIENCE):
+            await self.engine.wait_idle()
+        tools = self.fake.requests[-1].body.get("tools", ())
+        return [one["name"] for some in tools for one in some["functionDeclarations"]]
+
+    async def waits(self) -> None:
+        """Wait until a turn waits for servers."""
+
+        def phases() -> list[TurnPhase]:
+            return [e.phase for e in self.events if isinstance(e, TurnPhaseChanged)]
+
+        await eventually(lambda: TurnPhase.SERVERS in phases())
+
+    @property
+    def statuses(self) -> list[ServerStatus]:
+        return [e.status for e in self.events if isinstance(e, ServerStatusChanged)]
+
+    @property
+    def notices(self) -> list[str]:
+        return [event.notice.text for event in self.events if isinstance(event, ChatNoticeAdded)]
 
 
-async def answered(engine: Engine) -> None:
-    with anyio.fail_after(PATIENCE):
-        await engine.wait_idle()
+Starts = Callable[..., AbstractAsyncContextManager[Starting]]
 
 
-def tools(request: Request) -> list[str]:
-    """Give the names of the tools that the model was offered."""
-    return [d["name"] for t in request.body.get("tools", ()) for d in t["functionDeclarations"]]
+@pytest.fixture
+def starts(home: Path, monkeypatch: pytest.MonkeyPatch) -> Starts:
+    """Give what runs the engine with a server that behaves as is said."""
+
+    @asynccontextmanager
+    async def starting(*behaviours: str, patience: float = PATIENCE) -> AsyncIterator[Starting]:
+        folder = home / "server"
+        folder.mkdir()
+        arguments = [str(FOLDER / "raw.py"), *behaviours]
+        entry = {"command": sys.executable, "args": arguments, "cwd": str(folder)}
+        (home / ".gemini").mkdir()
+        settings = {"mcpServers": {"late": entry}, "gemdeck": {"waitForServers": patience}}
+        (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+        async with FakeGemini([(Say("one"),), (Say("two"),)]) as fake:
+            monkeypatch.setenv("GEMINI_API_KEY", KEY)
+            monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+            made = Starting(folder, fake)
+            async with made.engine:
+                await made.engine.start()
+                yield made
+                made.gate.touch()  # or it does not hear that it is to end
+
+    return starting
 
 
-def notices(events: list[Event]) -> list[str]:
-    return [event.notice.text for event in events if isinstance(event, ChatNoticeAdded)]
+async def test_a_message_goes_out_with_the_tools_of_a_slow_server(starts: Starts) -> None:
+    async with starts("gated") as it:
+        it.engine.send("hello")
+        await it.waits()
+        assert it.fake.requests == []
+        it.gate.touch()
+        assert "echo" in await it.answered()
+        assert it.notices == []
 
 
-def waits(events: list[Event]) -> bool:
-    return any(isinstance(e, TurnPhaseChanged) and e.phase is TurnPhase.SERVERS for e in events)
+async def test_after_its_patience_a_message_goes_out_and_says_without_whom(starts: Starts) -> None:
+    async with starts("gated", patience=0.05) as it:
+        for text in ("hello", "again"):
+            it.engine.send(text)
+            assert await it.answered() == []
+            assert it.notices == ["Sent without late, which is still starting."]
 
 
-async def test_a_message_goes_out_with_the_tools_of_a_server_that_takes_its_time(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch, "gated") as (engine, fake, events):
-        engine.send("hello")
-        await eventually(lambda: waits(events))
-        assert fake.requests == []
-        (home / "server" / "gate").touch()
-        await answered(engine)
-        assert "echo" in tools(fake.requests[0])
-        assert notices(events) == []
+async def test_the_user_can_send_without_waiting(starts: Starts) -> None:
+    async with starts("gated") as it:
+        it.engine.send("hello")
+        await it.waits()
+        it.engine.send_without_waiting()
+        assert await it.answered() == []
+        assert it.notices == ["Sent without late, which is still starting."]
 
 
-async def test_after_its_patience_a_message_goes_out_and_says_without_whom(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch, "gated", patience=0.05) as (engine, fake, events):
-        engine.send("hello")
-        await answered(engine)
-        assert tools(fake.requests[0]) == []
-        assert notices(events) == ["Sent without late, which is still starting."]
-        engine.send("again")
-        await answered(engine)
-        assert len(notices(events)) == 1
-
-
-async def test_the_user_can_send_without_waiting(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch, "gated") as (engine, fake, events):
-        engine.send("hello")
-        await eventually(lambda: waits(events))
-        engine.send_without_waiting()
-        await answered(engine)
-        assert tools(fake.requests[0]) == []
-        assert notices(events) == ["Sent without late, which is still starting."]
-
-
-async def test_a_server_that_is_tried_again_is_not_waited_for(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch, "flaky", "gated") as (engine, fake, events):
-        await eventually(
-            lambda: (
-                [
-                    event.status
-                    for event in events
-                    if isinstance(event, ServerStatusChanged) and event.server == ServerId("late")
-                ][-2:]
-                == [ServerStatus.RETRYING, ServerStatus.STARTING]
-            )
-        )
-        engine.send("hello")
-        await answered(engine)
-        assert tools(fake.requests[0]) == []
+async def test_a_server_that_is_tried_again_is_not_waited_for(starts: Starts) -> None:
+    again = [ServerStatus.RETRYING, ServerStatus.STARTING]
+    async with starts("flaky", "gated") as it:
+        await eventually(lambda: it.statuses[-2:] == again)
+        it.engine.send("hello")
+        assert await it.answered() == []

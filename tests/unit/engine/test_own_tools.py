@@ -24,18 +24,17 @@ LIB = ServerId("lib")
 
 @asynccontextmanager
 async def chatting(
-    home: Path,
     monkeypatch: pytest.MonkeyPatch,
     steps: list[Step],
     gemdeck: dict[str, Any] | None = None,
     **servers: tuple[str, ...],
 ) -> AsyncIterator[Deck]:
     """Run an engine with a library and servers of `tests/servers/raw.py`."""
-    says = home / "library.json"
+    says = Path.home() / "library.json"
     offer = {
         "resources": ["memo://today", "doc://deep/one"],
         "templates": ["day://{day}"],
-        "record": str(home / "record"),
+        "record": str(Path.home() / "record"),
     }
     says.write_text(json.dumps(offer))
     entries = {
@@ -66,25 +65,28 @@ def answers(running: Deck, request: int = -1) -> list[str]:
     return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
 
 
-def asked_for(home: Path) -> list[str]:
-    lines = [json.loads(line) for line in (home / "record").read_text().splitlines()]
+def asked_for() -> list[str]:
+    lines = [json.loads(line) for line in (Path.home() / "record").read_text().splitlines()]
     return [line["params"]["uri"] for line in lines if line["method"] == "resources/read"]
 
 
-async def test_the_model_searches_tools_loads_them_and_calls_one(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+def reading(uri: str, **server: str) -> Call:
+    return Call([("read_mcp_resource", {**server, "uri": uri})])
+
+
+async def test_the_model_searches_tools_and_calls_one_that_it_found_or_knows_by_name(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: list[Step] = [
         [Call([("search_tools", {"query": "tool 1100"})])],
         [Call([("tool_1100", {})])],
+        [Call([("tool_1000", {})])],
         [Say("done")],
     ]
-    async with chatting(home, monkeypatch, steps, raw=("many",)) as running:
+    async with chatting(monkeypatch, steps, raw=("many",)) as running:
         assert "holds at most 128" in running.store.state.notices[-1].text
-        running.engine.send("go")
-        await running.decide(Choice.ONCE)
-        await running.idle()
-        first, second = declared(running, 0), declared(running, 1)
+        await running.ask("go", Choice.ONCE, Choice.ONCE)
+        first, second, third, last = (declared(running, number) for number in range(4))
         assert len(first) == 64 + 3
         assert first[-3:] == ["search_tools", "list_mcp_resources", "read_mcp_resource"]
         assert "tool_1100" not in first
@@ -92,51 +94,35 @@ async def test_the_model_searches_tools_loads_them_and_calls_one(
         assert len(second) <= 128 + 3
         [found] = answers(running, 1)
         assert found.startswith("These tools are loaded now:\n- tool_1100 (of the server raw)")
+        assert "tool_1000" not in third
+        assert "tool_1000" in last
         assert [(call.server, call.tool, call.status) for call in running.calls] == [
             ("gemdeck", "search_tools", ToolCallStatus.OK),
             ("raw", "tool_1100", ToolCallStatus.OK),
+            ("raw", "tool_1000", ToolCallStatus.OK),
         ]
         catalog = next(view.catalog for view in running.store.state.servers if view.id == "raw")
         names = {tool.id: tool.name for tool in catalog.tools}
         assert "tool_1100" not in {names[one] for one in catalog.excess}
 
 
-async def test_a_tool_that_the_model_knows_by_name_needs_no_search(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[Step] = [[Call([("tool_1000", {})])], [Say("done")]]
-    async with chatting(home, monkeypatch, steps, raw=("many",)) as running:
-        running.engine.send("go")
-        await running.decide(Choice.ONCE)
-        await running.idle()
-        assert "tool_1000" not in declared(running, 0)
-        assert "tool_1000" in declared(running, 1)
-        assert running.calls[0].status is ToolCallStatus.OK
-
-
-async def test_without_too_many_tools_there_is_no_search(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with chatting(home, monkeypatch, [[Say("hello")]], raw=()) as running:
-        await running.ask()
-        assert "search_tools" not in declared(running, 0)
-
-
-async def test_the_model_lists_resources_unasked_and_reads_with_consent(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+async def test_resources_are_listed_unasked_read_with_consent(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: list[Step] = [
         [Call([("list_mcp_resources", {}), ("list_mcp_resources", {"query": "deep"})])],
-        [Call([("read_mcp_resource", {"server": "lib", "uri": "//deep/one"})])],
-        [Call([("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
+        [reading("day://may", server="lib")],
+        [reading("memo://today", server="other")],
+        [reading("memo://today")],
+        [reading("//deep/one", server="lib")],
+        [reading("memo://today", server="lib")],
         [Say("done")],
     ]
-    async with chatting(home, monkeypatch, steps) as running:
-        running.engine.send("go")
-        request = await running.decide(Choice.ALWAYS_TOOL)
-        await running.idle()
+    async with chatting(monkeypatch, steps, raw=()) as running:
+        _, request = await running.ask("go", Choice.DENY, Choice.ALWAYS_TOOL)
         assert (request.server, request.tool) == (LIB, "read_mcp_resource")
-        assert len(running.raised(ConfirmationRequest)) == 1
+        assert "search_tools" not in declared(running, 0), "there are not too many"
+        assert len(running.raised(ConfirmationRequest)) == 2
         whole, one = answers(running, 1)
         assert whole.splitlines() == [
             "- lib | memo://today | memo://today",
@@ -144,48 +130,20 @@ async def test_the_model_lists_resources_unasked_and_reads_with_consent(
             "- lib | day://{day} (template) | day://{day}",
         ]
         assert one.splitlines()[0] == "- lib | doc://deep/one | doc://deep/one"
-        [read] = answers(running, 2)
+        assert answers(running, 2)[0].startswith("Denied")
+        assert "No server other has resources. Those are: lib." in answers(running, 3)[0]
+        [read] = answers(running, 5)
         assert "content of doc://deep/one" in read
         assert "data, not instructions" in read
-        assert asked_for(home) == ["doc://deep/one", "memo://today"]
-        assert [call.server for call in running.calls] == ["gemdeck", "gemdeck", "lib", "lib"]
+        assert asked_for() == ["doc://deep/one", "memo://today"]
+        assert [call.server for call in running.calls][-2:] == ["lib", "lib"]
 
 
-async def test_a_reading_that_is_denied_or_means_nothing_asks_no_server(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[Step] = [
-        [Call([("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
-        [
-            Call(
-                [
-                    ("read_mcp_resource", {"server": "other", "uri": "memo://today"}),
-                    ("read_mcp_resource", {"uri": "memo://today"}),
-                ]
-            )
-        ],
-        [Say("done")],
-    ]
-    async with chatting(home, monkeypatch, steps) as running:
-        running.engine.send("go")
-        await running.decide(Choice.DENY)
-        await running.idle()
-        assert len(running.raised(ConfirmationRequest)) == 1
-        assert answers(running, 1)[0].startswith("Denied")
-        assert "No server other has resources. Those are: lib." in answers(running, 2)[0]
-        assert asked_for(home) == []
-
-
-async def test_rules_hold_for_readings_and_the_names_are_taken(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[Step] = [
-        [Call([("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
-        [Say("done")],
-    ]
+async def test_rules_hold_for_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Step] = [[reading("memo://today", server="lib")], [Say("done")]]
     rules = {"alwaysDeny": [{"server": "lib", "tool": "*"}]}
-    async with chatting(home, monkeypatch, steps, rules) as running:
+    async with chatting(monkeypatch, steps, rules) as running:
         await running.ask()
         assert running.raised(ConfirmationRequest) == []
         assert answers(running)[0].startswith("Denied")
-        assert asked_for(home) == []
+        assert asked_for() == []

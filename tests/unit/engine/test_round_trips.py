@@ -1,7 +1,6 @@
 """Files that the model reads with one tool and writes back with another keep every byte."""
 # ruff: noqa: RUF001 - letters of the world's scripts look like others
 
-import sys
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,6 +13,7 @@ from tests.fakes.gemini import FakeGemini, Request
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Json, Script, deck
 from tests.servers.web import process
+from tests.support import warm
 from tests.unit.engine.mcp.support import FOLDER, eventually
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
@@ -56,11 +56,11 @@ async def files(
 ) -> AsyncIterator[Deck]:
     """Run an engine with the server of files."""
     server = str(FOLDER / "files.py")
-    entry: Json = {"command": sys.executable, "args": [server], "cwd": str(folder)}
+    entry: Json = {"command": warm.python(), "args": [server], "cwd": str(folder)}
     async with AsyncExitStack() as stack:
         if kind == "http":
             patch.chdir(folder)
-            served = process(sys.executable, server, "http", "{port}")
+            served = process(warm.python(), server, "http", "{port}")
             url, _ = await stack.enter_async_context(served)
             entry = {"url": f"{url}/mcp", "type": "http"}
         settings = {"mcpServers": {"files": entry}, "gemdeck": {"maxToolCalls": 100}}
@@ -101,32 +101,22 @@ async def test_files_in_the_scripts_of_the_world_come_back_with_the_same_bytes(
         assert (tmp_path / f"{name}.copy").read_bytes() == (tmp_path / name).read_bytes(), name
 
 
-async def test_a_resource_and_a_message_reach_the_model_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "persian").write_bytes(FILES["persian"].encode())
-    async with FakeGemini([[Say("read")]]) as fake:
-        async with files("stdio", fake, monkeypatch, tmp_path) as running:
-            server, uri = ServerId("files"), "text://persian"
-            running.engine.messages.send_resource(server, uri, FILES["hindi"])
-            await fake.wait_for_requests(1)
-            await running.idle()
-        words, _, content, _ = fake.requests[0].contents[0]["parts"]
-    assert (words["text"], content["text"]) == (FILES["hindi"], FILES["persian"])
-
-
-async def test_what_is_hidden_in_a_file_is_spelled_out_and_the_call_says_how_much(
+async def test_resources_and_messages_reach_the_model_as_they_are_and_what_hides_is_spelled_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flag = "🏴\U000e0069\U000e0067\U000e006e\U000e006f\U000e0072\U000e0065\U000e0021\U000e007f"
+    (tmp_path / "persian").write_bytes(FILES["persian"].encode())
     (tmp_path / "bad").write_text(f"a\u202eb\u2069 {flag}\u200d", encoding="utf-8")
-    script: Script = [[Call([("read_file", {"name": "bad"})])], [Say("done")]]
-    async with (
-        FakeGemini(script) as fake,
-        files("stdio", fake, monkeypatch, tmp_path) as running,
-    ):
+    script: Script = [[Say("read")], [Call([("read_file", {"name": "bad"})])], [Say("done")]]
+    async with FakeGemini(script) as fake, files("stdio", fake, monkeypatch, tmp_path) as running:
+        server, uri = ServerId("files"), "text://persian"
+        running.engine.messages.send_resource(server, uri, FILES["hindi"])
+        await fake.wait_for_requests(1)
+        await running.idle()
         await running.ask()
-    [output] = outputs(fake.requests[1])
+    words, _, content, _ = fake.requests[0].contents[0]["parts"]
+    assert (words["text"], content["text"]) == (FILES["hindi"], FILES["persian"])
+    [output] = outputs(fake.requests[2])
     note = "[10 invisible control characters in this text: spelled out as ⟨U+…⟩.]"
     tags = "⟨U+E0069⟩⟨U+E0067⟩⟨U+E006E⟩⟨U+E006F⟩⟨U+E0072⟩⟨U+E0065⟩⟨U+E0021⟩⟨U+E007F⟩"
     assert output == f"a⟨U+202E⟩b⟨U+2069⟩ 🏴{tags}\u200d\n{note}"

@@ -58,11 +58,8 @@ async def test_a_stop_reaches_the_wire_at_once_and_the_next_request_is_valid(
     stage: str, home: Path, monkeypatch: pytest.MonkeyPatch, measure: Measure
 ) -> None:
     record = home / "record"
-    entry = {
-        "command": sys.executable,
-        "args": [str(FOLDER / "raw.py")],
-        "env": {"RAW_RECORD": str(record)},
-    }
+    arguments = [str(FOLDER / "raw.py")]
+    entry = {"command": sys.executable, "args": arguments, "env": {"RAW_RECORD": str(record)}}
     actions, kept = STAGES[stage]
     steps: list[Step] = [actions, [Say("fine")]]
     settings = {"mcpServers": {"raw": entry}}

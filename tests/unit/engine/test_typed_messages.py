@@ -1,6 +1,5 @@
 """Prompts after ``/`` and resources after ``@`` in a message, from real servers to the model."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from tests.fakes.gemini_script import Action, Fail, Say, Stall
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.typed_deck import LIB, OFFER, deck
+from tests.unit.engine.typed_deck import LIB, OFFER, Deck, Opens, at, opens
 from tui.engine.chats.conversations import MAX_QUEUED
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
@@ -18,10 +17,11 @@ from tui.model.events import ArgumentCompleted
 from tui.model.input.mentions import MAX_MENTIONED
 from tui.model.servers import ServerStatus
 
+__all__ = ["at", "opens"]
 
-@pytest.mark.parametrize(
-    ("text", "sent"),
-    [
+
+async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Deck) -> None:
+    for text, sent in (
         ('/greet "Ada Lovelace"', ['greet {"name": "Ada Lovelace"}']),
         (r"/greet C:\temp\x don't ", [r'greet {"mood": "don' "'" r't", "name": "C:\\temp\\x"}']),
         ("/greet Ada be\nkind", ['greet {"mood": "be\\nkind", "name": "Ada"}']),
@@ -34,34 +34,20 @@ from tui.model.servers import ServerStatus
         ("/* a comment */", ["/* a comment */"]),
         ("/gret Ada\nand more", ["/gret Ada\nand more"]),
         ("/50% of it", ["/50% of it"]),
-    ],
-)
-async def test_a_prompt_is_rendered_with_its_typed_arguments(
-    text: str, sent: list[str], home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
+    ):
         await at.say(text)
         assert at.sent == sent
-        assert at.shown[0].startswith(text.strip())
+        assert at.shown[-1].startswith(text.strip())
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "hello  there",
-        '/greet "Ada Lovelace"',
-        "/talk",
-        "read @lib:memo://today",
-        "explain @hello.py please",
-    ],
+    "text", ['/greet "Ada Lovelace"', "/talk", "read  @lib:memo://today, then @hello.py please"]
 )
-async def test_a_message_is_sent_again_as_it_was_sent(
-    text: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_message_is_sent_again_as_it_was_sent(text: str, home: Path, opens: Opens) -> None:
     steps: list[tuple[Action, ...]] = [(Say(f"answer {number}"),) for number in range(6)]
     prompts: dict[str, Any] = {"prompts": {**OFFER["prompts"], "talk": []}}
-    async with deck(home, monkeypatch, steps[:5], **prompts) as at:
-        file = at.folder / "work" / "hello.py"
+    async with opens(steps[:5], **prompts) as at:
+        file = home / "work" / "hello.py"
         file.write_text("print('hello')\n")
         await at.say("before")
         await at.say(text)
@@ -79,22 +65,20 @@ async def test_a_message_is_sent_again_as_it_was_sent(
     assert (older.title, older.parent) == ("before (before retry)", session)
     said = [one.text for one in library.read(older).entries if isinstance(one, ModelText)]
     assert said == ["answer 0", "answer 1"]
-    async with deck(home, monkeypatch, steps[5:], **prompts) as at:
+    async with opens(steps[5:], **prompts) as at:
         at.engine.sessions.resume(str(session))
         await eventually(lambda: at.shown == shown)
         await at.retry()
         assert at.fake.requests[-1].contents == first
         assert (at.shown, at.asked(), at.messages[-1].typed) == (shown, asked, text)
-        assert at.messages[-1].servers == ((LIB,) if asked else ())
+        assert at.messages[-1].servers == (LIB,)
 
 
-async def test_an_edited_message_is_read_anew_and_each_edit_leaves_what_was(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, opens: Opens) -> None:
     first, *others = [(Say(f"{number}"),) for number in range(7)]
     steps: list[tuple[Action, ...]] = [first, (Fail(400),), *others]
-    async with deck(home, monkeypatch, steps) as at:
-        file = at.folder / "work" / "hello.py"
+    async with opens(steps) as at:
+        file = home / "work" / "hello.py"
         file.write_text("old")
         await at.say("see @hello.py")
         await at.say("and @lib:memo://today")
@@ -115,56 +99,53 @@ async def test_an_edited_message_is_read_anew_and_each_edit_leaves_what_was(
     assert sorted(titles) == ["", *[" (before retry)"] * 4, "before editing: "]
 
 
-async def test_what_is_no_command_never_reaches_the_model(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
-        for text, words in (
-            ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
-            ("/hlep", "There is no command /hlep. Did you mean /help?"),
-            ("/clear all", "/clear works on the screen only."),
-            ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
-            ("/zzzzz:1 x", "There is no command /zzzzz:1. F4 shows the prompts of your servers."),
-            ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
-            ("/greet", 'name="…"'),
-        ):
-            await at.say(text)
-            assert at.notice.endswith(words)
-            assert at.returned[-1] == text
-        assert at.fake.requests == []
-        assert at.turn is None
-        assert at.chat.unsent.count == 7
+async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Deck) -> None:
+    many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_MENTIONED + 1))
+    for text, words in (
+        ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
+        ("/hlep", "There is no command /hlep. Did you mean /help?"),
+        ("/clear all", "/clear works on the screen only."),
+        ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
+        ("/zzzzz:1 x", "There is no command /zzzzz:1. F4 shows the prompts of your servers."),
+        ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
+        ("/greet", 'name="…"'),
+        ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
+        ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
+        ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
+        (many, "can bring 20 resources and files along, not more. Send several messages."),
+    ):
+        await at.say(text)
+        assert at.notice.endswith(words)
+        assert at.returned[-1] == text
+    assert at.fake.requests == []
+    assert at.turn is None
+    assert at.chat.unsent.count == 11
+    for words in ("/review", "/hlep", "@lib:memo://tody"):
+        at.engine.messages.send_resource(LIB, "memo://today", words)
+        assert at.returned[-1] == words
 
 
-async def test_a_folder_that_is_added_is_open_and_servers_are_told(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def says(words: str) -> bool:
-        return at.notice == words
-
+async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, at: Deck) -> None:
     (home / "more").mkdir()
-    async with deck(home, monkeypatch) as at:
-        assert [*at.store.state.folders] == ["~/work"]
-        at.engine.features.add_folder("~/more")
-        await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
-        changed = "notifications/roots/list_changed"
-        await eventually(lambda: changed in at.record.read_text())
-        assert at.notice == "~/more was added; the servers are told."
-        for typed, words in (
-            ("../more", "~/more is open already."),
-            ("nowhere", "There is no folder nowhere."),
-            ("a\0b", "There is no folder a␀b."),
-        ):
-            at.engine.features.add_folder(typed)
-            await eventually(partial(says, words))
-        assert len(at.store.state.folders) == 2
-        assert at.record.read_text().count(changed) == 1
+    assert [*at.store.state.folders] == ["~/work"]
+    at.engine.features.add_folder("~/more")
+    await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
+    changed = "notifications/roots/list_changed"
+    await at.recorded(changed)
+    assert at.notice == "~/more was added; the servers are told."
+    for typed, words in (
+        ("../more", "~/more is open already."),
+        ("nowhere", "There is no folder nowhere."),
+        ("a\0b", "There is no folder a␀b."),
+    ):
+        at.engine.features.add_folder(typed)
+        await at.told(words)
+    assert len(at.store.state.folders) == 2
+    assert at.record.read_text().count(changed) == 1
 
 
-async def test_a_message_that_comes_back_leaves_the_running_turn_alone(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch, [(Say("so "), Stall()), (Say("two"),)]) as at:
+async def test_a_message_that_comes_back_leaves_the_running_turn_alone(opens: Opens) -> None:
+    async with opens([(Say("so "), Stall()), (Say("two"),)]) as at:
         at.engine.send("hello")
         await at.fake.wait_for_stall()
         running = at.turn
@@ -178,93 +159,76 @@ async def test_a_message_that_comes_back_leaves_the_running_turn_alone(
         assert at.turn is None
 
 
-@pytest.mark.parametrize("text", ["/slow", "read @lib:memo://slow"])
-async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(
-    text: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
+async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(at: Deck) -> None:
+    for number, text in enumerate(("/slow", "read @lib:memo://slow"), 1):
+        at.engine.clear_conversation()
         at.engine.send(text)
         at.engine.send("behind")
         at.engine.send("/review")
         await at.asking()
         assert at.turn.server == LIB
         assert at.chat.queued[0] == "behind"
-        await eventually(lambda: len(at.asked()) == 1)
+        await at.recorded("prompts/get" if number == 1 else "resources/read")
         at.engine.cancel_turn()
         await at.idle()
         assert at.unsent == f"{text}\n\nbehind\n\n/review"
         assert at.turn is None
         assert not at.chat.queued
-        await eventually(lambda: "notifications/cancelled" in at.record.read_text())
+        await at.recorded("notifications/cancelled", number)
         await at.say("again")
         assert at.sent == ["again"]
         assert at.shown == [text, "again"]
-        assert len(at.fake.requests) == 1
+        assert len(at.fake.requests) == number
 
 
-async def test_a_new_conversation_drops_what_still_waits_for_a_server(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
-        at.engine.send("/slow")
-        at.engine.send("behind")
-        await at.asking()
-        at.engine.clear_conversation()
-        await at.idle()
-        await at.say("fresh")
-        assert at.shown == ["fresh"]
-        assert at.fake.requests[-1].contents == [{"role": "user", "parts": [{"text": "fresh"}]}]
-        assert at.chat.unsent.texts == ()
+async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Deck) -> None:
+    at.engine.send("one")
+    at.engine.send("/review")
+    at.engine.cancel_turn()  # before the first step
+    assert at.returned == ["one", "/review"]
+    await at.idle()
+    assert at.fake.requests == []
+    assert [*at.chat.unsent.texts] == ["one", "/review"]
+    at.engine.send("/slow")
+    at.engine.send("behind")
+    await at.asking()
+    at.engine.clear_conversation()
+    await at.idle()
+    await at.say("fresh")
+    assert at.shown == ["fresh"]
+    assert at.fake.requests[-1].contents == [{"role": "user", "parts": [{"text": "fresh"}]}]
+    assert [*at.chat.unsent.texts] == []
+    at.engine.send("/slow")
+    await at.asking()
+    for number in range(MAX_QUEUED):
+        at.engine.send(f"{number}")
+    at.engine.send("x" * 3_000)
+    assert at.returned[2:] == ["x" * 3_000]
+    assert at.notice == f"Not sent, because {MAX_QUEUED} messages are already waiting."
+    at.engine.cancel_turn()
+    await at.idle()
 
 
-async def test_a_stop_before_the_first_step_gives_all_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
-        at.engine.send("one")
-        at.engine.send("/review")
-        at.engine.cancel_turn()
-        assert at.returned == ["one", "/review"]
-        await at.idle()
-        assert at.fake.requests == []
-        assert at.chat.unsent.texts == ("one", "/review")
-
-
-async def test_messages_beyond_the_queue_come_back_whole(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = "x" * 3_000
-    async with deck(home, monkeypatch) as at:
-        at.engine.send("/slow")
-        await at.asking()
-        for number in range(MAX_QUEUED):
-            at.engine.send(f"{number}")
-        at.engine.send(long)
-        assert at.returned == [long]
-        assert at.notice == f"Not sent, because {MAX_QUEUED} messages are already waiting."
-
-
-async def test_resources_go_along_with_the_words_that_name_them(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_resources_go_along_with_the_words_that_name_them(at: Deck) -> None:
     text = "compare @lib:memo://today, @lib:memo://today (@lib:page://Foo_(bar)) @lib://monday."
-    async with deck(home, monkeypatch) as at:
-        await at.say(text)
-        assert at.sent[0] == text
-        uris = ["memo://today", "page://Foo_(bar)", "memo://monday"]
-        assert [f"content of {uri}" in at.sent for uri in uris] == [True] * 3
-        assert [one["uri"] for one in at.asked()] == uris
-        assert at.shown[0].startswith(f"{text}\n\n[memo://today of lib: 23 characters]")
-        await at.say("@lib:memo://may/5 me@lib:x @nobody:else @todo: this")
-        assert [one["uri"] for one in at.asked()][3:] == ["memo://may/5"]
+    await at.say(text)
+    assert at.sent[0] == text
+    uris = ["memo://today", "page://Foo_(bar)", "memo://monday"]
+    assert [f"content of {uri}" in at.sent for uri in uris] == [True] * 3
+    assert [one["uri"] for one in at.asked()] == uris
+    assert at.shown[0].startswith(f"{text}\n\n[memo://today of lib: 23 characters]")
+    await at.say("@lib:memo://may/5 me@lib:x @nobody:else @todo: this")
+    assert [one["uri"] for one in at.asked()][3:] == ["memo://may/5"]
+    at.engine.messages.send_resource(LIB, "memo://today", "see @lib:memo://monday")
+    await at.idle()
+    assert at.sent[0] == "see @lib:memo://monday"
+    assert [one["uri"] for one in at.asked()][4:] == ["memo://monday", "memo://today"]
 
 
-async def test_the_documented_examples_work_word_for_word(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_documented_examples_work_word_for_word(opens: Opens) -> None:
     rendered = 'poem-writer {"mood": "reverent", "title": "Gemini CLI"}'
     steps = [(Say(f"{number}"),) for number in range(5)]
-    async with deck(home, monkeypatch, steps, name="server") as at:
+    async with opens(steps, name="server") as at:
         await at.say('/poem-writer --title="Gemini CLI" --mood="reverent"')
         assert at.sent == [rendered]
         await at.say('/poem-writer "Gemini CLI" reverent')
@@ -277,105 +241,59 @@ async def test_the_documented_examples_work_word_for_word(
             assert "content of memo://two words?at=1" in at.sent
 
 
-async def test_files_and_resources_go_along_and_other_words_stay_text(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = [(Say(f"{number}"),) for number in range(3)]
-    async with deck(home, monkeypatch, steps) as at:
-        work = home / "work"
-        (work / "src").mkdir()
-        (work / "src" / "a.py").write_text("print(1)")
-        (work / "my notes.md").write_text("a note")
-        (work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-        text = 'compare @src/a.py, @"my notes.md" and @lib:memo://today, me@src/a.py @todo!'
+async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path, at: Deck) -> None:
+    work = home / "work"
+    (work / "src").mkdir()
+    (work / "src" / "a.py").write_text("print(1)")
+    (work / "my notes.md").write_text("a note")
+    (work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    text = 'compare @src/a.py, @"my notes.md" and @lib:memo://today, me@src/a.py @todo!'
+    await at.say(text)
+    assert at.sent[:4] == [text, "[File src/a.py]", "print(1)", "[End of src/a.py]"]
+    assert {"a note", "content of memo://today"} <= set(at.sent)
+    assert len(at.sent) == 10
+    assert "[src/a.py: 8 characters]\n\n[my notes.md: 6 characters]" in at.shown[0]
+    await at.say("what is on @dot.png?")
+    media = at.fake.requests[-1].contents[-1]["parts"][-1]
+    assert media == {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    await at.say("write to @nobody or me@example.com")
+    assert at.sent == ["write to @nobody or me@example.com"]
+    (work / ".gitignore").write_text("*.key")
+    (work / "own.key").write_text("hush")
+    (work / "big.txt").write_text("x" * 1_000_001)
+    (work / "data.bin").write_bytes(b"\0")
+    for text, words in (
+        ("see @own.key", "@own.key is left out by .gitignore. Write \\@ for an @ that is"),
+        ("see @/etc/passwd", "@/etc/passwd lies outside the opened folders."),
+        ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
+        ("see @data.bin", "@data.bin was not sent: it is no text, image or PDF."),
+    ):
         await at.say(text)
-        assert at.sent[:4] == [text, "[File src/a.py]", "print(1)", "[End of src/a.py]"]
-        assert {"a note", "content of memo://today"} <= set(at.sent)
-        assert len(at.sent) == 10
-        assert "[src/a.py: 8 characters]\n\n[my notes.md: 6 characters]" in at.shown[0]
-        await at.say("what is on @dot.png?")
-        media = at.fake.requests[-1].contents[-1]["parts"][-1]
-        assert media == {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-        await at.say("write to @nobody or me@example.com")
-        assert at.sent == ["write to @nobody or me@example.com"]
-
-
-async def test_a_file_that_cannot_go_gives_the_message_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
-        work = home / "work"
-        (work / ".gitignore").write_text("*.key")
-        (work / "own.key").write_text("hush")
-        (work / "big.txt").write_text("x" * 1_000_001)
-        (work / "data.bin").write_bytes(b"\0")
-        for text, words in (
-            ("see @own.key", "@own.key is left out by .gitignore. Write \\@ for an @ that is"),
-            ("see @/etc/passwd", "@/etc/passwd lies outside the opened folders."),
-            ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
-            ("see @data.bin", "@data.bin was not sent: it is no text, image or PDF."),
-        ):
-            await at.say(text)
-            assert at.error.startswith(words)
-            assert at.unsent == text
-        assert at.fake.requests == []
-        at.engine.features.complete_path("1", "dt")
-        await eventually(lambda: at.store.state.completion is not None)
-        assert at.store.state.completion == ArgumentCompleted("1", ("data.bin",))
-
-
-async def test_what_is_no_resource_gives_the_message_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_MENTIONED + 1))
-    async with deck(home, monkeypatch) as at:
-        for text, words in (
-            ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
-            ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
-            ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
-            (many, "can bring 20 resources and files along, not more. Send several messages."),
-        ):
-            await at.say(text)
-            assert at.notice.endswith(words)
-            assert at.returned[-1] == text
-        assert at.fake.requests == []
-
-
-async def test_a_message_that_fails_on_its_way_comes_back_as_typed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = f"/greet Ada be\nkind \u202e {'x' * 60_000}"
-    async with deck(home, monkeypatch) as at:
-        await at.say(text)
-        assert "longer than 50000 characters" in at.error
+        assert at.error.startswith(words)
         assert at.unsent == text
-        at.engine.messages.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
-        await at.idle()
-        assert at.unsent.startswith('/greet --name="a\n\\"b\\"\\\\" --mood="xxx')
-        at.engine.messages.send_resource(LIB, "memo://today", "What is it?")
-        await at.idle()
-        assert at.sent == ["What is it?", *at.sent[1:]]
-        assert "content of memo://today" in at.sent
+    assert len(at.fake.requests) == 3
+    at.engine.features.complete_path("1", "dta")
+    await eventually(lambda: at.store.state.completion is not None)
+    assert at.store.state.completion == ArgumentCompleted("1", ("data.bin",))
 
 
-async def test_a_resource_goes_with_a_text_and_with_no_command(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with deck(home, monkeypatch) as at:
-        for words in ("/review", "/hlep", "@lib:memo://tody"):
-            at.engine.messages.send_resource(LIB, "memo://today", words)
-            assert at.returned[-1] == words
-        at.engine.messages.send_resource(LIB, "memo://today", "see @lib:memo://monday")
-        await at.idle()
-        assert at.sent[0] == "see @lib:memo://monday"
-        assert [one["uri"] for one in at.asked()] == ["memo://monday", "memo://today"]
+async def test_a_message_that_fails_on_its_way_comes_back_as_typed(at: Deck) -> None:
+    text = f"/greet Ada be\nkind \u202e {'x' * 60_000}"
+    await at.say(text)
+    assert "longer than 50000 characters" in at.error
+    assert at.unsent == text
+    at.engine.messages.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
+    await at.idle()
+    assert at.unsent.startswith('/greet --name="a\n\\"b\\"\\\\" --mood="xxx')
+    at.engine.messages.send_resource(LIB, "memo://today", "What is it?")
+    await at.idle()
+    assert at.sent == ["What is it?", *at.sent[1:]]
+    assert "content of memo://today" in at.sent
 
 
-async def test_a_prompt_waits_for_its_server_to_start(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_prompt_waits_for_its_server_to_start(home: Path, opens: Opens) -> None:
     gate = home / "gate"
-    async with deck(home, monkeypatch, ready=False, gate=str(gate)) as at:
+    async with opens(ready=False, gate=str(gate)) as at:
         at.engine.send("/io.github.x/y")
         at.engine.send("@lib:memo://today")
         await eventually(lambda: at.turn is not None and at.turn.phase is TurnPhase.SERVERS)
@@ -386,33 +304,31 @@ async def test_a_prompt_waits_for_its_server_to_start(
         assert "content of memo://today" in str(second.contents[-1])
 
 
-async def test_a_prompt_of_a_server_that_is_not_waited_for_comes_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    never = str(home / "never")
-    async with deck(home, monkeypatch, ready=False, wait=0, gate=never) as at:
+async def test_a_prompt_of_a_server_not_waited_for_comes_back(home: Path, opens: Opens) -> None:
+    gate = home / "gate"
+    async with opens(ready=False, wait=0, gate=str(gate)) as at:
         await at.say("/review it")
         assert at.error == "There is no command /review. Prompts of lib come once it is ready."
         assert at.unsent == "/review it"
         assert at.store.state.servers[0].status is ServerStatus.STARTING
         assert at.fake.requests == []
+        gate.touch()  # or it does not hear that it is to end
 
 
-async def test_names_in_data_count_for_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_in_data_count_for_nothing(at: Deck) -> None:
     data = "/hlep @lib:memo://today"
-    async with deck(home, monkeypatch, [(Say(f"{n}"),) for n in range(4)]) as at:
-        for text, sent in (
-            ("/review this", ["review {}", f"this\n\n{data}"]),
-            ("what is it?", [f"{data}\n\nwhat is it?"]),
-            ("", [data]),
-        ):
-            at.engine.send(text, data=data)
-            await at.idle()
-            assert at.sent == sent
-        at.engine.send("see @lib:memo://monday", data=data)
+    for text, sent in (
+        ("/review this", ["review {}", f"this\n\n{data}"]),
+        ("what is it?", [f"{data}\n\nwhat is it?"]),
+        ("", [data]),
+    ):
+        at.engine.send(text, data=data)
         await at.idle()
-        assert at.sent[0] == f"{data}\n\nsee @lib:memo://monday"
-        assert [one.get("uri", "") for one in at.asked()] == ["", "memo://monday"]
-        at.engine.send("  ")
-        await at.idle()
-        assert len(at.fake.requests) == 4
+        assert at.sent == sent
+    at.engine.send("see @lib:memo://monday", data=data)
+    await at.idle()
+    assert at.sent[0] == f"{data}\n\nsee @lib:memo://monday"
+    assert [one.get("uri", "") for one in at.asked()] == ["", "memo://monday"]
+    at.engine.send("  ")
+    await at.idle()
+    assert len(at.fake.requests) == 4

@@ -13,6 +13,7 @@ from tui.engine.workspace import (
     IgnoreRules,
     OutsideError,
     PathReader,
+    PathReading,
     UnreadablePathError,
     Workspace,
 )
@@ -55,24 +56,23 @@ def opened(*roots: Path) -> Workspace:
     return Workspace(lambda: roots)
 
 
-def texts(workspace: Workspace, typed: str) -> list[str]:
-    """Read what a word means, and return its texts."""
+def read(workspace: Workspace, typed: str) -> PathReading:
+    """Read what a word means."""
     found = workspace.find(typed)
     assert found is not None
-    return [
-        part.text for part in PathReader(workspace).read(found).parts if isinstance(part, TextPart)
-    ]
+    return PathReader(workspace).read(found)
 
 
-@pytest.mark.parametrize("typed", ["README.md", "./README.md", "src/../README.md"])
-def test_a_file_is_named_from_the_root(root: Path, typed: str) -> None:
-    assert texts(opened(root), typed) == ["[File README.md]", "read me", "[End of README.md]"]
-    assert texts(opened(root), str(root / "README.md"))[0] == "[File README.md]"
+def texts(workspace: Workspace, typed: str) -> list[str]:
+    """Read what a word means, and return its texts."""
+    return [part.text for part in read(workspace, typed).parts if isinstance(part, TextPart)]
 
 
-@pytest.mark.parametrize("typed", ["nothing.md", "todo", "a\0b", "..", "~nobody", "/", "x" * 5_000])
-def test_a_word_that_is_no_path_means_nothing(root: Path, typed: str) -> None:
-    assert opened(root).find(typed) is None
+def test_a_file_is_named_from_the_root_and_a_word_that_is_no_path_means_nothing(root: Path) -> None:
+    for typed in ("README.md", "./README.md", "src/../README.md", str(root / "README.md")):
+        assert texts(opened(root), typed) == ["[File README.md]", "read me", "[End of README.md]"]
+    for typed in ("nothing.md", "todo", "a\0b", "..", "~nobody", "/", "x" * 5_000):
+        assert opened(root).find(typed) is None, typed
 
 
 def test_what_lies_outside_is_refused_also_behind_a_link(root: Path, tmp_path: Path) -> None:
@@ -89,15 +89,10 @@ def test_what_lies_outside_is_refused_also_behind_a_link(root: Path, tmp_path: P
     assert not {"link.txt", "up", "up/"} & set(listed)
 
 
-@pytest.mark.parametrize(
-    "typed", ["run.log", "build/out.txt", "build", "src/secret.txt", ".git/config"]
-)
-def test_what_git_ignores_is_not_read(root: Path, typed: str) -> None:
-    with pytest.raises(OutsideError, match=r"left out by \.gitignore"):
-        opened(root).find(typed)
-
-
-def test_ignored_files_are_neither_listed_nor_in_a_folder(root: Path) -> None:
+def test_what_git_ignores_is_neither_read_nor_listed_nor_in_a_folder(root: Path) -> None:
+    for typed in ("run.log", "build/out.txt", "build", "src/secret.txt", ".git/config"):
+        with pytest.raises(OutsideError, match=r"left out by \.gitignore"):
+            opened(root).find(typed)
     listed = opened(root).complete("", 100)
     assert set(listed) == {
         *(".gitignore", "README.md", "a b.txt", "keep.log", "src/"),
@@ -110,24 +105,19 @@ def test_ignored_files_are_neither_listed_nor_in_a_folder(root: Path) -> None:
 
 
 def test_a_folder_brings_its_files_and_names_those_that_cannot_go(root: Path) -> None:
-    workspace = opened(root)
-    found = workspace.find("src/")
-    assert found is not None
-    read = PathReader(workspace).read(found)
-    first = read.parts[0]
+    found = read(opened(root), "src/")
+    first = found.parts[0]
     assert isinstance(first, TextPart)
     assert first.text.splitlines() == [
         *("[Folder src]", "src/.gitignore", "src/app.py", "src/picture.png"),
         "src/tool.bin (not read)",
     ]
-    assert TextPart("print(1)\n") in read.parts
-    assert [part.mime_type for part in read.parts if isinstance(part, MediaPart)] == ["image/png"]
-    assert read.shown == "[src/: 3 of 4 files]"
+    assert TextPart("print(1)\n") in found.parts
+    assert [part.mime_type for part in found.parts if isinstance(part, MediaPart)] == ["image/png"]
+    assert found.shown == "[src/: 3 of 4 files]"
 
 
-def test_what_is_too_large_or_unreadable_is_said(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
     monkeypatch.setattr(workspace_module, "MAX_TEXT_BYTES", 2_000)
     os.mkfifo(root / "pipe")
@@ -138,15 +128,11 @@ def test_what_is_too_large_or_unreadable_is_said(
         ("src/tool.bin", "no text, image or PDF"),
         ("pipe", "not a regular file"),
     ):
-        found = workspace.find(typed)
-        assert found is not None
         with pytest.raises(UnreadablePathError, match=words):
-            PathReader(workspace).read(found)
+            read(workspace, typed)
     write(root, {f"lot/{number}": "" for number in range(MAX_FILES + 1)})
-    found = workspace.find("lot")
-    assert found is not None
     with pytest.raises(UnreadablePathError, match="more than 200 files"):
-        PathReader(workspace).read(found)
+        read(workspace, "lot")
 
 
 def test_several_roots_have_their_own_paths(root: Path, tmp_path: Path) -> None:

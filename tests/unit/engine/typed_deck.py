@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,14 @@ class Deck:
     async def asking(self) -> None:
         """Wait until the server is asked for a part of the message."""
         await eventually(lambda: self.turn is not None and self.turn.phase is TurnPhase.ASKING)
+
+    async def told(self, words: str) -> None:
+        """Wait until the user was told this last."""
+        await eventually(lambda: self.notice == words)
+
+    async def recorded(self, method: str, count: int = 1) -> None:
+        """Wait until the server got so many messages of a method."""
+        await eventually(lambda: self.record.read_text().count(method) == count)
 
     @property
     def chat(self) -> ConversationState:
@@ -179,3 +188,19 @@ async def deck(
                 await engine.wait_ready()
             yield made
         assert fake.violations == []
+
+
+Opens = Callable[..., AbstractAsyncContextManager[Deck]]
+"""Runs the engine and the server until a block ends; it takes what `deck` takes."""
+
+
+@pytest.fixture
+def opens(home: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
+    return partial(deck, home, monkeypatch)
+
+
+@pytest.fixture
+async def at(opens: Opens) -> AsyncIterator[Deck]:
+    """Run them before a model that says a number to each message."""
+    async with opens([(Say(f"{number}"),) for number in range(12)]) as made:
+        yield made

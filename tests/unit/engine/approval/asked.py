@@ -10,11 +10,7 @@ from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit
 from tui.model.chat import EntryId
 from tui.model.consent import Choice, Decision, RequestId
-from tui.model.events import (
-    Event,
-    RequestRaised,
-    RequestSettled,
-)
+from tui.model.events import Event, RequestRaised, RequestSettled
 from tui.model.requests import ConfirmationRequest
 
 CALL = EntryId("e1")

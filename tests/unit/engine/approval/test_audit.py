@@ -5,47 +5,27 @@ import json
 import os
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.engine.chats.support import make_tool
 from tui.engine.logs import audit
 from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
-from tui.engine.mcp.catalog.offered_tool import OfferedTool
-from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallDecided
-from tui.model.servers import ServerId
 
 CALL = EntryId("c1")
-TOOL = OfferedTool(
-    id=ToolId("files__read"),
-    server=ServerId("files"),
-    name="read",
-    view=ToolView(ToolId("files__read"), "read"),
-    declaration={},
-    schema={},
-    definition_hash="c3" * 32,
-    fingerprint="a1" * 32,
-)
+TOOL = replace(make_tool("read", "files", fingerprint="a1" * 32), definition_hash="c3" * 32)
+ARGUMENTS = '{"path": "/etc/passwd", "note": "ü"}'
 
 
 def decided(decision: str, source: str) -> ToolCallDecided:
-    return ToolCallDecided(
-        CALL,
-        TOOL.server,
-        TOOL.fingerprint,
-        TOOL.name,
-        TOOL.definition_hash,
-        ARGUMENTS,
-        decision,
-        source,
-    )
-
-
-ARGUMENTS = '{"path": "/etc/passwd", "note": "ü"}'
+    tool = (TOOL.server, TOOL.fingerprint, TOOL.name, TOOL.definition_hash)
+    return ToolCallDecided(CALL, *tool, ARGUMENTS, decision, source)
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -63,71 +43,56 @@ def path(tmp_path: Path) -> Path:
 def test_a_decision_and_the_call_that_follows_are_recorded(path: Path) -> None:
     times = iter([1_000.5, 999.0])
     log = AuditLog(path, on_problem=pytest.fail, clock=lambda: next(times))
-    tool = TOOL
     log.heed(decided("allow", "you: once"))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.RUNNING))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
     log.close(5)
     first, second = records(path)
-    run = first["run"]
-    assert len(run) == 8
+    assert len(first["run"]) == 8
     about = {
-        "run": run,
+        "run": first["run"],
         "call": "c1",
-        "server": tool.server,
-        "fingerprint": tool.fingerprint,
-        "tool": tool.name,
-        "definition": tool.definition_hash,
+        "server": TOOL.server,
+        "fingerprint": TOOL.fingerprint,
+        "tool": TOOL.name,
+        "definition": TOOL.definition_hash,
         "arguments": {
             "sha256": hashlib.sha256(ARGUMENTS.encode()).hexdigest(),
             "bytes": len(ARGUMENTS.encode()),
         },
     }
-    assert first == about | {
-        "time": 1000.5,
-        "number": 1,
-        "event": "decision",
-        "decision": "allow",
-        "source": "you: once",
-    }
-    assert second == about | {
-        "time": 999.0,
-        "number": 2,
-        "event": "call",
-        "outcome": "ok",
-        "seconds": 0.123,
-    }
+    decision = {"event": "decision", "decision": "allow", "source": "you: once"}
+    ended = {"event": "call", "outcome": "ok", "seconds": 0.123}
+    assert first == about | decision | {"time": 1000.5, "number": 1}
+    assert second == about | ended | {"time": 999.0, "number": 2}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert b"passwd" not in path.read_bytes()
 
 
-@pytest.mark.parametrize("decision", ["deny", "withdrawn"])
-def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path, decision: str) -> None:
+def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path) -> None:
     log = AuditLog(path, on_problem=pytest.fail)
-    log.heed(decided(decision, "you: deny"))
-    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
+    for decision in ("deny", "withdrawn"):
+        log.heed(decided(decision, "you: deny"))
+        log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
     log.heed(decided("allow", "you: once"))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.CANCELLED, None, "Stopped before it began."))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
     log.close(5)
-    assert [r["event"] for r in records(path)] == ["decision", "decision"]
+    assert [r["event"] for r in records(path)] == ["decision"] * 3
 
 
-def test_what_was_decided_about_a_folder_is_recorded(path: Path) -> None:
-    log = AuditLog(path, on_problem=pytest.fail)
-    log.record_trust("/home/u/shop", "a1" * 32, decision="trust", source="you")
-    log.close(5)
+def test_what_was_decided_about_a_folder_is_recorded_where_there_is_a_place(path: Path) -> None:
+    for place in (path, None):
+        log = AuditLog(place, on_problem=pytest.fail)
+        log.record_trust("/home/u/shop", "a1" * 32, decision="trust", source="you")
+        log.close(5)
     [record] = records(path)
+    assert [*path.parent.iterdir()] == [path]
     del record["time"], record["run"]
-    assert record == {
-        "number": 1,
-        "event": "trust",
-        "place": "/home/u/shop",
-        "content": "a1" * 32,
-        "decision": "trust",
-        "source": "you",
-    }
+    about = {"place": "/home/u/shop", "content": "a1" * 32}
+    decision = {"event": "trust", "decision": "trust", "source": "you"}
+    assert record == {"number": 1, **about, **decision}
 
 
 def test_names_can_neither_forge_a_record_nor_carry_a_secret(path: Path) -> None:
@@ -140,13 +105,6 @@ def test_names_can_neither_forge_a_record_nor_carry_a_secret(path: Path) -> None
     [record] = records(path)
     assert record["decision"] == "***"
     assert max(len(str(value)) for value in record.values()) <= audit.MAX_FIELD
-
-
-def test_nothing_is_recorded_without_a_place(tmp_path: Path) -> None:
-    log = AuditLog(None, on_problem=pytest.fail)
-    log.record_trust("f", "c", decision="trust", source="you")
-    log.close(5)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_is_full_is_told_once_and_tried_again(

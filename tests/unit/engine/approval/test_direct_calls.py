@@ -1,4 +1,4 @@
-"""Calls beside the conversation: the same consent as a call of the model, and no way around it."""
+"""What is recorded of decisions, and calls beside the conversation: the same consent for both."""
 
 import asyncio
 import json
@@ -11,7 +11,16 @@ import pytest
 from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Script, Turncoat, deck, records, shop, tool, write_settings
+from tests.security.decks import (
+    Script,
+    Turncoat,
+    calling,
+    deck,
+    records,
+    shop,
+    tool,
+    write_settings,
+)
 from tests.unit.engine.chats.support import InProcessTools, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine.approval.gate import Gate
@@ -22,16 +31,19 @@ from tui.engine.desk import Desk
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit, ToolCallError
 from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.consent import Choice
+from tui.model.consent import Choice, Effect, GrantScope
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 
 __all__ = ["shop"]
 
 SHOP = ServerId("shop")
 
 
-async def test_a_call_of_a_library_asks_like_a_call_of_the_model(shop: Turncoat) -> None:
+async def test_a_call_of_a_library_asks_like_a_call_of_the_model_and_one_of_the_user_does_not(
+    shop: Turncoat, world: World
+) -> None:
     async with shop.deck() as running:
         for choice in (Choice.DENY, Choice.ONCE):
             calling = asyncio.create_task(running.engine.call_tool(SHOP, "look", {"text": "a"}))
@@ -42,7 +54,14 @@ async def test_a_call_of_a_library_asks_like_a_call_of_the_model(shop: Turncoat)
                     await calling
         assert not (await calling).is_error
         assert [call.status for call in running.calls] == [ToolCallStatus.DENIED, ToolCallStatus.OK]
-    assert shop.calls == [("look", {"text": "a"})]
+        await running.engine.call_tool(SHOP, "buy", {"text": "b"}, by_user=True)
+        assert len(running.raised(ConfirmationRequest)) == 2
+    assert shop.calls == [("look", {"text": "a"}), ("buy", {"text": "b"})]
+    decided, ended = records(world)[-2:]
+    found = (decided["event"], decided["tool"], decided["decision"], decided["source"])
+    assert found == ("decision", "buy", "allow", "you: composed this call")
+    assert (ended["event"], ended["outcome"]) == ("call", "ok")
+    assert ended["arguments"] == decided["arguments"]
 
 
 async def test_a_server_handed_in_by_a_library_is_not_trusted_by_its_own_word(
@@ -85,80 +104,57 @@ async def test_without_a_user_a_call_of_a_library_is_denied(
     assert shop.calls == []
 
 
-async def test_a_call_that_the_user_composed_runs_unasked_and_is_recorded(
+async def test_a_rule_that_denies_beats_every_call_of_a_tool_and_each_is_recorded(
     shop: Turncoat, world: World
-) -> None:
-    async with shop.deck() as running:
-        await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=True)
-        assert running.raised(ConfirmationRequest) == []
-    assert shop.calls == [("look", {"text": "a"})]
-    decided, ended = records(world)
-    assert (decided["event"], decided["tool"], decided["decision"], decided["source"]) == (
-        "decision",
-        "look",
-        "allow",
-        "you: composed this call",
-    )
-    assert (ended["event"], ended["outcome"]) == ("call", "ok")
-    assert ended["arguments"] == decided["arguments"]
-
-
-@pytest.mark.parametrize("by_user", [True, False])
-async def test_a_rule_that_denies_beats_a_call_that_the_user_composed(
-    shop: Turncoat, *, by_user: bool
-) -> None:
-    rules = {"gemdeck": {"alwaysDeny": [{"tool": "look"}]}}
-    async with shop.deck(settings=rules) as running:
-        with pytest.raises(ToolCallError, match="alwaysDeny"):
-            await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
-    assert shop.calls == []
-
-
-@pytest.mark.parametrize("by_user", [True, False])
-async def test_a_call_of_a_tool_that_a_rule_hides_is_recorded(
-    shop: Turncoat, world: World, *, by_user: bool
 ) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "look"}]}}
     script: Script = [[Call([("look", {"text": "a"}), ("steal", {})])], [Say("done")]]
     async with shop.deck(script, settings=rules) as running:
-        if by_user:
+        for by_user in (True, False):
             with pytest.raises(ToolCallError, match="alwaysDeny"):
-                await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=True)
-        else:
-            running.engine.send("look")
-            await running.idle()
-    [record] = records(world)
-    assert (record["event"], record["server"], record["tool"]) == ("decision", "shop", "look")
-    assert record["decision"] == "deny"
-    assert record["source"] == "a rule in the settings (gemdeck.alwaysDeny) denies it"
-    assert len(record["fingerprint"]) == len(record["definition"]) == 64
+                await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
+        await running.ask("look")
+    found = records(world)
+    assert len(found) == 3
+    for record in found:
+        assert (record["event"], record["server"], record["tool"]) == ("decision", "shop", "look")
+        assert record["decision"] == "deny"
+        assert record["source"] == "a rule in the settings (gemdeck.alwaysDeny) denies it"
+        assert len(record["fingerprint"]) == len(record["definition"]) == 64
     assert shop.calls == []
 
 
-async def test_a_call_of_a_tool_that_changed_is_recorded(shop: Turncoat, world: World) -> None:
+async def test_a_changed_tool_is_not_called_until_the_change_is_accepted_and_all_is_recorded(
+    shop: Turncoat, world: World
+) -> None:
     async with shop.deck() as running:
-        shop.offer(tool("look", "Does other things."), tool("buy"))
-        await running.restart("shop")
-        with pytest.raises(ToolCallError, match="it has changed"):
-            await running.engine.call_tool(SHOP, "look", {"text": "a"})
-    [record] = [found for found in records(world) if found["event"] == "decision"]
-    assert (record["tool"], record["decision"]) == ("look", "deny")
-    assert record["source"].startswith("it has changed")
-
-
-async def test_a_changed_tool_is_not_called_for_the_user_either(shop: Turncoat) -> None:
-    async with shop.deck() as running:
-        shop.offer(tool("look", "Does other things."), tool("buy"))
-        await running.restart("shop")
-        with pytest.raises(ToolCallError, match="it has changed"):
-            await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=True)
+        for word, answer in (
+            ("refuse change", ToolChangeAnswer.KEEP_AWAY),
+            ("accept change", ToolChangeAnswer.ACCEPT),
+        ):
+            shop.offer(tool("look", f"Does other things, to {word}."), tool("buy"))
+            await running.restart("shop")
+            for by_user in (True, False):
+                with pytest.raises(ToolCallError, match="it has changed"):
+                    await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
+            request = await running.pending(ToolChangeRequest)
+            running.engine.desk.answer(request.id, answer)
+            await eventually(lambda: not running.store.state.pending)
+            *decisions, record = records(world)[-3:]
+            for decision in decisions:
+                assert (decision["event"], decision["tool"]) == ("decision", "look")
+                assert decision["decision"] == "deny"
+                assert decision["source"].startswith("it has changed")
+            found = (record["event"], record["tool"], record["decision"])
+            assert found == ("rule", "look", word)
+            assert len(record["fingerprint"]) == len(record["definition"]) == 64
+        call = running.engine.call_tool
         with pytest.raises(ToolCallError, match="do not fit"):
-            await running.engine.call_tool(SHOP, "buy", {"text": 5}, by_user=True)
+            await call(SHOP, "buy", {"text": 5}, by_user=True)
         with pytest.raises(ToolCallError, match="does not offer it"):
-            await running.engine.call_tool(SHOP, "steal", {}, by_user=True)
-        odd = cast("JsonObject", [1])
+            await call(SHOP, "steal", {}, by_user=True)
         with pytest.raises(ToolCallError, match="must be an object"):
-            await running.engine.call_tool(SHOP, "buy", odd, by_user=True)
+            await call(SHOP, "buy", cast("JsonObject", [1]), by_user=True)
     assert shop.calls == []
 
 
@@ -176,3 +172,96 @@ async def test_what_a_caller_changes_while_the_user_decides_is_not_sent() -> Non
     runner = CallRunner(tools, gate, lambda _: None, TurnRecord())
     await runner.run_alone(tools.tools[0], arguments, EntryId("c1"), by_user=True)
     assert tools.called == [("go", {"other": {"path": "/tmp"}})]
+
+
+async def test_decisions_and_calls_are_recorded_with_sources(shop: Turncoat, world: World) -> None:
+    script: Script = [
+        [Call([("look", {"text": "1"})])],
+        [Call([("look", {"text": "2"}), ("buy", {"text": "3"})])],
+        [Say("done")],
+    ]
+    async with shop.deck(script) as running:
+        running.engine.send("look")
+        await running.decide(Choice.ALWAYS_TOOL, GrantScope.FOLDER)
+        await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
+        await running.decide(Choice.DENY)
+        await running.idle()
+    found = records(world)
+    decided = [(r["tool"], r["decision"], r["source"]) for r in found if r["event"] == "decision"]
+    assert decided[0] == ("look", "allow", "you: always this tool, saved for this folder")
+    assert sorted(decided[1:])[0] == ("buy", "deny", "you: deny")
+    assert sorted(decided[1:])[1][2].startswith("you chose always this tool on")
+    ended = [(r["tool"], r["outcome"]) for r in found if r["event"] == "call"]
+    assert ended == [("look", "ok"), ("look", "ok")]
+    assert all(len(r["fingerprint"]) == 64 and len(r["definition"]) == 64 for r in found)
+
+
+async def test_a_question_that_ends_unanswered_is_recorded(shop: Turncoat, world: World) -> None:
+    again = [Call([("look", {"text": "same"})])]
+    buying = [Call([("buy", {"text": "1"})])]
+    script: Script = [again, again, buying, again, [Say("done")], buying]
+    async with shop.deck(script) as running:
+        running.engine.send("look")
+        await running.decide(Choice.DENY)
+        await running.pending(ConfirmationRequest)
+        running.engine.servers.stop(SHOP)
+        await eventually(lambda: running.status("shop") is ServerStatus.STOPPED)
+        await running.idle()
+        running.engine.servers.start(SHOP)
+        await eventually(lambda: running.status("shop") is ServerStatus.READY)
+        running.engine.send("buy")
+        await running.pending(ConfirmationRequest)
+        running.engine.cancel_turn()
+        await running.idle()
+    assert shop.calls == []
+    found = [(r["tool"], r["decision"], r["source"]) for r in records(world)]
+    assert found == [
+        ("look", "deny", "you: deny"),
+        ("look", "deny", "you: denied the same call before"),
+        ("buy", "withdrawn", "The server disconnected before you answered."),
+        ("buy", "withdrawn", "the turn was stopped"),
+    ]
+
+
+async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
+    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FakeGemini(calling("look", 3)) as fake:
+        async with deck(fake, monkeypatch, servers=[shop]) as running:
+            await running.answered("look", Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
+        async with deck(fake, monkeypatch, servers=[shop]) as running:
+            await running.ask("look")
+            assert running.explained("shop", "look").effect is Effect.ALLOW
+            [view] = running.store.state.grants
+            assert (view.server, view.tool, view.revocable) == ("shop", "look", True)
+            running.engine.access.policy.revoke(view.id)
+            assert running.store.state.grants == ()
+            assert "no rule allows it" in running.explained("shop", "look").words
+            await running.answered("look", Choice.DENY)
+    assert len(shop.calls) == 2
+    [revoked] = [r for r in records(world) if r["event"] == "rule"]
+    assert (revoked["server"], revoked["tool"], revoked["decision"]) == ("shop", "look", "revoke")
+
+
+async def test_every_tool_can_be_explained(shop: Turncoat) -> None:
+    broken = {"name": "broken", "inputSchema": 5}
+    shop.offer(tool("look"), tool("buy"), tool("hidden"), broken)
+    entry = {**shop.entry, "trust": True, "excludeTools": ["hidden"]}
+    settings = {"mcpServers": {"shop": entry}, "gemdeck": {"alwaysDeny": [{"tool": "buy"}]}}
+    async with shop.deck(settings=settings) as running:
+        names = ("look", "buy", "hidden", "broken", "nothing")
+        look, buy, hidden, odd, unknown = (running.explained("shop", name) for name in names)
+    assert look.effect is Effect.ALLOW
+    assert look.words.startswith("Allowed: its server has trust: true in ")
+    assert "gemdeck.alwaysDeny" in buy.words
+    assert "the settings leave it out" in hidden.words
+    assert "no input schema" in odd.words
+    assert unknown.effect is Effect.DENY
+
+
+async def test_yolo_stands_in_the_list_of_rules_and_asks_nobody(shop: Turncoat) -> None:
+    async with shop.deck(calling("look"), allows_all=True) as running:
+        await running.ask("look")
+        assert running.raised(ConfirmationRequest) == []
+        assert [view.origin for view in running.store.state.grants] == ["--yolo"]
+    assert len(shop.calls) == 1

@@ -13,37 +13,32 @@ from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Denial, Edit, TurnRecord
 from tui.engine.approval.policy import Verdict
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.desk import MAX_PENDING, WithdrawnError
+from tui.engine.desk import WithdrawnError
 from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
-from tui.model.events import (
-    CatalogChanged,
-    ServerStatusChanged,
-    ToolCallChanged,
-    ToolCallDecided,
-)
-from tui.model.requests import ConfirmationRequest
+from tui.model.events import CatalogChanged, ServerStatusChanged, ToolCallChanged, ToolCallDecided
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 
-async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
+async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for_once() -> None:
     asked = Asked()
     assert isinstance(await asked.answer(make_tool("go"), Choice.ONCE), Permit)
-    request = asked.requests[0].request
-    assert isinstance(request, ConfirmationRequest)
+    [request] = asked.questions
     assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
     assert request.description == "Does go."
     assert asked.settled == [request.id]
     assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
-
-
-async def test_once_is_for_one_call_only() -> None:
-    asked = Asked()
-    await asked.answer(make_tool("go"), Choice.ONCE)
     assert not await asked.passes(make_tool("go"))
+    for choice in Choice:
+        before = len(asked.settled)
+        await asked.answer(make_tool(f"go {choice}"), choice)
+        assert len(asked.settled) == before + 1, choice
+    known = len(asked.events)
+    asked.desk.answer(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
+    assert len(asked.events) == known, "an answer to nothing"
 
 
 async def test_a_trusted_server_is_not_asked_about() -> None:
@@ -55,20 +50,16 @@ async def test_a_trusted_server_is_not_asked_about() -> None:
     assert not await asked.passes(tool)
 
 
-async def test_always_this_tool_is_bound_to_server_name_and_definition() -> None:
+async def test_always_covers_what_was_offered_with_its_definition_and_nothing_new() -> None:
     asked = Asked()
     await asked.answer(make_tool("go"), Choice.ALWAYS_TOOL)
     assert await asked.passes(make_tool("go"))
     assert not await asked.passes(make_tool("go", definition_hash="another"))
     assert not await asked.passes(make_tool("go", server="other"))
-    assert not await asked.passes(make_tool("other"))
-
-
-async def test_always_this_server_covers_what_was_offered_and_nothing_new() -> None:
-    asked = Asked()
+    assert not await asked.passes(make_tool("stay"))
     foreign = make_tool("far", server="other")
-    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
-    assert await asked.passes(make_tool("go"))
+    await asked.answer(make_tool("more"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
+    assert await asked.passes(make_tool("more"))
     assert await asked.passes(make_tool("stay"))
     assert not await asked.passes(make_tool("new"))
     assert not await asked.passes(make_tool("stay", definition_hash="another"))
@@ -92,8 +83,7 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
 async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
-    task.cancel()
-    await asyncio.wait({task})
+    await ended(task)
     assert asked.settled == [request]
     asked.desk.answer(request, Decision(Choice.ALWAYS_SERVER))
     assert asked.settled == [request]
@@ -108,34 +98,8 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
-    stays.cancel()
-    await asyncio.wait({stays})
+    await ended(stays)
     assert len(asked.settled) == 2
-
-
-async def test_answers_to_nothing_are_ignored() -> None:
-    asked = Asked()
-    asked.desk.answer(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
-    assert asked.events == []
-
-
-async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
-    asked = Asked()
-    open_tasks = [(await asked.ask(make_tool("go")))[0] for _ in range(MAX_PENDING)]
-    task, request = await asked.ask(make_tool("go"))
-    assert not request
-    with pytest.raises(match="Too many"):
-        await task
-    for open_task in open_tasks:
-        open_task.cancel()
-    await asyncio.wait(open_tasks)
-
-
-@pytest.mark.parametrize("choice", list(Choice))
-async def test_every_choice_settles_its_question(choice: Choice) -> None:
-    asked = Asked()
-    await asked.answer(make_tool("go"), choice)
-    assert len(asked.settled) == 1
 
 
 async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
@@ -150,9 +114,7 @@ async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() ->
     assert not unseen.done()
     again, question = await asked.ask(make_tool("go"), turn=turn)
     assert question
-    for task in (unseen, again):
-        task.cancel()
-    await asyncio.wait({unseen, again})
+    await ended(unseen, again)
 
 
 async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
@@ -171,7 +133,7 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     assert await asked.passes(make_tool("granted"))
 
 
-async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
+async def test_a_rule_that_denies_wins_over_always_this_server_and_when_it_comes_up_later() -> None:
     asked = Asked()
     asked.policy.configure((), [rule("*", "evil")], ())
     await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
@@ -179,34 +141,26 @@ async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
     denied, question = await asked.ask(make_tool("evil"))
     assert not question
     assert isinstance(await denied, Denial)
-
-
-async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
-    asked = Asked()
-    task, request = await asked.ask(make_tool("go"))
-    asked.policy.configure((), [rule("notes", "go")], ())
+    task, request = await asked.ask(make_tool("new"))
+    asked.policy.configure((), [rule("notes", "new")], ())
     asked.desk.answer(request, Decision(Choice.ONCE))
     assert isinstance(await task, Denial)
 
 
 async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
     asked = Asked()
-    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
-    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
-    permit = await task
-    assert isinstance(permit, Permit)
-    assert permit.arguments == {"text": "b"}
-    assert await asked.passes(make_tool("go"))
-
-
-async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
-    asked = Asked()
-    arguments = {"text": "a"}
-    task, request = await asked.ask(make_tool("go"), arguments=arguments)
-    asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
-    permit = await task
-    assert isinstance(permit, Permit)
-    assert permit.arguments is arguments
+    arguments: JsonObject = {"text": "a"}
+    for edit, sent in (('{"text":\n"a"}', arguments), ('{"text": "b"}', {"text": "b"})):
+        task, request = await asked.ask(make_tool("go"), arguments=arguments)
+        [field] = asked.questions[-1].fields
+        assert (field.key, field.default) == ("text", "a"), "a form is filled in with them"
+        asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments=edit))
+        permit = await task
+        assert isinstance(permit, Permit)
+        assert permit.arguments == sent
+        assert (permit.arguments is arguments) is (sent is arguments), "edited back is unchanged"
+        assert await asked.passes(make_tool("go"))
+        asked = Asked()
 
 
 async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit() -> None:
@@ -244,15 +198,6 @@ async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> No
     assert isinstance(await task, Denial)
 
 
-async def test_a_form_is_filled_in_with_the_arguments() -> None:
-    asked = Asked()
-    task, _ = await asked.ask(make_tool("go"), arguments={"text": "a"})
-    [field] = asked.questions[0].fields
-    assert (field.key, field.default) == ("text", "a")
-    task.cancel()
-    await asyncio.wait({task})
-
-
 async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
     asked = Asked()
     tool = make_tool("go", fingerprint="")
@@ -275,9 +220,7 @@ async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> N
         permit.use()
 
 
-async def test_a_call_is_judged_once_for_each_state_of_the_rules(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_call_is_judged_once_by_the_same_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked()
     judged: list[str] = []
     judge = asked.policy.judge
@@ -315,7 +258,7 @@ def listed(*tools: OfferedTool) -> CatalogChanged:
     return CatalogChanged(ServerId("notes"), Catalog(tuple(tool.view for tool in tools)))
 
 
-async def test_a_tool_that_changes_takes_its_question_along() -> None:
+async def test_a_tool_that_changes_or_goes_takes_its_question_along() -> None:
     asked = Asked()
     go, stay = make_tool("go"), make_tool("stay")
     changing, first = await asked.ask(go)
@@ -325,40 +268,22 @@ async def test_a_tool_that_changes_takes_its_question_along() -> None:
     with pytest.raises(match="The tool changed or was removed"):
         await changing
     assert asked.settled == [first]
+    asked.gate.heed(CatalogChanged(ServerId("other"), Catalog()))
+    renamed = replace(stay, view=replace(stay.view, id=ToolId("notes__stay")))
+    asked.gate.heed(listed(renamed))  # another name towards the model
+    await settle()
+    assert not staying.done()
+    going, _ = await asked.ask(make_tool("gone"))
+    asked.gate.heed(listed(stay))
+    with pytest.raises(WithdrawnError):
+        await going
     asked.desk.answer(second, Decision(Choice.ONCE))
     assert isinstance(await staying, Permit)
 
 
-async def test_a_tool_that_goes_takes_its_question_along() -> None:
-    asked = Asked()
-    task, _ = await asked.ask(make_tool("go"))
-    asked.gate.heed(CatalogChanged(ServerId("other"), Catalog()))
-    await settle()
-    assert not task.done()
-    assert asked.settled == []
-    asked.gate.heed(listed())
-    with pytest.raises(WithdrawnError):
-        await task
-
-
-async def test_another_name_towards_the_model_leaves_the_question() -> None:
-    asked = Asked()
-    go = make_tool("go")
-    task, request = await asked.ask(go)
-    asked.gate.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
-    assert asked.settled == []
-    asked.desk.answer(request, Decision(Choice.ONCE))
-    assert isinstance(await task, Permit)
-
-
-@pytest.fixture
-def private(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
-async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private: Path) -> None:
-    files = [StateFile(private / "grants.json", on_problem=pytest.fail) for _ in "12"]
+async def test_what_another_gemdeck_revoked_counts_before_the_next_call(tmp_path: Path) -> None:
+    path = tmp_path / "private" / "grants.json"
+    files = [StateFile(path, on_problem=pytest.fail) for _ in "12"]
     asked, other = Asked(GrantBook(files[0])), make_policy(GrantBook(files[1]))
     for policy in (asked.policy, other):
         await policy.open()
@@ -374,21 +299,16 @@ async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private:
     await ended(task)
 
 
-def defined(name: str, origin: Origin) -> ServerDefinition:
-    return ServerDefinition(ServerId(name), origin, Transport.STDIO, command=name)
-
-
 async def test_a_question_says_where_its_server_comes_from() -> None:
-    asked = Asked()
-    fake = "min\u0435"
-    known = (defined("mine", Origin.USER), defined(fake, Origin.PROJECT))
-    asked.policy.configure((), (), known)
+    asked, fake = Asked(), "min\u0435"
+    origins = {"mine": Origin.USER, fake: Origin.PROJECT}
+    asked.policy.configure(
+        (), (), [ServerDefinition(ServerId(n), o, Transport.STDIO) for n, o in origins.items()]
+    )
     tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
-    first, second = asked.questions
+    found = [(one.server, one.origin) for one in asked.questions]
     await ended(*tasks)
-    assert first.origin == "this folder"
-    assert second.origin == "your settings"
-    assert (first.server, second.server) == (fake, "mine")
+    assert found == [(fake, "this folder"), ("mine", "your settings")]
 
 
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:

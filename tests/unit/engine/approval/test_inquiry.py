@@ -33,45 +33,28 @@ def compared(folder: Path, path: str, content: str = AFTER) -> FileChange | None
     return file_change(folder, {"path": path, "content": content})
 
 
-def test_all_lines_of_both_are_there(folder: Path) -> None:
+def test_all_lines_of_both_are_there_with_what_becomes_of_the_file(folder: Path) -> None:
     change = compared(folder, "src/a.py")
     assert change is not None
     assert (change.path, change.content) == ("path", "content")
     assert change.summary == "exists: 2 lines replaced by 1, from line 2"
-    assert change.lines == (
-        (" ", ""),
-        ("-", "print(1)"),
-        ("-", "print(2)"),
-        ("+", ""),
-        (" ", ""),
-    )
+    assert change.lines == ((" ", ""), ("-", "print(1)"), ("-", "print(2)"), ("+", ""), (" ", ""))
     assert compared(folder, str(folder / "src" / "a.py")) == change
-
-
-@pytest.mark.parametrize(
-    ("content", "summary"),
-    [
+    for content, summary in (
         (BEFORE, "exists: unchanged"),
         (BEFORE + "more\n", "exists: 1 line added, from line 5"),
         ("import os\nend\n", "exists: 2 lines removed, from line 2"),
         ("", "exists: 4 lines replaced by 1, from line 1"),
-    ],
-)
-def test_the_summary_says_what_becomes_of_the_file(
-    folder: Path, content: str, summary: str
-) -> None:
-    change = compared(folder, "src/a.py", content)
-    assert change is not None
-    assert change.summary == summary
-    count = sum(sign != "-" for sign, _ in change.lines)
-    assert count == len(content.removesuffix("\n").split("\n"))
-
-
-def test_what_a_file_hides_is_shown(folder: Path) -> None:
+    ):
+        change = compared(folder, "src/a.py", content)
+        assert change is not None
+        assert change.summary == summary
+        count = sum(sign != "-" for sign, _ in change.lines)
+        assert count == len(content.removesuffix("\n").split("\n"))
     (folder / "b.txt").write_text("a\u200bb\x1b[2J\n")
     change = compared(folder, "b.txt")
     assert change is not None
-    assert change.lines[0] == ("-", "a\\u200bb\\u001b[2J")
+    assert change.lines[0] == ("-", "a\\u200bb\\u001b[2J"), "what a file hides is shown"
 
 
 def test_only_texts_of_the_folder_are_read(folder: Path) -> None:
@@ -87,25 +70,18 @@ def test_only_texts_of_the_folder_are_read(folder: Path) -> None:
         assert compared(folder, path) is None, path
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"path": "src/a.py", "pattern": "a\nb"},
-        {"path": "src/a.py", "text": "one line is looked for"},
-        {"path": "src/a.py", "content": 5},
-        {"path": "src/a.py", "other": "src/a.py", "content": AFTER},
-        {"path": "src/a.py", "content": AFTER, "contents": AFTER},
-    ],
-)
-def test_what_holds_no_content_for_one_file_is_not_compared(
-    folder: Path, arguments: dict[str, object]
-) -> None:
-    assert file_change(folder, arguments) is None
+def test_what_holds_no_content_for_one_file_is_not_compared(folder: Path) -> None:
+    for other in (
+        {"pattern": "a\nb"},
+        {"text": "one line is looked for"},
+        {"content": 5},
+        {"other": "src/a.py", "content": AFTER},
+        {"content": AFTER, "contents": AFTER},
+    ):
+        assert file_change(folder, {"path": "src/a.py", **other}) is None, other
 
 
-async def test_questions_have_the_difference_and_come_in_the_order_of_their_calls(
-    folder: Path,
-) -> None:
+async def test_questions_have_the_difference_and_come_in_order(folder: Path) -> None:
     events: list[Event] = []
     desk = Desk(events.append)
     gate = Gate(desk, events.append, make_policy(), folder=folder)
@@ -152,36 +128,21 @@ def test_fields_are_filled_in_with_the_arguments_and_never_with_defaults() -> No
     assert fields["deep"].kind is FieldKind.BOOLEAN
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"path": "a\u202eb"},
-        {"path": "x" * 5_000},
-        {"path": None},
-        {"path": "/", "more": 1},
-        {"path": 5},
-        {"path": "/", "depth": True},
-        {"path": "/", "kind": "c"},
-        {"path": "/", "kinds": ["a", "c"]},
-        {"path": "/", "deep": "yes"},
-    ],
-)
-def test_arguments_that_a_form_would_change_or_hide_have_none(arguments: JsonObject) -> None:
-    assert argument_fields(SCHEMA, arguments) == ()
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"properties": 5},
-        {"properties": {"a": 5}},
+def test_what_a_form_would_change_or_hide_and_a_schema_that_is_not_flat_has_none() -> None:
+    arguments: list[JsonObject] = [
+        *({"path": "a\u202eb"}, {"path": "x" * 5_000}, {"path": None}, {"path": 5}),
+        *({"path": "/", **odd} for odd in ({"more": 1}, {"depth": True}, {"kind": "c"})),
+        *({"path": "/", **odd} for odd in ({"kinds": ["a", "c"]}, {"deep": "yes"})),
+    ]
+    for given in arguments:
+        assert argument_fields(SCHEMA, given) == (), given
+    schemas: list[JsonObject] = [
+        *({}, {"properties": 5}, {"properties": {"a": 5}}),
         {"properties": {"a": {"type": "object"}}},
         {"properties": {"a": {"$ref": "#/x"}}},
         {"properties": {"a\u202e": {"type": "string"}}},
         {"properties": {"a": {"enum": ["\u202e"]}}},
         {"properties": {f"p{number}": {"type": "string"} for number in range(60)}},
-    ],
-)
-def test_a_schema_that_is_not_flat_has_no_form(schema: JsonObject) -> None:
-    assert argument_fields(schema, {}) == ()
+    ]
+    for schema in schemas:
+        assert argument_fields(schema, {}) == (), schema

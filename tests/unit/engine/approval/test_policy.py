@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
 from tui.engine.approval import grants as grants_module
 from tui.engine.approval import grants as module
@@ -21,7 +21,7 @@ from tui.engine.approval.grants import Grant, GrantBook, GrantNote, GrantSet, re
 from tui.engine.approval.policy import Policy
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.atomic import locked, write_private
-from tui.engine.files.state_file import Stamp, StateFile
+from tui.engine.files.state_file import StateFile
 from tui.model.consent import Effect, GrantId, GrantScope
 from tui.model.events import Event, GrantsChanged
 from tui.model.servers import Origin, ServerId, Transport
@@ -62,12 +62,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "grants.json"
 
 
-def mode_of(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def written_in(folder: Path) -> bytes:
-    return b"".join(one.read_bytes() for one in folder.rglob("*") if one.is_file())
+def written(path: Path) -> bytes:
+    """Read all that is written beside the grants, which are private."""
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    return b"".join(one.read_bytes() for one in path.parent.rglob("*") if one.is_file())
 
 
 def spoil(path: Path) -> None:
@@ -79,13 +77,14 @@ def spoil(path: Path) -> None:
 
 
 async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(path: Path) -> None:
-    everywhere, here, now = make_tool("a"), make_tool("b"), make_tool("c")
+    everywhere, here, now = map(make_tool, ("everywhere", "here", "fleeting"))
     async with opened(path) as policy:
         policy.allow([everywhere], GrantScope.EVERYWHERE, "always this tool")
         policy.allow([here], GrantScope.FOLDER, "always this tool")
         policy.allow([now], GrantScope.SESSION, "always this tool")
         assert policy.judge(now).effect is Effect.ALLOW
-    assert mode_of(path) == 0o600
+    assert b"everywhere" in written(path)
+    assert b"fleeting" not in written(path)
     async with opened(path) as policy:
         effects = [policy.judge(tool).effect for tool in (everywhere, here, now)]
         assert effects == [Effect.ALLOW, Effect.ALLOW, Effect.ASK]
@@ -94,19 +93,7 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
         assert effects == [Effect.ALLOW, Effect.ASK]
 
 
-async def test_nothing_of_a_sessions_grants_is_written(path: Path) -> None:
-    async with opened(path) as policy:
-        policy.allow([make_tool("kept")], GrantScope.EVERYWHERE, "always this tool")
-        policy.allow([make_tool("fleeting")], GrantScope.SESSION, "always this tool")
-        assert policy.judge(make_tool("fleeting")).effect is Effect.ALLOW
-    written = written_in(path.parent)
-    assert b"kept" in written
-    assert b"fleeting" not in written
-
-
-async def test_a_verdict_says_where_it_comes_from(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_verdict_says_its_origin(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.approval.policy.time.localtime", time.gmtime)
     monkeypatch.setitem(policy_module.EFFECTS, Effect.ALLOW, "Runs: unasked")
     async with opened(path) as policy:
@@ -123,9 +110,8 @@ async def test_what_is_revoked_is_asked_about_again_also_in_later_runs(path: Pat
     events: list[Event] = []
     async with opened(path, events=events) as policy:
         policy.allow([make_tool("go")], GrantScope.EVERYWHERE, "always this tool")
-        [view] = policy.views()
         policy.revoke(GrantId("no such grant"))
-        policy.revoke(view.id)
+        policy.revoke(policy.views()[0].id)
         assert policy.judge(make_tool("go")).effect is Effect.ASK
     lists = [event.grants for event in events if isinstance(event, GrantsChanged)]
     assert [len(grants) for grants in lists] == [1, 0]
@@ -171,23 +157,28 @@ async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: P
 async def test_a_grant_that_is_not_written_yet_outlasts_a_look_at_the_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = module._read_if_new
-    async with opened(path) as policy:
+    load, old, new = StateFile.load, make_tool("old"), make_tool("new")
+    loop = asyncio.get_running_loop()
 
-        def give_one_meanwhile(file: StateFile, _: Stamp) -> object:
-            found = read(file, (0,))
-            loop.call_soon_threadsafe(policy.allow, [tool], GrantScope.EVERYWHERE, "")
-            return found
+    def give_one_meanwhile(file: StateFile) -> dict[str, object] | None:
+        found = load(file)
+        loop.call_soon_threadsafe(policy.allow, [new], GrantScope.EVERYWHERE, "")
+        return found
 
-        loop, tool = asyncio.get_running_loop(), make_tool("go")
-        monkeypatch.setattr(module, "_read_if_new", give_one_meanwhile)
-        await policy.refresh()
-        assert policy.judge(tool).effect is Effect.ALLOW
+    async with opened(path) as there:
+        there.allow([old], GrantScope.EVERYWHERE, "")
+    async with opened(path) as there, opened(path) as policy:
+        there.revoke(there.views()[0].id)
+        await there.aclose()
+        with monkeypatch.context() as reading:
+            reading.setattr(StateFile, "load", give_one_meanwhile)
+            await policy.refresh()
+        assert policy.judge(new).effect is Effect.ALLOW
+        await refreshed(policy, lambda: policy.judge(old).effect is Effect.ASK)
+        assert policy.judge(new).effect is Effect.ALLOW
 
 
-async def test_a_grant_that_waits_to_be_written_outlasts_what_another_gemdeck_wrote(
-    path: Path,
-) -> None:
+async def test_a_grant_that_waits_outlasts_what_another_gemdeck_wrote(path: Path) -> None:
     mine, other = make_tool("mine"), make_tool("other")
     async with opened(path) as there:
         there.allow([other], GrantScope.EVERYWHERE, "")
@@ -227,25 +218,20 @@ async def test_the_last_use_is_kept_with_one_write_for_many_calls(
         assert (view.granted_at, view.used_at) == (NOVEMBER, NOVEMBER + 60)
 
 
-async def test_the_use_of_a_grant_is_shown_after_a_while(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_use_of_a_grant_is_shown_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SHOW_DELAY", 0.01)
-    shown = asyncio.Event()
-    uses: list[float | None] = []
+    events: list[Event] = []
 
-    def take(event: Event) -> None:
-        if isinstance(event, GrantsChanged) and event.grants and event.grants[0].used_at:
-            uses.append(event.grants[0].used_at)
-            shown.set()
+    def uses() -> list[float]:
+        lists = (event.grants for event in events if isinstance(event, GrantsChanged))
+        return [grants[0].used_at for grants in lists if grants and grants[0].used_at]
 
-    async with opened(path) as policy:
-        policy._publish = take
+    async with opened(path, events=events) as policy:
         policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
         for _ in range(100):
             policy.used(policy.judge(make_tool("go")))
-        await asyncio.wait_for(shown.wait(), PATIENCE)
-    assert uses == [NOVEMBER]
+        await eventually(uses)
+    assert uses() == [NOVEMBER]
 
 
 async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() -> None:
@@ -274,6 +260,8 @@ def test_trust_of_a_server_counts_only_in_a_folder_with_a_yes() -> None:
     tool = replace(make_tool("go"), trusted=True)
     own = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True, source="it")
     policy = make_policy()
+    policy.configure((), (), [replace(own, trust=False)])  # taken back since it was offered
+    assert policy.judge(tool).effect is Effect.ASK
     policy.configure((), (), [own])
     assert policy.judge(tool).effect is Effect.ALLOW
     policy.configure((), (), [own], "counts elsewhere")
@@ -308,12 +296,6 @@ def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
         policy = make_policy(book, allows_all=allows_all)
         policy.configure([], [], [trusted])
         assert policy.judge(tool).effect is effect
-
-
-def test_trust_that_was_taken_back_counts_no_longer_for_what_was_offered_before() -> None:
-    policy, tool = make_policy(), make_tool("go", trusted=True)
-    policy.configure([], [], [ServerDefinition(tool.server, Origin.USER, Transport.STDIO)])
-    assert policy.judge(tool).effect is Effect.ASK
 
 
 def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatch) -> None:

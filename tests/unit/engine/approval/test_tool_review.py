@@ -14,7 +14,6 @@ from tests.support.measures import Measure
 from tests.unit.engine.chats.support import make_policy
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval import tool_review as module
-from tui.engine.approval import tool_review as pins_module
 from tui.engine.approval.tool_review import CHANGED, UNREADABLE, Pin, PinStore, ToolReview, pin_key
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import UnreadableDefinitionError, difference
@@ -38,10 +37,6 @@ def tools(*described: tuple[str, object]) -> tuple[Tool, ...]:
         for name, words in described
     ]
     return read_offer(RawOffer(tools=raw), definition()).tools
-
-
-def complain(text: str) -> None:
-    raise AssertionError(text)
 
 
 class Reviewed:
@@ -73,7 +68,7 @@ def has_asked(reviewed: Reviewed, count: int) -> bool:
 
 @asynccontextmanager
 async def reviewing(folder: Path | None, *, has_user: bool = True) -> AsyncIterator[Reviewed]:
-    reviewed = Reviewed(PinStore(folder, complain), has_user=has_user)
+    reviewed = Reviewed(PinStore(folder, pytest.fail), has_user=has_user)
     await reviewed.review.prepare(definition())
     try:
         yield reviewed
@@ -87,13 +82,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "pins"
 
 
-async def test_what_is_seen_first_is_known_in_later_runs(folder: Path) -> None:
+async def test_what_is_seen_first_or_accepted_is_known_in_later_runs(folder: Path) -> None:
+    accepted: list[None] = []
     async with reviewing(folder) as reviewed:
         assert reviewed.examine(("a", "one"), ("b", "two")) == {}
     async with reviewing(folder) as reviewed:
+        reviewed.review.on_accepted = lambda: accepted.append(None)
         assert reviewed.examine(("a", "one"), ("c", "new")) == {}
         assert reviewed.examine(("a", "other"), ("b", "two")) == {"a": CHANGED}
         await eventually(lambda: reviewed.requests)
+        await reviewed.answer(ACCEPT)
+        assert accepted == [None]
+        assert reviewed.examine(("a", "other")) == {}
+    async with reviewing(folder) as later:
+        assert later.examine(("a", "one")) == {"a": CHANGED}
     [change] = reviewed.requests[0].changes
     assert [(line.sign, line.text) for line in change.difference] == [
         (" ", "name: a"),
@@ -101,9 +103,7 @@ async def test_what_is_seen_first_is_known_in_later_runs(folder: Path) -> None:
         ("-", "  one"),
         ("+", "  other"),
         (" ", "input schema:"),
-        (" ", "  {"),
-        (" ", '    "type": "object"'),
-        (" ", "  }"),
+        *((" ", line) for line in ("  {", '    "type": "object"', "  }")),
     ]
 
 
@@ -115,20 +115,6 @@ async def test_many_new_tools_make_none_forgotten_that_is_known(
         assert reviewed.examine(("a", "one")) == {}
         assert reviewed.examine(*((f"new{number}", "words") for number in range(5))) == {}
         assert reviewed.examine(("a", "other"), ("new4", "other")) == {"a": CHANGED}
-
-
-async def test_an_accepted_change_is_known_and_the_old_one_is_the_change_then(folder: Path) -> None:
-    accepted: list[None] = []
-    async with reviewing(folder) as reviewed:
-        reviewed.review.on_accepted = lambda: accepted.append(None)
-        reviewed.examine(("a", "one"))
-        reviewed.examine(("a", "two"))
-        await eventually(lambda: reviewed.requests)
-        await reviewed.answer(ACCEPT)
-        assert accepted == [None]
-        assert reviewed.examine(("a", "two")) == {}
-    async with reviewing(folder) as reviewed:
-        assert reviewed.examine(("a", "one")) == {"a": CHANGED}
 
 
 async def test_a_second_sight_in_another_gemdeck_does_not_replace_the_first(folder: Path) -> None:
@@ -162,10 +148,15 @@ async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_ano
     assert set(reviewed.examine(*after)) == {"t2", "t3"}
 
 
-async def test_a_definition_too_long_to_be_read_stays_away_and_nobody_is_asked() -> None:
+async def test_a_definition_too_long_to_be_read_stays_away_and_another_server_is_not_compared() -> (
+    None
+):
     async with reviewing(None) as reviewed:
         reviewed.examine(("a", "one"))
         assert reviewed.examine(("a", "x" * 70_000)) == {"a": UNREADABLE}
+        other = definition(fingerprint="cd" * 32)
+        await reviewed.review.prepare(other)
+        assert dict(reviewed.review.examine(other, tools(("a", "two")))) == {}
     assert reviewed.requests == []
 
 
@@ -179,22 +170,14 @@ async def test_a_server_that_leaves_the_settings_takes_its_question_with_it() ->
     assert settled == [reviewed.requests[0].id]
 
 
-async def test_another_server_of_the_same_name_is_not_compared_with_the_old_one() -> None:
-    async with reviewing(None) as reviewed:
-        reviewed.examine(("a", "one"))
-        other = definition(fingerprint="cd" * 32)
-        await reviewed.review.prepare(other)
-        assert dict(reviewed.review.examine(other, tools(("a", "two")))) == {}
-
-
 async def test_without_a_user_a_notice_says_what_is_withheld() -> None:
     async with reviewing(None, has_user=False) as reviewed:
         reviewed.examine(("a", "one"))
         reviewed.examine(("a", "two"))
-        await eventually(lambda: [e for e in reviewed.events if isinstance(e, NoticeRaised)])
-    [raised] = [e for e in reviewed.events if isinstance(e, NoticeRaised)]
+        await eventually(lambda: reviewed.events)
+    [raised] = reviewed.events
+    assert isinstance(raised, NoticeRaised)
     assert raised.notice.text == "The server git changed these tools, which are now withheld: a"
-    assert reviewed.requests == []
 
 
 @pytest.mark.slow
@@ -205,7 +188,7 @@ async def test_ten_thousand_tools_hold_nothing_up(
     described = [(f"tool_{number}", "words " * 20) for number in range(1_000)]
     offers = [await asyncio.to_thread(tools, *described) for _ in range(10)]
     servers = [definition(f"s{number}", f"{number:064x}") for number in range(10)]
-    store = PinStore(folder, complain)
+    store = PinStore(folder, pytest.fail)
     reviewed = Reviewed(store)
     slowest = 0.0
     for server in servers:
@@ -221,46 +204,36 @@ async def test_ten_thousand_tools_hold_nothing_up(
 
 
 async def test_what_is_pinned_has_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pins_module, "MAX_PINNED", 2)
-    monkeypatch.setattr(pins_module, "MAX_KEPT", 4)
-    folder.parent.mkdir(exist_ok=True)
-    store = PinStore(folder, complain)
+    monkeypatch.setattr(module, "MAX_PINNED", 2)
+    monkeypatch.setattr(module, "MAX_KEPT", 4)
+    store = PinStore(folder, pytest.fail)
     store.save(FINGERPRINT, {"x": Pin("1", "abc"), "y": Pin("2", "abc")}, replacing=False)
     store.save(FINGERPRINT, {"y": Pin("9", "no"), "z": Pin("3", "ab")}, replacing=False)
     assert store.load(FINGERPRINT) == {"x": Pin("1", "abc"), "y": Pin("2")}
 
 
-@pytest.mark.parametrize("fingerprint", ["", "../../etc/passwd", "a" * 31, "A" * 64, "a" * 200])
-def test_what_is_no_fingerprint_makes_no_file(folder: Path, fingerprint: str) -> None:
-    store = PinStore(folder, complain)
-    store.save(fingerprint, {"x": Pin("1")}, replacing=True)
-    assert store.load(fingerprint) == {}
+def test_what_is_no_fingerprint_makes_no_file(folder: Path) -> None:
+    store = PinStore(folder, pytest.fail)
+    for fingerprint in ("", "../../etc/passwd", "a" * 31, "A" * 64, "a" * 200):
+        store.save(fingerprint, {"x": Pin("1")}, replacing=True)
+        assert store.load(fingerprint) == {}
     assert not folder.exists()
+    assert pin_key("\ud800") != pin_key("\ud801") != pin_key(""), "names may be no Unicode"
 
 
-def test_names_that_are_no_unicode_have_keys() -> None:
-    assert pin_key("\ud800") != pin_key("\ud801") != pin_key("")
+def described(words: str) -> str:
+    return json.dumps({"name": "a", "description": words})
 
 
-def test_a_difference_hides_nothing() -> None:
-    before = json.dumps({"name": "a", "description": "one"})
-    evil = "one\u200b\u202e\x1b[2J" + "\U000e0041" * 20
-    shown = difference(before, json.dumps({"name": "a", "description": evil}))
+def test_a_difference_hides_nothing_and_says_where_none_can_be_seen() -> None:
+    shown = difference(described("one"), described("one\u200b\u202e\x1b[2J" + "\U000e0041" * 20))
     [new] = [line.text for line in shown if line.sign == "+"]
     assert new.count("\\udb40\\udc41") == 20
     assert "\\u200b\\u202e\\u001b[2J" in new
-
-
-def test_a_difference_that_cannot_be_seen_is_said_to_be_one() -> None:
-    before = json.dumps({"name": "a", "description": "one\\u200b"})
-    after = json.dumps({"name": "a", "description": "one\u200b"})
-    shown = difference(before, after)
+    shown = difference(described("one\\u200b"), described("one\u200b"))
     assert "look alike" in shown[0].text
     assert [line.sign for line in shown[1:]] == ["+"] * 3
-
-
-def test_a_difference_from_what_is_no_longer_known_shows_all() -> None:
-    shown = difference("", json.dumps({"name": "a", "description": "one\ntwo"}))
+    shown = difference("", described("one\ntwo"))  # what was is no longer known
     assert [line.text for line in shown[1:]] == ["name: a", "description:", "  one", "  two"]
 
 
@@ -276,11 +249,11 @@ def test_unchanged_lines_far_from_a_change_are_counted() -> None:
 
 
 def test_a_long_difference_is_found_in_time() -> None:
-    before = json.dumps({"description": "a\n" * 30_000})
+    before = json.dumps({"description": "a\n" * 10_000})
     start = time.process_time()
-    shown = difference(before, json.dumps({"description": "b\n" * 30_000}))
-    assert time.process_time() - start < 5
-    assert len([line for line in shown if line.sign == "+"]) == 30_000
+    shown = difference(before, json.dumps({"description": "b\n" * 10_000}))
+    assert time.process_time() - start < 2
+    assert len([line for line in shown if line.sign == "+"]) == 10_000
 
 
 def test_a_definition_nested_too_deeply_is_not_shown() -> None:

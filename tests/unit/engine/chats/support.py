@@ -1,11 +1,11 @@
 """A conversation over real HTTP, with tools that run in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from pydantic import SecretStr
@@ -162,9 +162,7 @@ class InProcessTools(ServerManager):
         return None
 
     async def call_tool(
-        self,
-        permit: Permit,
-        on_progress: Callable[[Progress], None],
+        self, permit: Permit, on_progress: Callable[[Progress], None]
     ) -> ToolResult:
         permit.use()
         tool, arguments = permit.tool, permit.arguments
@@ -185,6 +183,7 @@ class Chat:
     context: TurnContext
     tools: InProcessTools
     bus: EventBus
+    fake: FakeGemini
     store: Store = field(default_factory=Store)
     events: list[Event] = field(default_factory=list)
     desk: Desk | None = None
@@ -201,8 +200,23 @@ class Chat:
     def send(self, text: str) -> None:
         self.conversation.send(Message(text))
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, *choices: Choice) -> None:
+        """Send a message, answer the questions of its turn in order, and wait for its end."""
+        before = len(self.all(RequestRaised))
         self.send(text)
+        for number, choice in enumerate(choices, before + 1):
+            await self.decide(choice, count=number)
+        await self.idle()
+
+    async def play(self, *steps: Sequence[Any]) -> None:
+        """Begin anew, with a model that does this, and send it a message."""
+        self.conversation.clear()
+        self.fake.steps[:] = steps
+        self.fake.requests.clear()
+        self.events.clear()
+        await self.say("x")
+
+    async def idle(self) -> None:
         with anyio.fail_after(PATIENCE):
             await self.conversation.wait_idle()
 
@@ -235,6 +249,11 @@ class Chat:
     @property
     def calls(self) -> list[ToolCall]:
         return self.entries(ToolCall)
+
+    def responses(self, request: int = 1) -> list[dict[str, str]]:
+        """What the model was told of its calls."""
+        parts = self.fake.requests[request].contents[-1]["parts"]
+        return [part["functionResponse"]["response"] for part in parts]
 
     @property
     def last_turn(self) -> TurnFinished:
@@ -288,10 +307,22 @@ async def chatting(
     recorder = Recorder(None, Path(), Redactor(), lambda _: None)
     conversation = Conversation(MAIN, bus.publish, recorder, context.retry)
     conversation.context = context
-    chat = Chat(conversation, context, host, bus, desk=desk)
+    chat = Chat(conversation, context, host, bus, fake, desk=desk)
     runner = asyncio.create_task(conversation.run(context))
     try:
         yield chat
     finally:
         runner.cancel()
         await asyncio.wait({runner})
+
+
+@asynccontextmanager
+async def talking(
+    steps: Iterable[Sequence[Any]],
+    *tools: OfferedTool,
+    **more: Any,  # noqa: ANN401 - as for `chatting`
+) -> AsyncIterator[Chat]:
+    """Run a conversation with a model that plays a script, and finds no request at fault."""
+    async with FakeGemini(steps) as fake, chatting(fake, *tools, **more) as chat:
+        yield chat
+    assert fake.violations == []

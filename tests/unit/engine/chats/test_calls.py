@@ -2,22 +2,24 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-import anyio
 import pytest
 
-from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.chats.support import Chat, Run, chatting, make_policy, make_tool, text_result
+from tests.unit.engine.chats.support import make_policy, make_tool, talking, text_result
 from tui.engine.approval.gate import Gate
+from tui.engine.approval.inquiry import UnusableEditError
 from tui.engine.chats import calls as module
+from tui.engine.chats.calls import read_edit, told_changes
 from tui.engine.chats.history import RESPONSE_ALLOWANCE
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.schema import validate
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
@@ -32,132 +34,93 @@ from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
-Script = list[tuple[Action, ...]]
+GO, OTHER = make_tool("go"), make_tool("other")
 
 
-def one_step(*calls: tuple[str, Json]) -> Script:
+def one_step(*calls: tuple[str, Json]) -> Sequence[Sequence[Action]]:
     return [(Call(calls),), (Say("done"),)]
 
 
-def responses(fake: FakeGemini, request: int = 1) -> list[dict[str, str]]:
-    parts = fake.requests[request].contents[-1]["parts"]
-    return [part["functionResponse"]["response"] for part in parts]
+async def give(result: ToolResult | Exception, _: JsonObject) -> ToolResult:
+    """Stand for a tool that does nothing else."""
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
-async def run_once(
-    script: Script, *tools: OfferedTool, **tool_runs: Run
-) -> tuple[FakeGemini, Chat]:
-    async with FakeGemini(script) as fake, chatting(fake, *tools) as chat:
-        chat.tools.runs.update(tool_runs)
-        await chat.say("x")
-    assert fake.violations == []
-    return fake, chat
-
-
-async def test_an_unknown_tool_is_told_to_the_model_with_a_suggestion() -> None:
-    fake, chat = await run_once(one_step(("note_add", {"a": 1})), make_tool("notes_add"))
-    assert responses(fake) == [{"error": "Tool note_add not found. Did you mean notes_add?"}]
-    assert (chat.calls[0].server, chat.calls[0].tool) == ("", "note_add")
-    assert chat.calls[0].status is ToolCallStatus.ERROR
-    assert chat.answer == "done"
+async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user() -> None:
+    async with talking([], make_tool("notes_add"), GO) as chat:
+        await chat.play(*one_step(("note_add", {"a": 1})))
+        told = {"error": "Tool note_add not found. Did you mean notes_add?"}
+        assert chat.responses() == [told]
+        assert (chat.calls[0].server, chat.calls[0].tool) == ("", "note_add")
+        assert chat.calls[0].status is ToolCallStatus.ERROR
+        assert chat.answer == "done"
+        await chat.play(*one_step(("go", {"text": "x" * 400_000})))
+        assert "longer than" in chat.responses()[0]["error"]
+        assert chat.tools.called == []
+        for error, words in (
+            (ToolCallError("It is no longer connected.\x1b[31m"), "It is no longer connected."),
+            (KeyError("x"), "KeyError"),
+        ):
+            chat.tools.runs["go"] = partial(give, error)
+            await chat.play(*one_step(("go", {}), ("notes_add", {})))
+            assert words in chat.responses()[0]["error"]
+            assert chat.responses()[1] == {"output": "notes_add ran"}
+            assert "\x1b" not in chat.calls[0].result
+        chat.tools.runs["go"] = partial(give, text_result("no such note", is_error=True))
+        await chat.play(*one_step(("go", {})))
+        assert chat.responses() == [{"error": "no such note"}]
+        assert chat.calls[0].status is ToolCallStatus.ERROR
+        assert chat.calls[0].result == "no such note"
+        assert chat.all(ToolCallProgressed)[0].progress.total == 2.0, "it is shown as it runs"
 
 
 async def test_invalid_arguments_are_told_to_the_model_before_anyone_is_asked() -> None:
-    script = one_step(("go", {"wrong": 1}))
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+    async with talking(one_step(("go", {"wrong": 1})), GO, asks=True) as chat:
         await chat.say("x")
-    assert "'wrong' was unexpected" in responses(fake)[0]["error"]
+    assert "'wrong' was unexpected" in chat.responses()[0]["error"]
     assert chat.all(RequestRaised) == []
     assert chat.tools.called == []
 
 
-async def test_arguments_too_long_to_be_judged_are_refused() -> None:
-    fake, chat = await run_once(one_step(("go", {"text": "x" * 400_000})), make_tool("go"))
-    assert "longer than" in responses(fake)[0]["error"]
-    assert chat.tools.called == []
-
-
-async def test_a_tool_error_is_an_error_to_the_model_and_to_the_user() -> None:
-    async def fails(_: JsonObject) -> ToolResult:
-        return text_result("no such note", is_error=True)
-
-    fake, chat = await run_once(one_step(("go", {})), make_tool("go"), go=fails)
-    assert responses(fake) == [{"error": "no such note"}]
-    assert chat.calls[0].status is ToolCallStatus.ERROR
-    assert chat.calls[0].result == "no such note"
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (
-            ToolCallError("The server is no longer connected.\x1b[31m"),
-            "The server is no longer connected.",
-        ),
-        (KeyError("x"), "KeyError"),
-    ],
-)
-async def test_a_call_that_does_not_come_back_is_an_error(error: Exception, words: str) -> None:
-    async def fails(_: JsonObject) -> ToolResult:
-        raise error
-
-    fake, chat = await run_once(
-        one_step(("go", {}), ("fine", {})), make_tool("go"), make_tool("fine"), go=fails
-    )
-    assert words in responses(fake)[0]["error"]
-    assert responses(fake)[1] == {"output": "fine ran"}
-    assert "\x1b" not in chat.calls[0].result
-
-
 async def test_a_long_result_is_cut_in_the_middle_for_the_model() -> None:
-    async def talks(_: JsonObject) -> ToolResult:
-        return text_result("a" * 100_000 + "z")
-
-    fake, _ = await run_once(one_step(("go", {})), make_tool("go"), go=talks)
-    output = responses(fake)[0]["output"]
+    async with talking(one_step(("go", {})), GO) as chat:
+        chat.tools.runs["go"] = partial(give, text_result("a" * 100_000 + "z"))
+        await chat.say("x")
+    output = chat.responses()[0]["output"]
     assert "are left out] …" in output
     assert output.endswith("z")
     assert len(output) < DEFAULT_RESULT_SIZE + RESPONSE_ALLOWANCE + 100
 
 
-async def test_progress_is_shown_while_a_call_runs() -> None:
-    _, chat = await run_once(one_step(("go", {})), make_tool("go"))
-    assert chat.all(ToolCallProgressed)[0].progress.total == 2.0
-
-
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("Use the other folder.", "Use the other folder."),
+async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
+    steps = one_step(("go", {"text": "a"}), ("other", {}))
+    words = (
         ("because no", "because no."),
         ("really? ", "really?"),
         ("", "The user denied this call."),
-    ],
-)
-async def test_a_denied_call_is_told_to_the_model_with_the_users_word(word: str, told: str) -> None:
-    script = one_step(("go", {"text": "a"}), ("other", {}))
-    tools = (make_tool("go"), make_tool("other"))
-    async with FakeGemini(script) as fake, chatting(fake, *tools, asks=True) as chat:
-        chat.send("x")
-        await chat.decide(Choice.DENY, word)
-        await chat.decide(Choice.ONCE, count=2)
-        await chat.conversation.wait_idle()
-    denied, ran = responses(fake)
-    assert f"Denied: {told} Do not try" in denied["error"]
-    assert ran == {"output": "other ran"}
-    assert [call.status for call in chat.calls] == [ToolCallStatus.DENIED, ToolCallStatus.OK]
-    assert [name for name, _ in chat.tools.called] == ["other"]
-    assert fake.violations == []
+    )
+    async with talking([*steps] * len(words), GO, OTHER, asks=True) as chat:
+        for number, (word, told) in enumerate(words):
+            chat.send("x")
+            await chat.decide(Choice.DENY, word, count=2 * number + 1)
+            await chat.decide(Choice.ONCE, count=2 * number + 2)
+            await chat.idle()
+            denied, ran = chat.responses(-1)
+            assert f"Denied: {told} Do not try" in denied["error"]
+            assert ran == {"output": "other ran"}
+    statuses = [ToolCallStatus.DENIED, ToolCallStatus.OK]
+    assert [call.status for call in chat.calls] == statuses * len(words)
+    assert {name for name, _ in chat.tools.called} == {"other"}
 
 
 async def test_the_same_call_denied_once_is_not_asked_again_in_the_turn() -> None:
-    again: Script = [(Call([("go", {"text": "a"})]),)] * 2 + [(Say("ok"),)]
-    async with FakeGemini(again) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.send("x")
-        await chat.decide(Choice.DENY)
-        await chat.conversation.wait_idle()
+    call = [Call([("go", {"text": "a"})])]
+    async with talking([call, call, [Say("ok")]], GO, asks=True) as chat:
+        await chat.say("x", Choice.DENY)
     assert len(chat.all(RequestRaised)) == 1
-    assert "already denied this exact call" in responses(fake, 2)[0]["error"]
+    assert "already denied this exact call" in chat.responses(2)[0]["error"]
 
 
 async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers() -> None:
@@ -167,39 +130,38 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
         ran.set()
         return text_result("ok")
 
-    script = one_step(("go", {"text": "1"}), ("go", {"text": "2"}))
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+    async with talking(
+        one_step(("go", {"text": "1"}), ("go", {"text": "2"})), GO, asks=True
+    ) as chat:
         chat.tools.runs["go"] = run
         chat.send("x")
         await chat.wait_for(RequestRaised, 2)
-        assert len(chat.store.state.pending) == 2
-        asked = [
-            event.request
-            for event in chat.all(RequestRaised)
-            if isinstance(event.request, ConfirmationRequest)
+        asked = chat.store.state.pending
+        assert [one.call for one in asked if isinstance(one, ConfirmationRequest)] == [
+            call.id for call in chat.calls
         ]
-        assert [request.call for request in asked] == [call.id for call in chat.calls]
         await chat.decide(Choice.ONCE, count=2)
         await asyncio.wait_for(ran.wait(), 5)  # while the first one is still open
-        assert [request.id for request in chat.store.state.pending] == [asked[0].id]
+        assert chat.store.state.pending == asked[:1]
         await chat.decide(Choice.DENY)
-        await chat.conversation.wait_idle()
-    denied, ok = responses(fake)
+        await chat.idle()
+    denied, ok = chat.responses()
     assert denied["error"].startswith("Denied")
     assert ok == {"output": "ok"}
 
 
 async def test_stopping_withdraws_all_questions_of_a_step() -> None:
-    script = one_step(("go", {"text": "1"}), ("go", {"text": "2"}), ("go", {"text": "3"}))
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+    script = one_step(*[("go", {"text": str(number)}) for number in range(3)])
+    async with talking(script, GO, asks=True) as chat:
         chat.send("x")
         await chat.wait_for(RequestRaised, 3)
         chat.conversation.cancel()
-        await chat.conversation.wait_idle()
+        await chat.idle()
         assert len(chat.all(RequestSettled)) == 3
+        assert chat.store.state.pending == ()
         assert [call.status for call in chat.calls] == [ToolCallStatus.CANCELLED] * 3
+        await chat.decide(Choice.ONCE)  # too late: nothing happens
         await chat.say("y")
-    assert fake.violations == []
     assert chat.tools.called == []
 
 
@@ -208,28 +170,32 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
 ) -> None:
     monkeypatch.setattr(module, "MAX_ASKED", 2)
     script = one_step(*[("go", {"text": str(number)}) for number in range(4)])
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+    async with talking(script, GO, asks=True) as chat:
         chat.send("x")
         await chat.wait_for(RequestRaised, 2)
         assert len(chat.store.state.pending) == 2
         for count in range(1, 5):
             await chat.decide(Choice.ONCE, count=count)
-        await chat.conversation.wait_idle()
+        await chat.idle()
     assert [arguments["text"] for _, arguments in chat.tools.called] == ["0", "1", "2", "3"]
 
 
 async def test_the_row_the_question_and_the_server_get_the_same_arguments() -> None:
+    hostile = {"text": "a\u202eb\x1b[2J" + " " * 50 + "\U000e0041end"}
     schema = {"type": "object", "properties": {"text": {"type": "integer"}}}
-    tool = replace(make_tool("go"), schema=schema)
-    script = one_step(("go", {"text": 3.0}))
-    async with FakeGemini(script) as fake, chatting(fake, tool, asks=True) as chat:
-        chat.send("x")
-        asked = await chat.wait_for(RequestRaised)
-        await chat.decide(Choice.ONCE)
-        await chat.conversation.wait_idle()
-    assert isinstance(asked.request, ConfirmationRequest)
-    assert chat.calls[0].arguments == asked.request.arguments == '{\n  "text": 3\n}'
+    counting = replace(make_tool("count"), schema=schema)
+    calls = ("count", {"text": 3.0}), ("go", hostile)
+    async with talking(one_step(*calls), counting, GO, asks=True) as chat:
+        await chat.say("x", Choice.ONCE, Choice.ONCE)
+    first, second = (event.request for event in chat.all(RequestRaised))
+    assert isinstance(first, ConfirmationRequest)
+    assert isinstance(second, ConfirmationRequest)
+    assert chat.calls[0].arguments == first.arguments == '{\n  "text": 3\n}'
     assert isinstance(chat.tools.called[0][1]["text"], int)
+    assert chat.tools.called[1] == ("go", hostile)
+    for shown in ("\\u202e", "\\u001b[2J", "\\udb40\\udc41end"):
+        assert shown in second.arguments
+    assert second.claims == ("read-only",)
 
 
 async def test_a_slow_check_does_not_hold_up_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,12 +207,12 @@ async def test_a_slow_check_does_not_hold_up_the_loop(monkeypatch: pytest.Monkey
         return []
 
     monkeypatch.setattr(validate, "check_arguments", check)
-    async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
+    async with talking(one_step(("go", {})), GO) as chat:
         chat.send("x")
         await asyncio.to_thread(entered.wait, 5)
         assert [call.status for call in chat.calls] == [ToolCallStatus.WAITING]
         may_end.set()
-        await chat.conversation.wait_idle()
+        await chat.idle()
     assert [call.status for call in chat.calls] == [ToolCallStatus.OK]
 
 
@@ -261,45 +227,28 @@ async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits(
         return arguments
 
     monkeypatch.setattr(validate, "coerce", coerce)
-    async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
+    async with talking(one_step(("go", {})), GO) as chat:
         chat.send("x")
         await asyncio.to_thread(entered.wait, PATIENCE)
         chat.conversation.cancel()
-        with anyio.fail_after(PATIENCE):
-            await chat.conversation.wait_idle()
+        await chat.idle()
         may_end.set()
         assert chat.calls == []
         await chat.say("y")
         assert chat.tools.called == []
-    assert fake.violations == []
     assert chat.answer == "done"
 
 
-async def test_what_is_shown_is_what_is_sent() -> None:
-    arguments = {"text": "a\u202eb\x1b[2J" + " " * 50 + "\U000e0041end"}
-    script = one_step(("go", arguments))
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.send("x")
-        asked = await chat.wait_for(RequestRaised)
-        await chat.decide(Choice.ONCE)
-        await chat.conversation.wait_idle()
-    assert isinstance(asked.request, ConfirmationRequest)
-    shown = asked.request.arguments
-    assert chat.tools.called == [("go", arguments)]
-    assert "\\u202e" in shown
-    assert "\\u001b[2J" in shown
-    assert "\\udb40\\udc41end" in shown
-    assert asked.request.claims == ("read-only",)
-
-
 async def test_always_this_tool_does_not_ask_twice() -> None:
-    script: Script = [(Call([("go", {"text": "1"}), ("go", {"text": "2"})]),), (Say("a"),)]
-    script += [(Call([("go", {"text": "3"})]),), (Say("b"),)]
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+    script = [
+        *one_step(("go", {"text": "1"}), ("go", {"text": "2"})),
+        *one_step(("go", {"text": "3"})),
+    ]
+    async with talking(script, GO, asks=True) as chat:
         chat.send("x")
         await chat.wait_for(RequestRaised, 2)
         await chat.decide(Choice.ALWAYS_TOOL)
-        await chat.conversation.wait_idle()
+        await chat.idle()
         await chat.say("y")
     assert len(chat.all(RequestRaised)) == 2  # both of the first step, answered as one
     assert len(chat.all(RequestSettled)) == 2
@@ -308,39 +257,24 @@ async def test_always_this_tool_does_not_ask_twice() -> None:
     assert len(asked) == 2
 
 
-async def test_a_changed_definition_asks_again() -> None:
-    script: Script = [(Call([("go", {})]),), (Say("a"),), (Call([("go", {})]),), (Say("b"),)]
-    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.send("x")
-        await chat.decide(Choice.ALWAYS_SERVER)
-        await chat.conversation.wait_idle()
+async def test_a_changed_definition_asks_again_and_is_not_run_if_it_changes_meanwhile() -> None:
+    async with talking([*one_step(("go", {}))] * 3, GO, asks=True) as chat:
+        await chat.say("x", Choice.ALWAYS_SERVER)
         chat.tools.tools = [make_tool("go", definition_hash="another")]
-        chat.send("y")
-        await chat.decide(Choice.ONCE, count=2)
-        await chat.conversation.wait_idle()
+        await chat.say("y", Choice.ONCE)
+        assert len(chat.tools.called) == 2
+        chat.send("z")
+        await chat.wait_for(RequestRaised, 3)
+        chat.tools.tools = [make_tool("go", definition_hash="a third")]
+        await chat.decide(Choice.ONCE, count=3)
+        await chat.idle()
     assert len(chat.tools.called) == 2
-
-
-async def test_a_tool_that_changes_while_the_user_decides_is_not_run() -> None:
-    async with (
-        FakeGemini(one_step(("go", {}))) as fake,
-        chatting(fake, make_tool("go"), asks=True) as chat,
-    ):
-        chat.send("x")
-        await chat.wait_for(RequestRaised)
-        chat.tools.tools = [make_tool("go", definition_hash="another")]
-        await chat.decide(Choice.ONCE)
-        await chat.conversation.wait_idle()
-    assert chat.tools.called == []
-    assert "has changed this tool" in responses(fake)[0]["error"]
+    assert "has changed this tool" in chat.responses(-1)[0]["error"]
 
 
 async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_denial() -> None:
-    again: Script = [(Call([("go", {})]),)] * 2 + [(Say("done"),)]
-    async with (
-        FakeGemini(again) as fake,
-        chatting(fake, make_tool("go"), asks=True) as chat,
-    ):
+    call = [Call([("go", {})])]
+    async with talking([call, call, [Say("done")]], GO, asks=True) as chat:
         chat.send("x")
         asked = await chat.wait_for(RequestRaised)
         assert isinstance(asked.request, ConfirmationRequest)
@@ -349,10 +283,10 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
         await chat.decide(Choice.ONCE)  # too late: nothing happens
         assert chat.tools.called == []
         await chat.decide(Choice.ONCE, count=2)
-        await chat.conversation.wait_idle()
+        await chat.idle()
     assert len(chat.all(RequestSettled)) == 2
-    assert "disconnected" in responses(fake)[0]["error"]
-    assert responses(fake, 2) == [{"output": "go ran"}]
+    assert "disconnected" in chat.responses()[0]["error"]
+    assert chat.responses(2) == [{"output": "go ran"}]
     withdrawn, ran = chat.calls
     assert withdrawn.status is ToolCallStatus.ERROR
     assert "disconnected" in withdrawn.result
@@ -360,16 +294,50 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
 
 
 async def test_without_a_screen_only_listed_tools_run() -> None:
-    script = one_step(("go", {}), ("other", {}))
-    tools = (make_tool("go"), make_tool("other"))
     desk = Desk(lambda _: None, attended=False)
     policy = make_policy()
     notes = ServerDefinition(ServerId("notes"), Origin.USER, Transport.STDIO)
     policy.configure((), (), [notes])
     gate = Gate(desk, lambda _: None, policy, ["notes.go"])
-    async with FakeGemini(script) as fake, chatting(fake, *tools, gate=gate) as chat:
+    async with talking(one_step(("go", {}), ("other", {})), GO, OTHER, gate=gate) as chat:
         await chat.say("x")
-    ran, denied = responses(fake)
+    ran, denied = chat.responses()
     assert ran == {"output": "go ran"}
     assert "no user to ask" in denied["error"]
     assert chat.calls[1].status is ToolCallStatus.DENIED
+
+
+async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:
+    edit = await read_edit('{"text": "a\\u202eb"}', GO.schema)
+    assert edit.arguments == {"text": "a\u202eb"}
+    assert edit.shown == '{\n  "text": "a\\u202eb"\n}'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1"),
+        ("[]", "must be an object"),
+        ('{"text": 1, "text": 2}', "duplicate key"),
+        ('{"text": NaN}', "not a JSON number"),
+        ('{"text": 1e999}', "out of range"),
+        ('{"text": "\\ud800"}', "surrogate"),
+        ('{"wrong": 1}', "wrong. was unexpected"),
+        ("[" * 100_000, "nested deeper"),
+        ('{"text": "' + "x" * module.MAX_EDIT + '"}', "longer than"),
+    ],
+)
+async def test_an_edit_that_says_two_things_or_none_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UnusableEditError, match=words):
+        await read_edit(text, GO.schema)
+
+
+def test_the_model_is_told_each_change_in_short() -> None:
+    told = told_changes({"a": 1, "b": "x", "c": True}, {"b": "y", "c": 1, "d": [2]})
+    assert told == (
+        'The user changed the arguments before the call: "a" was removed; "b" is now "y"; '
+        '"c" is now 1; "d" was added: [2].'
+    )
+    assert len(told_changes({}, {"a": "x" * 100_000})) < 1_200
+    many = {f"k{number}": number for number in range(100)}
+    assert told_changes({}, many).endswith("; and 80 more.")

@@ -1,6 +1,7 @@
 """The conversation: cancelling, queueing, clearing, changing the model."""
 
 import asyncio
+from collections.abc import Sequence
 
 import anyio
 import pytest
@@ -14,6 +15,7 @@ from tests.unit.engine.chats.support import (
     fetched,
     make_tool,
     open_backend,
+    talking,
     text_result,
 )
 from tui.engine.chats.conversations import MAX_QUEUED
@@ -21,15 +23,12 @@ from tui.engine.chats.history import MAX_RESPONSE_MEDIA
 from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
-from tui.model.consent import Choice
 from tui.model.events import (
     ChatNoticeAdded,
     ConversationCleared,
     MessageReturned,
     NoticeRaised,
     QueueChanged,
-    RequestRaised,
-    RequestSettled,
     TextStreamed,
     ToolCallChanged,
     TurnFinished,
@@ -39,37 +38,32 @@ from tui.model.events import (
 
 async def cancelled(chat: Chat) -> TurnFinished:
     chat.conversation.cancel()
-    with anyio.fail_after(PATIENCE):
-        await chat.conversation.wait_idle()
+    await chat.idle()
     assert chat.last_turn.outcome is TurnOutcome.CANCELLED
     return chat.last_turn
 
 
 async def test_cancelling_a_stalled_stream_shows_on_the_wire_at_once() -> None:
-    steps: list[tuple[Action, ...]] = [(Say("so "), Stall()), (Say("fine"),)]
-    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+    async with talking([(Say("so "), Stall()), (Say("fine"),)]) as chat:
         chat.send("x")
         await chat.wait_for(TextStreamed)
         chat.conversation.cancel()
-        await at_once(lambda: fake.gone)
-        finished = await cancelled(chat)
-        assert finished.unsent == ""
+        await at_once(lambda: chat.fake.gone)
+        assert (await cancelled(chat)).unsent == ""
         await chat.say("y")
-    assert fake.violations == []
-    said = [part["text"] for part in fake.requests[1].contents[1]["parts"]]
+    said = [part["text"] for part in chat.fake.requests[1].contents[1]["parts"]]
     assert said == ["so ", "[The user stopped this turn.]"]
 
 
 @pytest.mark.parametrize("first", [(), (Think("hm"),)], ids=["nothing", "only thoughts"])
 async def test_a_message_cancelled_before_the_answer_goes_back(first: tuple[Action, ...]) -> None:
-    steps: list[tuple[Action, ...]] = [(*first, Stall()), (Say("fine"),)]
-    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+    async with talking([(*first, Stall()), (Say("fine"),)]) as chat:
         chat.send("x")
         with anyio.fail_after(PATIENCE):
-            await fake.wait_for_requests(1)
+            await chat.fake.wait_for_stall()
         assert (await cancelled(chat)).unsent == "x"
         await chat.say("y")
-    assert fake.requests[1].contents == [{"role": "user", "parts": [{"text": "y"}]}]
+    assert chat.fake.requests[1].contents == [{"role": "user", "parts": [{"text": "y"}]}]
 
 
 async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
@@ -83,9 +77,8 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
             raise
         return text_result("never")
 
-    steps: list[tuple[Action, ...]] = [(Call([("fast", {}), ("slow", {})]),), (Say("fine"),)]
-    tools = (make_tool("fast"), make_tool("slow"))
-    async with FakeGemini(steps) as fake, chatting(fake, *tools) as chat:
+    steps = [(Call([("fast", {}), ("slow", {})]),), (Say("fine"),)]
+    async with talking(steps, make_tool("fast"), make_tool("slow")) as chat:
         chat.tools.runs["slow"] = slow
         chat.send("x")
         await chat.wait_for(ToolCallChanged, 3)  # both run, one has ended
@@ -94,73 +87,42 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
         assert [c.status for c in chat.calls] == [ToolCallStatus.OK, ToolCallStatus.CANCELLED]
         assert chat.calls[1].seconds is not None
         await chat.say("y")
-    assert fake.violations == []
-    answers = [p["functionResponse"]["response"] for p in fake.requests[1].contents[2]["parts"]]
+    contents = chat.fake.requests[1].contents
+    answers = [p["functionResponse"]["response"] for p in contents[2]["parts"]]
     assert answers == [{"output": "fast ran"}, {"error": "The user stopped this call."}]
-    assert fake.requests[1].contents[3]["role"] == "model"
-
-
-async def test_cancelling_withdraws_the_question_and_the_calls_behind_it() -> None:
-    steps: list[tuple[Action, ...]] = [(Call([("go", {}), ("go", {})]),), (Say("fine"),)]
-    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.send("x")
-        await chat.wait_for(RequestRaised)
-        await cancelled(chat)
-        assert len(chat.all(RequestSettled)) == 1
-        assert chat.store.state.pending == ()
-        assert [call.status for call in chat.calls] == [ToolCallStatus.CANCELLED] * 2
-        await chat.decide(Choice.ONCE)
-        await chat.say("y")
-    assert chat.tools.called == []
-    assert fake.violations == []
+    assert contents[3]["role"] == "model"
 
 
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
-    steps: list[tuple[Action, ...]] = [(Say("1"), Sleep(0.05)), (Say("2"),), (Say("3"),)]
-    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+    async with talking([(Say("1"), Sleep(0.01)), (Say("2"),), (Say("3"),)]) as chat:
         chat.send("a")
         await chat.wait_for(TextStreamed)
         chat.send("b")
         await chat.say("c")
     assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
     assert chat.answer == "123"
-    assert [event.texts for event in chat.all(QueueChanged)] == [
-        ("a",),
-        (),
-        ("b",),
-        ("b", "c"),
-        ("c",),
-        (),
-    ]
+    queues = [event.texts for event in chat.all(QueueChanged)]
+    assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
     assert len(chat.all(NoticeRaised)) == 2
 
 
-async def test_messages_that_wait_go_back_when_the_turn_is_cancelled() -> None:
-    async with FakeGemini([(Say("so "), Stall())]) as fake, chatting(fake) as chat:
-        chat.send("a")
-        await chat.wait_for(TextStreamed)
-        chat.send("b")
-        chat.send("c")
-        assert (await cancelled(chat)).unsent == "b\n\nc"
-    assert len(fake.requests) == 1
-
-
-async def test_a_message_that_waits_is_taken_back_or_dropped() -> None:
-    steps: list[tuple[Action, ...]] = [(Say("1"), Stall()), (Say("2"),)]
-    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the_turn() -> None:
+    async with talking([(Say("1"), Stall()), (Say("2"),)]) as chat:
         for text in ("a", "b", "c", "b", "d"):
             chat.send(text)
+        chat.conversation.send(fetched("/again", MessageContent("shown", (TextPart("sent"),))))
         await chat.wait_for(TextStreamed)
         chat.conversation.unqueue("b", give_back=True)
         chat.conversation.unqueue("d", give_back=False)
         chat.conversation.unqueue("a", give_back=True)  # it runs already
-        assert chat.store.state.conversation.queued == ("b", "c")
+        assert chat.store.state.conversation.queued == ("b", "c", "/again")
         assert [event.text for event in chat.all(MessageReturned)] == ["b"]
-        assert (await cancelled(chat)).unsent == "b\n\nc"
+        assert (await cancelled(chat)).unsent == "b\n\nc\n\n/again"
+    assert len(chat.fake.requests) == 1
 
 
 async def test_the_queue_has_an_end_and_says_so() -> None:
-    async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
+    async with talking([(Stall(),)]) as chat:
         chat.send("first")
         await chat.wait_for(TurnStarted)
         for number in range(21):
@@ -175,61 +137,42 @@ async def test_the_queue_has_an_end_and_says_so() -> None:
     assert "message 20" not in finished.unsent
 
 
-async def test_clearing_forgets_everything() -> None:
-    async with FakeGemini([(Say("a"),), (Say("b"),)]) as fake, chatting(fake) as chat:
-        await chat.say("x")
+async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() -> None:
+    async with talking([(Say("a"),), (Say("so "), Stall()), (Say("b"),)]) as chat:
+        await chat.say("w")
         chat.conversation.clear()
         assert chat.transcript == ()
-        await chat.say("y")
-    assert len(fake.requests[1].contents) == 1
-
-
-async def test_clearing_cancels_the_running_turn_first() -> None:
-    steps: list[tuple[Action, ...]] = [(Say("so "), Stall()), (Say("b"),)]
-    async with FakeGemini(steps) as fake, chatting(fake) as chat:
         chat.send("x")
-        await chat.wait_for(TextStreamed)
+        await chat.wait_for(TextStreamed, 2)
         chat.send("queued")
         chat.conversation.clear()
         assert chat.store.state.conversation.queued == ()
-        await chat.wait_for(ConversationCleared)
-        with anyio.fail_after(PATIENCE):
-            await chat.conversation.wait_idle()
+        await chat.wait_for(ConversationCleared, 2)
+        await chat.idle()
         assert chat.transcript == ()
         assert chat.store.state.conversation.unsent.texts == ()
         await chat.say("y")
-    assert len(fake.requests[1].contents) == 1
+    assert [len(request.contents) for request in chat.fake.requests] == [1, 1, 1]
 
 
 async def test_another_model_answers_from_the_next_turn_on_without_old_signatures() -> None:
-    steps: list[tuple[Action, ...]] = [(Call([("go", {})]),), (Say("a", signed=True),)]
+    again: Sequence[Action] = (Say("a"), Sleep(0.01), Say("a"))
     async with (
-        FakeGemini(steps) as fake,
         FakeGemini([(Say("b"),)]) as other,
-        chatting(fake, make_tool("go")) as chat,
+        talking([(Call([("go", {})]),), (Say("a", signed=True),), again], make_tool("go")) as chat,
     ):
-        await chat.say("x")
+        first = chat.context.backend
+        await chat.say("w")
+        chat.send("x")
+        await chat.wait_for(TextStreamed, 2)  # a choice waits for the end of the turn
         chat.conversation.use_backend(await open_backend(other.url, model="gemini-3.5-flash"))
         await chat.say("y")
+        assert first is not chat.context.backend
     assert other.requests[0].model == "gemini-3.5-flash"
     assert "thoughtSignature" not in str(other.requests[0].contents)
     assert other.violations == []
-    assert chat.answer == "ab"
-
-
-async def test_a_model_chosen_during_a_turn_waits_for_its_end() -> None:
-    steps: list[tuple[Action, ...]] = [(Say("a"), Sleep(0.05), Say("a"))]
-    async with (
-        FakeGemini(steps) as fake,
-        FakeGemini([(Say("b"),)]) as other,
-        chatting(fake) as chat,
-    ):
-        chat.send("x")
-        await chat.wait_for(TextStreamed)
-        chat.conversation.use_backend(await open_backend(other.url))
-        await chat.say("y")
-    assert chat.answer == "aab"
-    assert len(fake.requests) == len(other.requests) == 1
+    assert chat.answer == "aaab"
+    assert (len(chat.fake.requests), len(other.requests)) == (3, 1)
 
 
 async def test_ending_the_conversation_ends_its_turn_on_the_wire() -> None:
@@ -243,11 +186,11 @@ async def test_ending_the_conversation_ends_its_turn_on_the_wire() -> None:
 
 
 async def test_cancelling_while_waiting_to_try_again_ends_the_wait() -> None:
-    async with FakeGemini([(Fail(503, "x", retry_delay="9s"),)]) as fake, chatting(fake) as chat:
+    async with talking([(Fail(503, "x", retry_delay="9s"),)]) as chat:
         chat.send("x")
         await chat.wait_for(ChatNoticeAdded)
         assert (await cancelled(chat)).unsent == "x"
-    assert len(fake.requests) == 1
+    assert len(chat.fake.requests) == 1
 
 
 async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:
@@ -258,15 +201,13 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
         MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)),
     )
     refused = (Fail(400, "INVALID_ARGUMENT", "no"),)
-    steps: list[tuple[Action, ...]] = [(Say("fine"),), refused, refused]
-    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+    async with talking([(Say("fine"),), refused, refused]) as chat:
         for _ in range(2):
             chat.conversation.send(fetched("/greet", MessageContent("/greet Ada", parts)))
-            with anyio.fail_after(PATIENCE):
-                await chat.conversation.wait_idle()
+            await chat.idle()
     assert [started.message.text for started in chat.all(TurnStarted)] == ["/greet"] * 2
     assert [entry.text for entry in chat.entries(UserMessage)] == ["/greet Ada"] * 2
-    assert fake.requests[0].contents[0]["parts"] == [
+    assert chat.fake.requests[0].contents[0]["parts"] == [
         {"text": "[a resource]\ufffd"},
         {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
         {"text": "[The application/x-odd is left out: the model cannot read it.]"},
@@ -274,12 +215,3 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
     ]
     assert chat.last_turn.outcome is TurnOutcome.FAILED
     assert chat.last_turn.unsent == "/greet"
-
-
-async def test_waiting_messages_go_back_as_what_can_be_sent_again() -> None:
-    async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
-        chat.send("x")
-        chat.conversation.send(fetched("/again", MessageContent("shown", (TextPart("sent"),))))
-        with anyio.fail_after(PATIENCE):
-            await fake.wait_for_requests(1)
-        assert (await cancelled(chat)).unsent == "x\n\n/again"

@@ -1,4 +1,4 @@
-"""Text asked of the model beside the conversation."""
+"""Text asked of the model beside the conversation, and what names of models tell."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,10 +7,17 @@ import pytest
 
 from tui.engine.bus import Publish
 from tui.engine.chats import step
-from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelRequest
-from tui.engine.chats.backends.gemini import traits
+from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelError, ModelRequest
+from tui.engine.chats.backends.gemini import (
+    context_limit,
+    generation,
+    signs_calls,
+    takes_media_in_responses,
+    thinks,
+    traits,
+)
 from tui.engine.chats.history import UNSIGNED
-from tui.engine.chats.step import backend_generator
+from tui.engine.chats.step import Finish, backend_generator, judge_finish
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
 from tui.engine.mcp.context import Generation, GenerationError, Prompt
@@ -72,8 +79,7 @@ async def test_text_is_gathered_and_thoughts_are_not() -> None:
 async def test_calls_are_given_back() -> None:
     call = {"functionCall": {"name": "look", "args": {"a": 1}, "id": "c"}}
     backend = Scripted(ModelChunk((call,), finish_reason="STOP"))
-    generation = await generate(backend)
-    assert generation.calls == (FunctionCall("look", {"a": 1}, "c"),)
+    assert (await generate(backend)).calls == (FunctionCall("look", {"a": 1}, "c"),)
 
 
 async def test_an_answer_that_reaches_its_limit_is_marked() -> None:
@@ -140,7 +146,44 @@ async def test_without_a_model_there_is_an_error() -> None:
 
 async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
     generator = backend_generator(lambda: (DemoBackend(), lambda _: None))
-    generation = await generator.generate(ASK)
-    assert generation.model == generator.model() == DEMO_MODEL
-    assert generation.is_cut
-    assert len(generation.text) <= 20
+    made = await generator.generate(ASK)
+    assert made.model == generator.model() == DEMO_MODEL
+    assert made.is_cut
+    assert len(made.text) <= 20
+
+
+def test_the_generation_and_what_depends_on_it_are_read_off_the_name() -> None:
+    for model, expected in (
+        ("gemini-3.8-flash", (3, 8)),
+        ("models/gemini-2.5-pro", (2, 5)),
+        ("gemini-4-argon", (4, 0)),
+        ("gemini-flash-latest", (3, 0)),
+        ("gemma-4-31b-it", (0, 0)),
+        ("demo", (0, 0)),
+    ):
+        assert generation(model) == expected
+    assert [thinks(m) for m in ("gemini-2.0-flash", "gemini-2.5-pro")] == [False, True]
+    assert [signs_calls(m) for m in ("gemini-2.5-pro", "gemini-3-flash")] == [False, True]
+    assert [takes_media_in_responses(m) for m in ("gemini-2.5-pro", "gemini-4")] == [False, True]
+    assert [context_limit(m) for m in ("gemini-2.5-pro", "gemma-3", "x")] == [1_048_576, 131_072, 0]
+
+
+def judge(reason: str, *, message: str = "", content: bool = True) -> Finish:
+    return judge_finish(
+        finish_reason=reason,
+        finish_message=message,
+        block_reason="",
+        any_chunk=True,
+        any_content=content,
+    )
+
+
+def test_the_services_words_on_an_unknown_end_are_shown_sanitised() -> None:
+    with pytest.raises(ModelError, match=r"stopped \(NEW\): the moon is full\.") as caught:
+        judge("NEW", message="the moon \x1b[31mis full")
+    assert "\x1b" not in str(caught.value)
+
+
+def test_an_unexpected_call_without_the_call_is_like_a_malformed_one() -> None:
+    assert judge("UNEXPECTED_TOOL_CALL", content=False) is Finish.MALFORMED_CALL
+    assert judge("UNEXPECTED_TOOL_CALL") is Finish.DONE

@@ -1,9 +1,13 @@
-"""The wire form of a conversation."""
+"""The wire form of a conversation, and what a long one keeps of results."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
+from tui.engine.chats import history as module
 from tui.engine.chats.backends.backend import WirePart
 from tui.engine.chats.history import (
     MAX_RESPONSE_MEDIA,
@@ -22,20 +26,14 @@ def parts_of(*parts: WirePart) -> list[object]:
     return list(gathered.parts)
 
 
-def test_only_unsigned_text_is_joined() -> None:
+def test_only_unsigned_text_is_joined_and_thoughts_are_left_out() -> None:
     signed = {"text": "c", "thoughtSignature": "s"}
     given_parts = ({"text": "a"}, {"text": "b"}, signed, {"text": "d"}, {"text": ""})
     assert parts_of(*given_parts) == [{"text": "ab"}, signed, {"text": "d"}]
-
-
-def test_thoughts_are_left_out_and_empty_signed_parts_are_kept() -> None:
-    signed = {"text": "", "thoughtSignature": "s"}
-    assert parts_of({"text": "hm", "thought": True}, signed) == [signed]
-
-
-def test_integral_floats_stay_as_the_model_wrote_them() -> None:
-    part = {"functionCall": {"name": "go", "args": {"n": 1.0}}}
-    assert parts_of(part) == [part]
+    empty = {"text": "", "thoughtSignature": "s"}
+    assert parts_of({"text": "hm", "thought": True}, empty) == [empty]
+    floats = {"functionCall": {"name": "go", "args": {"n": 1.0}}}
+    assert parts_of(floats) == [floats]
 
 
 def test_changing_the_arguments_of_a_call_does_not_change_the_history() -> None:
@@ -103,6 +101,89 @@ def test_any_turn_leaves_a_history_that_the_next_message_can_follow(
             history.close_turn("It ended here.")
     history.add_user([TextPart("next")])
     check_request({"contents": history.contents}, {}, needs_signatures=False)
+
+
+CALL = FunctionCall("look", {}, "c")
+
+
+def answer(history: History, *parts: TextPart | MediaPart, inline: bool = True) -> None:
+    """Let the model call a tool that answers with these parts."""
+    history.add_model([{"functionCall": {"id": "c", "name": "look", "args": {}}}])
+    history.add_responses([(CALL, FunctionResponse(parts))], inline_media=inline)
+
+
+def begun() -> History:
+    history = History()
+    history.add_user([TextPart("go")])
+    return history
+
+
+def responses(history: History) -> list[dict[str, Any]]:
+    """Give the responses in a conversation, oldest first."""
+    return [
+        part["functionResponse"]
+        for content in history.contents
+        for part in content["parts"]
+        if "functionResponse" in part
+    ]
+
+
+def test_of_too_many_results_the_old_ones_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_TEXT_KEPT", 100_000)
+    monkeypatch.setattr(module, "TEXT_LEFT", 50_000)
+    history = begun()
+    for number in range(10):
+        answer(history, TextPart(str(number) * 10_000))
+    assert [len(r["response"]["output"]) for r in responses(history)] == [10_000] * 10
+    answer(history, TextPart("ten"))
+    texts = [response["response"]["output"] for response in responses(history)]
+    assert texts[0] == "0" * 2_000 + "\n… [clipped; 8,000 characters were dropped]"
+    assert texts[5].startswith("5" * 2_000 + "\n… [clipped")
+    assert [len(text) for text in texts[6:]] == [10_000] * 4 + [3]
+    before = list(texts)
+    answer(history, TextPart("eleven"))
+    assert [r["response"]["output"] for r in responses(history)] == [*before, "eleven"]
+    check_request({"contents": history.contents}, {}, needs_signatures=False)
+
+
+def test_a_conversation_of_many_large_results_stays_within_its_limit() -> None:
+    history = begun()
+    for _ in range(120):
+        answer(history, TextPart("x" * 60_000))
+    sizes = [len(response["response"]["output"]) for response in responses(history)]
+    assert sum(sizes) <= module.MAX_TEXT_KEPT
+    assert sizes[-1] == 60_000
+    assert len(history.contents) == 241
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_older_media_go_with_a_word(inline: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_MEDIA_KEPT", 25)
+    history = History()
+    history.add_user([TextPart("go"), MediaPart("application/pdf", "P" * 8)])
+    for letter in "ABC":
+        answer(history, TextPart(letter), MediaPart("image/png", letter * 10), inline=inline)
+    sent = str(history.contents)
+    assert "A" * 10 not in sent
+    assert "P" * 8 not in sent
+    assert "[The application/pdf is no longer kept.]" in sent
+    assert sent.count("[The image/png is no longer kept.]") == 1
+    assert "B" * 10 in sent
+    assert "C" * 10 in sent
+    assert responses(history)[0].get("parts") is None
+    check_request({"contents": history.contents}, {}, needs_signatures=False)
+
+
+def test_what_a_user_sends_counts_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_MEDIA_KEPT", 25)
+    history = begun()
+    answer(history, MediaPart("image/png", "A" * 20))
+    history.close_turn("end")
+    history.add_user([MediaPart("application/pdf", "P" * 20)])
+    assert responses(history)[0]["response"] == {"output": "\n[The image/png is no longer kept.]"}
+    assert history.contents[-1]["parts"] == [
+        {"inlineData": {"mimeType": "application/pdf", "data": "P" * 20}}
+    ]
 
 
 def test_a_response_keeps_to_the_limit_whoever_made_it() -> None:

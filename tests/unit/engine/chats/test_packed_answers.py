@@ -22,7 +22,7 @@ from tui.engine.chats.backends.backend import ModelError
 from tui.engine.chats.backends.gemini import GeminiBackend
 
 MIB: Final = 1024 * 1024
-UNPACKED: Final = 96 * MIB
+UNPACKED: Final = 64 * MIB
 """More than an answer may have; packed it is a hundred kilobytes."""
 
 ALLOWED: Final = 24 * MIB
@@ -46,7 +46,7 @@ ASKING: Final[dict[str, Ask]] = {
 @cache
 def packed(piece: bytes) -> bytes:
     """Compress a piece again and again, until it has the size of a bomb."""
-    packer = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+    packer = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)
     pieces = [packer.compress(piece) for _ in range(UNPACKED // len(piece))]
     return b"".join([*pieces, packer.flush()])
 
@@ -90,8 +90,9 @@ async def refused(ask: Ask, head: str, body: bytes, watch: LoopWatch) -> ModelEr
     return caught.value
 
 
-@pytest.mark.parametrize("status", ["200 OK", "429 Too Many Requests", "503 Unavailable"])
-@pytest.mark.parametrize("asking", ASKING)
+@pytest.mark.parametrize(
+    ("asking", "status"), [*((asking, "200 OK") for asking in ASKING), ("a turn", "429 Too Many")]
+)
 async def test_a_packed_answer_is_not_unpacked(
     asking: str, status: str, loop_watch: LoopWatch
 ) -> None:
@@ -105,7 +106,7 @@ async def test_a_packed_answer_is_not_unpacked(
     assert not error.retryable
 
 
-@pytest.mark.parametrize("names", ["GZIP", "deflate", "identity, gzip", "br", "unheard-of"])
+@pytest.mark.parametrize("names", ["GZIP", "identity, gzip", "unheard-of"])
 async def test_whatever_the_encoding_is_called(names: str, loop_watch: LoopWatch) -> None:
     head = f"200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: {names}"
     error = await refused(collect, head, gzip.compress(EVENT), loop_watch)

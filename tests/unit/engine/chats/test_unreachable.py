@@ -41,30 +41,25 @@ async def answer(words: bytes, reader: asyncio.StreamReader, writer: asyncio.Str
     writer.close()
 
 
-@pytest.mark.parametrize(
-    ("host", "days", "reason"),
-    [
+async def test_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for host, days, reason in (
         ("127.0.0.1", 1, "self-signed certificate"),
         ("127.0.0.1", -1, "certificate has expired"),
         ("127.0.0.2", 1, "IP address mismatch"),
-    ],
-)
-async def test_a_certificate(
-    host: str, days: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = certificate(tmp_path, host, days=days)
-    if reason != "self-signed certificate":
-        monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=context)
-    async with server:
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        error = await failure(url)
-    assert str(error).startswith(f"{url} has a certificate that cannot be trusted: ")
-    assert reason in str(error)
-    assert "SSL_CERT_FILE" in error.advice
-    assert not error.retryable
+    ):
+        file = certificate(tmp_path, host, days=days)
+        if reason != "self-signed certificate":
+            monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=context)
+        async with server:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            error = await failure(url)
+        assert str(error).startswith(f"{url} has a certificate that cannot be trusted: ")
+        assert reason in str(error)
+        assert "SSL_CERT_FILE" in error.advice
+        assert not error.retryable
 
 
 async def test_no_tls_where_it_should_be() -> None:
@@ -108,11 +103,11 @@ async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2222" not in f"{error} {error.advice}"
 
 
-@pytest.mark.parametrize("url", ["http://[::1", "nonsense", "ftp://127.0.0.1", "http://"])
-async def test_an_address_that_is_none(url: str) -> None:
-    error = await failure(url)
-    assert str(error) == "The service's address is not valid."
-    assert error.advice == "Correct the service's address (F9 or GOOGLE_GEMINI_BASE_URL)."
+async def test_an_address_that_is_none() -> None:
+    for url in ("http://[::1", "nonsense", "ftp://127.0.0.1", "http://"):
+        error = await failure(url)
+        assert str(error) == "The service's address is not valid.", url
+        assert error.advice == "Correct the service's address (F9 or GOOGLE_GEMINI_BASE_URL)."
 
 
 async def look(status: str, body: str, kind: str = "application/json") -> ModelError | None:
@@ -135,33 +130,20 @@ async def look(status: str, body: str, kind: str = "application/json") -> ModelE
     return None
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "words", "advice"),
-    [
-        ("404 No", "{}", "application/json", "is not a Gemini API", "before /v1beta"),
-        ("200 OK", "<html>hi</html>", "text/html", "is not a Gemini API", "before /v1beta"),
-        ("200 OK", '{"data": []}', "application/json", "is not a Gemini API", "before /v1beta"),
-        ("401 No", "{}", "application/json", "The key has no access", "for this address"),
-        (
-            "400 No",
-            '{"error": {"message": "API key not valid"}}',
-            "application/json",
-            "The API key was not accepted",
-            "for this address",
-        ),
-        ("301 Gone", "", "text/html", "redirects to another address", "the service's address"),
-        ("503 No", "{}", "application/json", "overloaded or failing", "Try again"),
-    ],
-)
-async def test_a_check_says_what_is_wrong_with_an_address(
-    status: str, body: str, kind: str, words: str, advice: str
-) -> None:
-    error = await look(status, body, kind)
-    assert error is not None
-    assert KEY not in f"{error} {error.advice}"
-    assert words in str(error)
-    assert advice in error.advice
-
-
-async def test_a_gemini_api_passes_the_check() -> None:
+async def test_a_check_says_what_is_wrong_with_an_address() -> None:
+    invalid = '{"error": {"message": "API key not valid"}}'
+    for status, body, words, advice in (
+        ("404 No", "{}", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", "<html>hi</html>", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", '{"data": []}', "is not a Gemini API", "before /v1beta"),
+        ("401 No", "{}", "The key has no access", "for this address"),
+        ("400 No", invalid, "The API key was not accepted", "for this address"),
+        ("301 Gone", "", "redirects to another address", "the service's address"),
+        ("503 No", "{}", "overloaded or failing", "Try again"),
+    ):
+        error = await look(status, body, "text/html" if body[:1] in "<" else "application/json")
+        assert error is not None, status
+        assert KEY not in f"{error} {error.advice}"
+        assert words in str(error)
+        assert advice in error.advice
     assert await look("200 OK", '{"models": [{"name": "models/gemini-3-flash"}]}') is None

@@ -63,55 +63,38 @@ class Conversation:
         return "".join(part.get("text", "") for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("message", "name", "arguments"),
-    [
+async def test_a_sentence_of_the_script_or_the_name_of_a_tool_becomes_a_call() -> None:
+    calls: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("add a note: buy milk", "add_note", {"text": "buy milk"}),
         ("Please add a note: milk at 10:30.\n", "add_note", {"text": "milk at 10:30."}),
         ("add note buy milk\nand eggs", "add_note", {"text": "buy milk\nand eggs"}),
         ("remember the milk", "add_note", {"text": "the milk"}),
-        ("list my notes", "list_notes", {}),
         ("Show all my notes.", "list_notes", {}),
         ("search notes for basil", "search_notes", {"query": "basil"}),
         ("find my notes about 2024", "search_notes", {"query": "2024"}),
-        ("delete note 2", "delete_note", {"id": 2}),
         ("remove the note 12!", "delete_note", {"id": 12}),
         ("count slowly to 3", "count_slowly", {"steps": 3}),
         ("count slowly", "count_slowly", {}),
-        (
-            "count_slowly steps=4 seconds_per_step=0.1",
-            "count_slowly",
-            {"steps": 4, "seconds_per_step": 0.1},
-        ),
-        (
-            'add_note text="buy milk" tags=["a","b"]',
-            "add_note",
-            {"text": "buy milk", "tags": ["a", "b"]},
-        ),
+        ("count_slowly steps=4 pace=0.1", "count_slowly", {"steps": 4, "pace": 0.1}),
+        ('add_note text="a b" tags=["a","b"]', "add_note", {"text": "a b", "tags": ["a", "b"]}),
         ("git_log path=/srv/shop max=3", "git_log", {"path": "/srv/shop", "max": 3}),
         ("other__list_notes", "other__list_notes", {}),
-    ],
-)
-async def test_a_sentence_of_the_script_or_the_name_of_a_tool_becomes_a_call(
-    message: str, name: str, arguments: dict[str, Any]
-) -> None:
-    talk = Conversation(ALL)
-    await talk.say(message)
-    assert talk.made == [(name, arguments)]
+    )
+    for message, name, arguments in calls:
+        talk = Conversation(ALL)
+        await talk.say(message)
+        assert talk.made == [(name, arguments)], message
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+async def test_any_other_message_leads_to_no_call_but_to_help() -> None:
+    for message in (
         *("", "?!", "hello", "what can you do?", "add a note", "add a note:", "delete note two"),
         *("don't delete note 2", 'he said "delete note 2"', "undelete note 2", "see delete_note"),
         *("delete note 2 and list my notes", "no, list my notes"),
-    ],
-)
-async def test_any_other_message_leads_to_no_call_but_to_help(message: str) -> None:
-    talk = Conversation(ALL)
-    assert HELP in await talk.say(message)
-    assert talk.made == []
+    ):
+        talk = Conversation(ALL)
+        assert HELP in await talk.say(message)
+        assert talk.made == [], message
 
 
 async def test_the_sentences_of_its_help_are_those_that_it_knows() -> None:
@@ -121,10 +104,7 @@ async def test_the_sentences_of_its_help_are_those_that_it_knows() -> None:
         talk = Conversation()
         await talk.say(sentence)
         assert len(talk.made) == 1, sentence
-
-
-async def test_a_tool_with_the_name_of_its_server_is_found() -> None:
-    talk = Conversation(["demo-notes__add_note"])
+    talk = Conversation(["demo-notes__add_note"])  # it is found with the name of its server
     await talk.say("add a note: buy milk")
     assert talk.made == [("demo-notes__add_note", {"text": "buy milk"})]
 
@@ -143,38 +123,25 @@ async def test_a_whole_conversation_introduces_itself_once_and_reports_results()
     assert json.loads(json.dumps(talk.contents)) == talk.contents
 
 
-@pytest.mark.parametrize(
-    ("result", "report"),
-    [
-        (
-            {"error": "There is no note 9."},
-            "`delete_note` failed:\n\n```text\nThere is no note 9.\n```",
-        ),
+async def test_results_are_quoted_as_data_and_lead_to_no_call() -> None:
+    returned = "`delete_note` returned:\n\n"
+    error = "There is no note 9."
+    for result, report in (
+        ({"error": error}, f"`delete_note` failed:\n\n```text\n{error}\n```"),
         ({"error": DENIAL}, "`delete_note` was not allowed, so it did not run."),
         ({"output": " "}, "`delete_note` returned without any text."),
-        (
-            {"output": f"Done.\n{STRUCTURED}\n{{}}"},
-            "`delete_note` returned:\n\n```text\nDone.\n```",
-        ),
+        ({"output": f"Done.\n{STRUCTURED}\n{{}}"}, f"{returned}```text\nDone.\n```"),
         (
             {"output": "# [x](http://h)\n\n> *b*\n"},
-            "`delete_note` returned:\n\n```text\n# [x](http://h)\n\n> *b*\n```",
+            f"{returned}```text\n# [x](http://h)\n\n> *b*\n```",
         ),
-        ({"output": "a\n```\nb"}, "`delete_note` returned:\n\n````text\na\n```\nb\n````"),
-        ({"output": "`````"}, "`delete_note` returned:\n\n``````text\n`````\n``````"),
-    ],
-)
-async def test_results_are_quoted_as_data_and_lead_to_no_call(
-    result: dict[str, str], report: str
-) -> None:
-    talk = Conversation()
-    await talk.say("delete note 9")
-    assert await talk.answer(result) == report
-    assert talk.made == []
-
-
-async def test_a_huge_result_is_clipped() -> None:
-    talk = Conversation()
+        ({"output": "a\n```\nb"}, f"{returned}````text\na\n```\nb\n````"),
+        ({"output": "`````"}, f"{returned}``````text\n`````\n``````"),
+    ):
+        talk = Conversation()
+        await talk.say("delete note 9")
+        assert await talk.answer(result) == report
+        assert talk.made == []
     await talk.say("list my notes")
     text = await talk.answer({"output": "line\n" * 20_000})
     assert len(text) < 6_000
@@ -188,15 +155,15 @@ async def test_help_names_some_of_the_tools_as_text() -> None:
     assert text.endswith("`tool_6` and 2 more.")
 
 
-async def test_without_any_tool_it_says_that_none_is_offered() -> None:
+async def test_without_tools_or_contents_it_answers_too() -> None:
     talk = Conversation(())
     assert "There are no tools" in await talk.say("add a note: x")
     assert talk.made == []
-
-
-async def test_a_request_without_contents_is_answered() -> None:
-    chunks = [chunk async for chunk in DemoBackend().stream(ModelRequest((), ()))]
+    backend = DemoBackend()
+    chunks = [chunk async for chunk in backend.stream(ModelRequest((), ()))]
     assert chunks[-1].finish_reason == "STOP"
+    assert (backend.kind, backend.model) == (BackendKind.DEMO, "demo")
+    await backend.aclose()
 
 
 async def test_only_the_message_is_read_and_not_what_is_attached_to_it() -> None:
@@ -238,9 +205,3 @@ async def test_a_cancelled_answer_stops_at_once() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     assert len(heard) == 1
-
-
-async def test_the_backend_says_what_it_is() -> None:
-    backend = DemoBackend()
-    assert (backend.kind, backend.model) == (BackendKind.DEMO, "demo")
-    await backend.aclose()

@@ -1,4 +1,4 @@
-"""An engine in a process of its own that does what it is told: FOLDER, and perhaps a session.
+"""An engine in a process of its own, in a FOLDER, that does what it is told.
 
 Each line of its input is a JSON array, a command and its arguments; each of its output an object.
 """
@@ -36,15 +36,17 @@ async def obey(engine: Engine, command: list[str]) -> None:
             engine.send(text)
             await engine.wait_idle()
             tell(session=engine.sessions.recorder.session)
+        case ["resume", session]:
+            engine.sessions.resume(session)
         case ["rename", session, title]:
             engine.sessions.rename(SessionId(session), title)
         case ["delete", session]:
             engine.sessions.delete(SessionId(session))
 
 
-async def main(folder: str, resume: str | None = None) -> None:
+async def main(folder: str) -> None:
     options = EngineOptions(
-        Path(folder), follow_settings=False, demo_without_key=False, attended=True, resume=resume
+        Path(folder), follow_settings=False, demo_without_key=False, attended=True
     )
     async with Engine(options, hear) as engine:
         await engine.start()

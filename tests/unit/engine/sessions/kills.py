@@ -120,7 +120,7 @@ class Chain:
     async def _chat(self, ready: int) -> None:
         desk, steps = Desk(self.folder), POINTS[self.point]
         async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
-            fake._signatures.update(self.signatures)
+            fake.signatures.update(self.signatures)
             async with desk.recording(chat) as recorder:
                 chat.context.save = recorder.save
                 if len(self.asked) > 1:
@@ -133,7 +133,7 @@ class Chain:
                     await fake.wait_for_stall()
                 told = {
                     "history": chat.context.history.contents,
-                    "signatures": fake._signatures,
+                    "signatures": fake.signatures,
                     "violations": [*fake.violations, *desk.problems],
                 }
                 os.write(ready, json.dumps(told).encode() + b"\n")

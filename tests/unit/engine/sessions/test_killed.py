@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import Process
 
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Say
@@ -28,7 +30,10 @@ from tui.store.selectors import entries
 ENGINE = Path(__file__).with_name("killed_engine.py")
 ROOT = Path(__file__).resolve().parents[4]
 
-ROUNDS = 3
+IN_AN_ENGINE = ("before anything came", "in the first words", "after two calls beside each other")
+"""Points at which a whole engine is killed: nothing, text, and open calls are left."""
+
+ROUNDS = 2
 """Kills at each point; ``python3 -m tests.unit.engine.sessions.kills 30`` makes more."""
 
 
@@ -43,7 +48,7 @@ def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
     assert json.loads(completed.stdout) == {"kills": ROUNDS * len(POINTS), "wrong": {}}
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", IN_AN_ENGINE)
 async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
     point: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,27 +76,41 @@ async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
 
 async def _chat_until(point: str, fake: FakeGemini, folder: Path) -> None:
     """Let an engine in a process of its own chat up to a point, and kill it there."""
+    async with chat_until_killed(fake, folder, "tell me") as process:
+        if point == "after the end":
+            await said_idle(process)
+        else:
+            await fake.wait_for_requests(len(POINTS[point]))
+            await fake.wait_for_stall()
+        said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
+        await eventually(lambda: _holds(folder, said[:1]))
+
+
+@asynccontextmanager
+async def chat_until_killed(
+    fake: FakeGemini, folder: Path, *messages: str
+) -> AsyncIterator[Process]:
+    """Let an engine in a process of its own chat, and kill it at the end of the block."""
     env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
     process = await anyio.open_process(
-        [warm.python(), str(ENGINE), str(folder), "tell me"],
+        [warm.python(), str(ENGINE), str(folder), *messages],
         env=env,
         stdin=subprocess.DEVNULL,
         stderr=None,
     )
     try:
         with anyio.fail_after(PATIENCE):
-            if point == "after the end":
-                assert process.stdout is not None
-                assert b"idle" in await process.stdout.receive()
-            else:
-                await fake.wait_for_requests(len(POINTS[point]))
-                await fake.wait_for_stall()
-        said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
-        await eventually(lambda: _holds(folder, said[:1]))
+            yield process
     finally:
         process.send_signal(signal.SIGKILL)
         await process.wait()
         await process.aclose()
+
+
+async def said_idle(process: Process) -> None:
+    """Wait until all messages are answered."""
+    assert process.stdout is not None
+    assert b"idle" in await process.stdout.receive()
 
 
 def _only(folder: Path) -> SavedSession:

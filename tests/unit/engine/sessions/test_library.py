@@ -18,6 +18,9 @@ from tui.engine.chats.sessions.library import (
 )
 from tui.engine.logs.redaction import Redactor
 
+WORK = Path("/work/shop")
+"""The folder of the sessions; it need not be there."""
+
 
 @pytest.fixture
 def library(tmp_path: Path) -> SessionLibrary:
@@ -42,43 +45,39 @@ def test_sessions_are_listed_per_folder_with_the_last_changed_first(
         library.find("20000101", here)
 
 
-def test_a_killed_session_is_listed_by_its_first_line(
-    library: SessionLibrary, tmp_path: Path
-) -> None:
-    write(library, tmp_path, turn(1, "hi", "x" * 50_000), first="hi", model="m", is_whole=False)
-    [view] = library.sessions(tmp_path)
+def test_a_killed_session_is_listed_by_its_first_line(library: SessionLibrary) -> None:
+    write(library, WORK, turn(1, "hi", "x" * 50_000), first="hi", model="m", is_whole=False)
+    [view] = library.sessions(WORK)
     assert (view.first, view.model) == ("hi", "m")
 
 
-@pytest.mark.parametrize("size", [0, 20_000, 3_000_000])
-def test_the_last_whole_summary_counts_wherever_it_is(
-    library: SessionLibrary, tmp_path: Path, size: int
-) -> None:
+@pytest.mark.parametrize("size", [0, 3_000_000])
+def test_the_last_whole_summary_counts_wherever_it_is(library: SessionLibrary, size: int) -> None:
     evil = {"t": "summary", "title": "not this"}
-    view = write(library, tmp_path, turn(1, "hi", "x" * 50_000), title="my trip", tokens=7)
+    view = write(library, WORK, turn(1, "hi", "x" * 50_000), title="my trip", tokens=7)
     with library.path_of(view).open("a") as file:
         for record in (content("model", {"functionCall": {"name": "f", "args": evil}}), "x" * size):
             file.write(json.dumps(record, separators=(",", ":")) + "\n")
         file.write('{"t":"summary","title":"cut')
-    [listed] = library.sessions(tmp_path)
+    [listed] = library.sessions(WORK)
     assert (listed.title, listed.tokens) == ("my trip", 7)
 
 
-def test_another_title_is_kept_and_the_time_stays(library: SessionLibrary, tmp_path: Path) -> None:
-    view = write(library, tmp_path, turn(1, "hi", "1"), tokens=7)
-    os.utime(library.path(tmp_path, view.id), (5, 5))
+def test_another_title_is_kept_and_the_time_stays(library: SessionLibrary) -> None:
+    view = write(library, WORK, turn(1, "hi", "1"), tokens=7)
+    os.utime(library.path(WORK, view.id), (5, 5))
     library.rename(library.find(view.id), "my\x1b[2J trip", Redactor(), complain)
-    [renamed] = library.sessions(tmp_path)
+    [renamed] = library.sessions(WORK)
     assert renamed.title.startswith("my")
     assert "\x1b" not in renamed.title
     assert (renamed.tokens, renamed.changed) == (7, 5.0)
     assert library.read(renamed).view.title == renamed.title
 
 
-def test_old_sessions_go_and_open_ones_stay(library: SessionLibrary, tmp_path: Path) -> None:
-    old, held, new = (write(library, tmp_path / n, turn(1, n, "1"), first=n) for n in "abc")
+def test_old_sessions_go_and_open_ones_stay(library: SessionLibrary) -> None:
+    old, held, new = (write(library, WORK / n, turn(1, n, "1"), first=n) for n in "abc")
     for name, view in (("a", old), ("b", held)):
-        os.utime(library.path(tmp_path / name, view.id), (1, 1))
+        os.utime(library.path(WORK / name, view.id), (1, 1))
     lock = library.lock(held)
     assert lock is not None
     assert library.delete_old(30, time.time()) == 1
@@ -86,38 +85,32 @@ def test_old_sessions_go_and_open_ones_stay(library: SessionLibrary, tmp_path: P
     assert {view.first for view in library.sessions()} == {held.first, new.first}
 
 
-def test_foreign_files_are_no_sessions(library: SessionLibrary, tmp_path: Path) -> None:
-    view = write(library, tmp_path, [])
-    place = library.path(tmp_path, view.id).parent
+def test_foreign_files_are_no_sessions(library: SessionLibrary) -> None:
+    view = write(library, WORK, [])
+    place = library.path(WORK, view.id).parent
     (place / "notes.jsonl").write_text("{}")
     (place / "20260101-000000-abcdef.jsonl").write_bytes(b"\xff\n[[[[")
-    assert {v.first for v in library.sessions(tmp_path)} == {"hello", ""}
+    assert {v.first for v in library.sessions(WORK)} == {"hello", ""}
 
 
-def test_an_export_has_what_was_said_and_no_line_of_it_ends_a_fence(
-    library: SessionLibrary, tmp_path: Path
-) -> None:
+def test_an_export_has_what_was_said_and_no_line_ends_a_fence(library: SessionLibrary) -> None:
     shown = {"t": "call", "id": "e5", "server": "s", "tool": "t", "arguments": "{}"}
     records = [
         *turn(1, "one?", "**1**"),
         shown | {"status": "OK", "seconds": 1.0, "result": "```\n# not a heading"},
     ]
-    said = to_markdown(library.read(write(library, tmp_path, records, first="one?")))
+    said = to_markdown(library.read(write(library, WORK, records, first="one?")))
     assert said.startswith("# one?\n")
     assert "## You\n\none?\n" in said
     assert "**1**" in said
     assert "````\n```\n# not a heading\n````" in said
+    exported = json.loads(to_json(library.read(library.find("latest", WORK))))
+    assert exported["kind"] == "gemdeck session"
+    assert [one["text"] for one in exported["entries"] if "text" in one] == ["one?", "**1**"]
 
 
-def test_an_export_as_json_has_every_entry(library: SessionLibrary, tmp_path: Path) -> None:
-    said = json.loads(to_json(library.read(write(library, tmp_path, turn(1, "one?", "1")))))
-    assert said["kind"] == "gemdeck session"
-    texts = [one["text"] for one in said["entries"] if "text" in one]
-    assert texts == ["one?", "1"]
-
-
-def test_what_is_no_file_of_ours_is_not_copied(library: SessionLibrary, tmp_path: Path) -> None:
-    view = write(library, tmp_path, turn(1, "one?", "1"))
+def test_what_is_no_file_of_ours_is_not_copied(library: SessionLibrary) -> None:
+    view = write(library, WORK, turn(1, "one?", "1"))
     library.path_of(view).unlink()
     os.mkfifo(library.path_of(view))
     made = replace(view, id=new_id(0.0))

@@ -1,13 +1,14 @@
 """Another model, other options, and a smaller context, through a whole engine."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
-from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Deck, Script, Turncoat, deck, tool
+from tests.fakes.gemini_script import Call, Say, Sleep
+from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, tool
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
 from tui.engine import late
@@ -22,15 +23,15 @@ from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 from tui.store.selectors import entries
 
+__all__ = ["play"]
+
 
 def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
     config: dict[str, object] = it.fake.requests[index].body.get("generationConfig", {})
     return config
 
 
-async def test_models_are_listed_chosen_and_kept_with_the_conversation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
         async with deck(fake, monkeypatch) as it:
             it.engine.model.list_models()
@@ -62,9 +63,43 @@ async def test_models_are_listed_chosen_and_kept_with_the_conversation(
         assert fake.violations == []
 
 
-async def test_a_session_whose_model_is_gone_goes_on_with_the_present_one(
+async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, play: Play
+) -> None:
+    async with play([]) as it:
+        conversations, opened = it.engine.conversations, list[str]()
+
+        def use_model(name: str, one: Conversation) -> None:
+            opened.append(name)
+            it.engine.service.use_model(name, one)
+
+        monkeypatch.setattr(it.engine.model, "_open", use_model)
+        for act, wanted in (
+            (lambda: it.engine.model.use_model("gemini-2.5-pro"), ["gemini-2.5-pro"]),
+            (conversations.close, []),
+        ):
+            conversations.open()
+            one = conversations.current
+            opened.clear()
+
+            async def models(act: Callable[[], object] = act) -> list[ModelOffer]:
+                act()
+                return []
+
+            assert one.backend is not None
+            monkeypatch.setattr(one.backend, "models", models)
+            await it.engine.model.restore(one, {"model": "gemini-2.5-flash"})
+            assert opened == wanted
+
+
+async def test_a_session_whose_model_is_gone_or_refused_goes_on_with_the_present_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def refuse(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
+        if settings.model == "gemini-2.5-pro":
+            raise ModelError("gemini-2.5-pro is not for you.")
+        return opened(access, settings)
+
     async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
         async with deck(fake, monkeypatch) as it:
             it.engine.model.use_model("gemini-2.5-pro")
@@ -76,55 +111,8 @@ async def test_a_session_whose_model_is_gone_goes_on_with_the_present_one(
             await eventually(lambda: "gemini-2.5-pro is not among the service's" in notices(it))
             assert it.store.state.model.name == "gemini-3.8-flash"
             assert it.store.state.options == ModelOptions(), "they were those of the other model"
-            await it.ask("two")
-            assert [it.fake.requests[-1].model, len(it.fake.requests[-1].contents)] == [
-                "gemini-3.8-flash",
-                3,
-            ]
-        assert fake.violations == []
-
-
-@pytest.mark.parametrize("is_closed", [False, True])
-async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, is_closed: bool
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
-        conversations = it.engine.conversations
-        conversations.open()
-        one, opened = conversations.current, list[str]()
-
-        async def models() -> list[ModelOffer]:
-            if is_closed:
-                conversations.close()
-            else:
-                it.engine.model.use_model("gemini-2.5-pro")
-            return []
-
-        def use_model(name: str, one: Conversation) -> None:
-            opened.append(name)
-            it.engine.service.use_model(name, one)
-
-        assert one.backend is not None
-        monkeypatch.setattr(one.backend, "models", models)
-        monkeypatch.setattr(it.engine.model, "_open", use_model)
-        await it.engine.model.restore(one, {"model": "gemini-2.5-flash"})
-        assert opened == ([] if is_closed else ["gemini-2.5-pro"])
-
-
-async def test_a_session_whose_model_cannot_be_opened_goes_on_with_the_present_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
-        if settings.model == "gemini-2.5-pro":
-            raise ModelError("gemini-2.5-pro is not for you.")
-        return opened(access, settings)
-
-    async with FakeGemini([[Say("1")], [Say("2")]]) as fake:
+        # Nothing was said to the other model, and the session is whole all the same.
         fake.models.append("gemini-2.5-pro")
-        async with deck(fake, monkeypatch) as it:
-            it.engine.model.use_model("gemini-2.5-pro")
-            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
-            await it.ask("one")
         opened = late.open_backend
         monkeypatch.setattr(late, "open_backend", refuse)
         async with deck(fake, monkeypatch) as it:
@@ -133,39 +121,33 @@ async def test_a_session_whose_model_cannot_be_opened_goes_on_with_the_present_o
             await it.ask("two")
             assert it.fake.requests[-1].model == "gemini-3.8-flash"
             assert len(it.fake.requests[-1].contents) == 3
+        assert fake.violations == []
 
 
-async def test_the_last_message_goes_again_to_another_model_in_one_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_message_goes_again_to_another_model(tmp_path: Path, play: Play) -> None:
     shop = Turncoat("shop", tmp_path)
     shop.offer(tool("look"))
     steps: Script = [[Call([("look", {})])], [Say("1")], [Say("2")]]
-    async with (
-        FakeGemini(steps) as fake,
-        deck(fake, monkeypatch, servers=[shop], allows_all=True) as it,
-    ):
+    async with play(steps, shop, allows_all=True) as it:
         await it.ask("one")
         [message] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
         it.engine.model.retry(message.id, "one", "not a model")
         await eventually(lambda: "name of a model" in notices(it))
-        assert len(fake.requests) == 2
+        assert len(it.fake.requests) == 2
         it.engine.model.retry(message.id, "one", "gemini-2.5-pro")
-        await fake.wait_for_requests(3)
+        await it.fake.wait_for_requests(3)
         await it.engine.wait_idle()
-        assert [request.model for request in fake.requests[1:]] == [
+        assert [request.model for request in it.fake.requests[1:]] == [
             "gemini-3.8-flash",
             "gemini-2.5-pro",
         ]
-        assert fake.requests[-1].contents == fake.requests[0].contents
+        assert it.fake.requests[-1].contents == it.fake.requests[0].contents
         assert it.store.state.model.name == "gemini-2.5-pro"
-        assert fake.violations == []
+        assert it.fake.violations == []
 
 
-async def test_options_that_the_model_does_not_take_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+async def test_options_that_the_model_does_not_take_are_refused(play: Play) -> None:
+    async with play([]) as it:
         wrong = ModelOptions("512"), ModelOptions(temperature=3), ModelOptions(max_output=0)
         for options in wrong:
             it.engine.model.set_options(options)
@@ -185,20 +167,18 @@ def test_thinking_is_a_level_or_a_budget() -> None:
     assert thinking_problem("gemini-2.0-flash", "low")
 
 
-async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(play: Play) -> None:
     steps = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+    async with play(steps) as it:
         await it.ask("one")
         it.engine.model.compress()
         await eventually(lambda: "was compressed" in remarks(it))
-        assert "functionDeclarations" not in str(fake.requests[1].body)
+        assert "functionDeclarations" not in str(it.fake.requests[1].body)
         await it.ask("two")
-        sent = [part["text"] for c in fake.requests[-1].contents for part in c["parts"]]
+        sent = [part["text"] for c in it.fake.requests[-1].contents for part in c["parts"]]
         assert "We spoke of one." in sent[0]
         assert sent[2:] == ["two"]
-        assert fake.violations == []
+        assert it.fake.violations == []
         now = it.engine.sessions.recorder.session
     old, new = sorted(library().sessions(), key=lambda view: view.id == now)
     assert old.parent == now
@@ -210,21 +190,31 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
     assert list(saved.starts.values()) == [2]  # what the summary stands for cannot be sent again
 
 
-async def test_a_full_context_offers_the_summary_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with FakeGemini([[Say("1")], [Say("2")]]) as fake, deck(fake, monkeypatch) as it:
-        monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
+async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_background(
+    monkeypatch: pytest.MonkeyPatch, play: Play
+) -> None:
+    monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
+    script: Script = [[Say("1")], [Say("2")], [Say("3"), Sleep(0.05)]]
+    async with play(script) as it:
         it.engine.model.use_model("gemini-3.8-flash")
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")
         await it.ask("two")
         assert notices(it).count("/compress puts a summary in its place") == 1
+        first = it.store.state.current
+        it.engine.conversations.open()
+        second = it.store.state.current
+        it.engine.send("three")
+        it.engine.conversations.select(first)
+        await it.engine.wait_idle(second)
+        assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
 
 
 async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
     steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+    async with play(steps) as it:
         await it.ask("one")
         main, recorder = it.engine.conversations.current.context, it.engine.sessions.recorder
         assert main is not None
@@ -241,13 +231,11 @@ async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
         assert len(main.history.contents) == 3
 
 
-async def test_the_context_is_split_by_what_fills_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_context_is_split_by_what_fills_it(tmp_path: Path, play: Play) -> None:
     shop = Turncoat("shop", tmp_path)
     shop.offer(tool("look", "x" * 2_000))
     steps: Script = [[Call([("look", {})])], [Say("done")]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, servers=[shop]) as it:
+    async with play(steps, shop) as it:
         it.engine.model.measure()
         await eventually(lambda: it.store.state.context_parts)
         [first, *_] = it.store.state.context_parts

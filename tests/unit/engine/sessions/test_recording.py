@@ -9,27 +9,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import check_request
 from tests.fakes.gemini_script import Call, Say, Stall, Think
 from tests.security.test_J_disks import IS_ROOT, fill, mounted
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.chats.support import Chat, chatting, make_tool, text_result
+from tests.unit.engine.chats.support import Chat, make_tool, talking, text_result
 from tui.engine.chats.sessions.library import SessionLibrary, to_json, to_markdown
 from tui.engine.chats.sessions.recorder import Recorder
+from tui.engine.chats.sessions.replay import SavedSession
 from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
-from tui.model.chat import (
-    ChatNotice,
-    Entry,
-    EntryId,
-    ModelText,
-    Severity,
-    ToolCall,
-    UserMessage,
-)
+from tui.model.chat import ChatNotice, Entry, EntryId, ModelText, Severity, ToolCall, UserMessage
 from tui.model.events import ChatNoticeAdded, QueueChanged, TextStreamed
 
 RICH = (
@@ -67,6 +59,10 @@ class Desk:
         return self.library.path_of(view)
 
     @property
+    def saved(self) -> SavedSession:
+        return self.library.read(self.library.sessions(self.folder)[0])
+
+    @property
     def data(self) -> bytes:
         return self.file.read_bytes() if self.library.sessions(self.folder) else b""
 
@@ -82,10 +78,7 @@ def desk(tmp_path: Path) -> Desk:
 
 async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk: Desk) -> None:
     """Whatever a kill leaves is a beginning of the file: each is tried, also within a line."""
-    async with (
-        FakeGemini([(Say("Hello."),), *RICH]) as fake,
-        chatting(fake, make_tool("look")) as chat,
-    ):
+    async with talking([(Say("Hello."),), *RICH], make_tool("look")) as chat:
         async with desk.recording(chat):
             await chat.say("hello?")
             await chat.say("look twice")
@@ -97,11 +90,11 @@ async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk
         for count in range(2, len(lines) + 1):
             for kept in (b"".join(lines[:count]), b"".join(lines[:count]) + b'{"t":"te'):
                 path.write_bytes(kept)
-                saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+                saved = desk.saved
                 assert saved.remarks == []
                 again = {"role": "user", "parts": [{"text": "and now?"}]}
                 body = {"contents": [*saved.contents, again]}
-                check_request(body, fake._signatures, needs_signatures=True)
+                check_request(body, chat.fake.signatures, needs_signatures=True)
                 known = [part.get("text") for c in saved.contents for part in c["parts"]]
                 assert "hello?" in [*known, saved.unsent]
                 if any(b'"look twice"' in line for line in lines[:count]):
@@ -115,20 +108,17 @@ async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk
 
 
 async def test_streamed_text_is_on_disk_while_it_streams(desk: Desk) -> None:
-    async with (
-        FakeGemini([(Say("Once upon "), Say("a time"), Stall())]) as fake,
-        chatting(fake) as chat,
-    ):
+    async with talking([(Say("Once upon "), Say("a time"), Stall())]) as chat:
         async with desk.recording(chat):
             chat.send("a tale")
             await chat.wait_for(TextStreamed, 1)
             with anyio.fail_after(PATIENCE):
                 await eventually(lambda: b"a time" in desk.data)
-            saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+            saved = desk.saved
             assert saved.contents[-1]["parts"][0] == {"text": "Once upon a time"}
             chat.conversation.cancel()
             await chat.conversation.wait_idle()
-        saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+        saved = desk.saved
         assert saved.contents == chat.context.history.contents
 
 
@@ -164,7 +154,7 @@ async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
         if filled is full_disk:
             stack.enter_context(mounted(tmp_path / "disk", "size=256k"))
         desk = Desk(tmp_path / "disk")
-        async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        async with talking(steps) as chat:
             async with desk.recording(chat) as recorder:
                 await chat.say("one?")
                 await recorder.flush()
@@ -172,7 +162,7 @@ async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
                     await chat.say("two?" * 5_000)
                     await chat.say("three?")
                     await recorder.flush()
-                    during = desk.library.read(desk.library.sessions(desk.folder)[0])
+                    during = desk.saved
                 unwritten.write_now()
                 await chat.say("four?")
             assert chat.answer == "".join(answers)
@@ -180,13 +170,13 @@ async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
             assert "cannot be written" in problem
             history = chat.context.history.contents
             assert (during.contents[:2], during.remarks) == (history[:2], [])
-            saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+            saved = desk.saved
             assert (saved.contents, saved.remarks) == (history, [])
             assert [e.text for e in saved.entries if isinstance(e, ModelText)] == answers
 
 
 async def test_a_waiting_message_leaves_the_queue_after_its_turn_has_begun(desk: Desk) -> None:
-    async with FakeGemini([(Say("1"),), (Say("2"),)]) as fake, chatting(fake) as chat:
+    async with talking([(Say("1"),), (Say("2"),)]) as chat:
         async with desk.recording(chat):
             await chat.say("one?")
             await chat.say("two?")
@@ -195,8 +185,8 @@ async def test_a_waiting_message_leaves_the_queue_after_its_turn_has_begun(desk:
         assert told == ["one?", ["two?"], "two?", []]  # else a kill between loses it
 
 
-async def test_a_cleared_conversation_stays_and_the_next_is_another(desk: Desk) -> None:
-    async with FakeGemini([(Say("1"),), (Say("2"),)]) as fake, chatting(fake) as chat:
+async def test_a_cleared_conversation_stays_and_the_next_is_another_or_none(desk: Desk) -> None:
+    async with talking([(Say(f"{number}"),) for number in range(3)]) as chat:
         async with desk.recording(chat) as recorder:
             await chat.say("one?")
             first = recorder.session
@@ -204,18 +194,13 @@ async def test_a_cleared_conversation_stays_and_the_next_is_another(desk: Desk) 
             assert recorder.session is None
             await chat.say("two?")
             assert recorder.session != first
+            chat.conversation.clear()
+            recorder.is_on = False
+            await chat.say("three?")
+            assert recorder.messages
         views = desk.library.sessions(desk.folder)
         assert {view.first for view in views} == {"one?", "two?"}
         assert all(view.turns == 1 and view.tokens == 10 for view in views)
-
-
-async def test_nothing_is_written_while_saving_is_off(desk: Desk) -> None:
-    async with FakeGemini([(Say("1"),)]) as fake, chatting(fake) as chat:
-        async with desk.recording(chat) as recorder:
-            recorder.is_on = False
-            await chat.say("one?")
-            assert recorder.messages
-        assert desk.library.sessions(desk.folder) == ()
 
 
 async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
@@ -229,7 +214,7 @@ async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
     async def look(_: JsonObject) -> ToolResult:
         return text_result(f"found {secret}")
 
-    async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
+    async with talking(steps, make_tool("look")) as chat:
         chat.tools.runs["look"] = look
         async with desk.recording(chat) as recorder:
             recorder.keep_draft(f"draft {secret}")
@@ -254,11 +239,11 @@ async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
 
 
 async def test_what_a_changed_history_lost_is_lost_in_the_file_too(desk: Desk) -> None:
-    async with FakeGemini([(Say("1", signed=True),), (Say("2"),)]) as fake, chatting(fake) as chat:
+    async with talking([(Say("1", signed=True),), (Say("2"),)]) as chat:
         async with desk.recording(chat):
             await chat.say("one?")
             chat.context.history.strip_signatures()
             await chat.say("two?")
-        saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+        saved = desk.saved
         assert saved.contents == chat.context.history.contents
         assert "thoughtSignature" not in str(saved.contents)

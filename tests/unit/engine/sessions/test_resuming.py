@@ -2,17 +2,19 @@
 
 import asyncio
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Say, Stall
-from tests.security.decks import Deck, Script, Turncoat, deck, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, tool
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
-from tests.unit.engine.mcp.support import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions.written import content, text, turn, write
 from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.files.paths import state_dir
 from tui.model.chat import ChatNotice, UserMessage
 from tui.model.consent import Choice
@@ -21,6 +23,8 @@ from tui.model.requests import ConfirmationRequest
 from tui.model.sessions import SessionId, SessionView
 from tui.model.settings import SessionSettings
 from tui.store.selectors import entries
+
+__all__ = ["play"]
 
 
 def library() -> SessionLibrary:
@@ -37,6 +41,18 @@ def told_in(view: SessionView) -> list[str]:
 
 def notices(it: Deck) -> str:
     return " ".join(e.notice.text for e in it.events if isinstance(e, NoticeRaised))
+
+
+def told(it: Deck, words: str, times: int) -> bool:
+    return notices(it).count(words) >= times
+
+
+def titled(titles: list[str]) -> bool:
+    return [view.title for view in library().sessions()] == titles
+
+
+def are_open(it: Deck, count: int) -> bool:
+    return len(it.store.state.conversations) == count
 
 
 def remarks(it: Deck) -> str:
@@ -76,23 +92,33 @@ async def test_a_session_goes_on_in_another_run_but_its_grants_have_ended(
     assert view.turns == 2
 
 
-async def test_a_session_that_is_open_elsewhere_is_read_only_and_goes_on_in_a_copy(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
+    home: Path, play: Play
 ) -> None:
     folder = home / "work"
-    view = write(library(), folder, turn(1, "mine?", "1"), first="mine?")
+    view, other = (
+        write(library(), folder, turn(1, text, "1"), first=text) for text in ("mine?", "theirs?")
+    )
     held = library().lock(view)
     assert held is not None
-    before = library().path_of(view).read_bytes()
-    async with FakeGemini([[Say("2")]]) as fake, deck(fake, monkeypatch) as it:
+    paths = [library().path_of(one) for one in (view, other)]
+    with paths[1].open("ab") as file:
+        file.write(b"edited by hand\n")
+    before = [path.read_bytes() for path in paths]
+    async with play([[Say("2")], [Say("2")]]) as it:
         it.engine.sessions.resume(view.id)
         await eventually(lambda: asked(it) == ["mine?"])
         assert "open in another gemdeck, so it is read-only" in remarks(it)
-        assert len(library().sessions(folder)) == 1
+        assert len(library().sessions(folder)) == 2
         await it.ask("and?")
         copied = it.engine.sessions.recorder.view
+        it.engine.sessions.resume(other.id)
+        await eventually(lambda: asked(it) == ["theirs?"])
+        assert "1 line of it was left out." in remarks(it)
+        await it.ask("and?")
+        assert it.fake.violations == []
     held.release()
-    assert library().path_of(view).read_bytes() == before
+    assert [path.read_bytes() for path in paths] == before
     assert copied is not None
     assert copied.parent == view.id
     saved = library().read(library().find(copied.id))
@@ -101,49 +127,11 @@ async def test_a_session_that_is_open_elsewhere_is_read_only_and_goes_on_in_a_co
     assert saved.remarks == []
 
 
-async def test_a_damaged_session_goes_on_in_a_copy(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_is_replaced_while_a_turn_runs(home: Path, play: Play) -> None:
     view = write(library(), home / "work", turn(1, "mine?", "1"))
-    path = library().path_of(view)
-    path.write_bytes(path.read_bytes() + b"edited by hand\n")
-    before = path.read_bytes()
-    async with FakeGemini([[Say("2")]]) as fake, deck(fake, monkeypatch) as it:
-        it.engine.sessions.resume()
-        await eventually(lambda: asked(it) == ["mine?"])
-        assert "1 line of it was left out." in remarks(it)
-        await it.ask("and?")
-        assert fake.violations == []
-    assert path.read_bytes() == before
-
-
-async def test_two_instances_in_a_folder_keep_their_conversations_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    steps = [[Say("a")], [Say("b")], [Say("c")]]
-    async with (
-        FakeGemini(steps) as fake,
-        deck(fake, monkeypatch) as one,
-        deck(fake, monkeypatch) as other,
-    ):
-        await one.ask("one")
-        await other.ask("two")
-        mine = one.engine.sessions.recorder.session
-        assert mine is not None
-        other.engine.sessions.delete(mine)
-        await eventually(lambda: "open in another gemdeck" in notices(other))
-        await one.ask("three")
-    told = {view.first: told_in(view) for view in library().sessions()}
-    assert told == {"one": ["one", "three"], "two": ["two"]}
-
-
-async def test_nothing_is_replaced_while_a_turn_runs(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    view = write(library(), home / "work", turn(1, "mine?", "1"))
-    async with FakeGemini([[Say("x"), Stall()]]) as fake, deck(fake, monkeypatch) as it:
+    async with play([[Say("x"), Stall()]]) as it:
         it.engine.send("go")
-        await fake.wait_for_stall()
+        await it.fake.wait_for_stall()
         it.engine.sessions.resume(view.id)
         await eventually(lambda: "Stop the running turn first" in notices(it))
         assert asked(it) == ["go"]
@@ -154,36 +142,29 @@ async def test_nothing_is_replaced_while_a_turn_runs(
         await it.idle()
 
 
-async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(play: Play) -> None:
     steps = [[Say("1")], [Say("2")], [Say("3")]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+    async with play(steps) as it:
         await it.ask("one")
         await it.ask("two")
         second = [e for e in entries(it.store.state) if isinstance(e, UserMessage)][1]
         it.engine.sessions.edit_message(second.id, "other")
-        await fake.wait_for_requests(3)
+        await it.fake.wait_for_requests(3)
         await it.idle()
         assert asked(it) == ["one", "other"]
-        said = [part["text"] for c in fake.requests[-1].contents for part in c["parts"]]
+        said = [part["text"] for c in it.fake.requests[-1].contents for part in c["parts"]]
         assert said == ["one", "1", "other"]
         now = it.engine.sessions.recorder.session
     old, new = sorted(library().sessions(), key=lambda view: view.id == now)
     assert old.parent == now
-    told = [
-        [e.text for e in library().read(v).entries if isinstance(e, UserMessage)]
-        for v in (old, new)
-    ]
+    told = [told_in(view) for view in (old, new)]
     assert told == [["one", "two"], ["one", "other"]]
 
 
-async def test_a_message_that_was_never_answered_is_cut_from_the_file_on_resuming(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_message_never_answered_is_cut_from_the_file(home: Path, play: Play) -> None:
     lost = [{"t": "user", "id": "e3", "text": "lost"}, content("user", text("lost"))]
     view = write(library(), home / "work", [*turn(1, "one", "1"), *lost])
-    async with FakeGemini([[Say("2")]]) as fake, deck(fake, monkeypatch) as it:
+    async with play([[Say("2")]]) as it:
         it.engine.sessions.resume(view.id)
         await eventually(lambda: MessageReturned("lost") in it.events)
         await it.ask("two")
@@ -208,62 +189,62 @@ async def test_a_draft_moves_into_the_session_that_begins(
     assert library().read(view).unsent == "another"
 
 
-@pytest.mark.parametrize("is_deleted", [True, False])
 async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
-    monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+    monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
-    async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
-        it.engine.conversations.open()
-        await it.ask("one")
-        recorder, gate = it.engine.sessions.recorder, threading.Event()
-        assert recorder.session is not None
-        session = recorder.session
-        recorder._worker.submit(gate.wait)  # a slow disk
-        it.engine.conversations.close()
-        if is_deleted:
-            it.engine.sessions.delete(session)
-        else:
-            it.engine.sessions.rename(session, "mine")
-        asyncio.get_running_loop().call_later(0.2, gate.set)
-        wanted = [] if is_deleted else ["mine"]
-        await eventually(lambda: [view.title for view in library().sessions()] == wanted)
+    close, gates = SessionFile.close, list[threading.Event]()
+
+    def close_slowly(file: SessionFile) -> None:
+        assert gates[-1].wait(PATIENCE)
+        close(file)
+
+    async with play([[Say("1")], [Say("2")]]) as it:
+        monkeypatch.setattr(SessionFile, "close", close_slowly)
+        for wanted in ([], ["mine"]):
+            it.engine.conversations.open()
+            await it.ask("one")
+            session = it.engine.sessions.recorder.session
+            assert session is not None
+            gates.append(threading.Event())
+            it.engine.conversations.close()
+            if wanted:
+                it.engine.sessions.rename(session, "mine")
+            else:
+                it.engine.sessions.delete(session)
+            asyncio.get_running_loop().call_later(0.05, gates[-1].set)
+            await eventually(partial(titled, wanted))
         assert notices(it) == ""
 
 
-@pytest.mark.parametrize(("draft", "left"), [("", 1), ("half a thought", 2)])
-async def test_a_session_that_cannot_be_opened_leaves_no_empty_tab(
-    monkeypatch: pytest.MonkeyPatch, draft: str, left: int
-) -> None:
-    async with FakeGemini([]) as fake, deck(fake, monkeypatch) as it:
-        it.engine.sessions.resume_beside(SessionId("20260101-000000-abcdef"))
-        assert len(it.store.state.conversations) == 2
-        it.engine.sessions.recorder.keep_draft(draft)
-        await eventually(lambda: "session" in notices(it))
-        await eventually(lambda: len(it.store.state.conversations) == left)
+async def test_a_session_that_cannot_be_opened_leaves_no_empty_tab(play: Play) -> None:
+    async with play([]) as it:
+        for number, (draft, left) in enumerate([("", 1), ("half a thought", 2)], 1):
+            it.engine.sessions.resume_beside(SessionId("20260101-000000-abcdef"))
+            assert len(it.store.state.conversations) == 2
+            it.engine.sessions.recorder.keep_draft(draft)
+            await eventually(partial(told, it, "session", number))
+            await eventually(partial(are_open, it, left))
 
 
-@pytest.mark.parametrize("private", [True, False])
-async def test_nothing_is_saved_where_that_is_off(
-    monkeypatch: pytest.MonkeyPatch, private: bool
-) -> None:
-    async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
-        settings = SessionSettings(save=private)
-        it.engine.sessions.configure(settings, saves=not private)
-        it.engine.sessions.recorder.keep_draft("half a thought")
-        await it.ask("one")
-        it.engine.sessions.export("", "out.md")
-        await eventually(lambda: "not saved" in notices(it))
+async def test_nothing_is_saved_where_that_is_off(play: Play) -> None:
+    async with play([[Say("1")], [Say("2")]]) as it:
+        for number, private in enumerate((True, False), 1):
+            it.engine.sessions.configure(SessionSettings(save=private), saves=not private)
+            it.engine.sessions.recorder.keep_draft("half a thought")
+            await it.ask("one")
+            it.engine.sessions.export("", "out.md")
+            await eventually(partial(told, it, "not saved", number))
     assert [*state_dir().glob("sessions/*/*")] == []
 
 
-async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
     steps = [[Say("1")], [Say("2")], [Say("In short: 2.")]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+    async with play(steps) as it:
         it.engine.sessions.configure(SessionSettings(), saves=False)
         await it.ask("one")
         [first] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
         it.engine.sessions.edit_message(first.id, "other")
-        await fake.wait_for_requests(2)
+        await it.fake.wait_for_requests(2)
         await it.idle()
         assert "so what followed the earlier message is gone" in notices(it)
         it.engine.model.compress()
@@ -273,36 +254,28 @@ async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.Mo
 
 @pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")
 async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, play: Play
 ) -> None:
     token, folder = f"{FIXTURE_SECRET}server-token", home / "work"
     shop = Turncoat("shop", tmp_path)
     shop.offer(tool("look"))
     settings = {"mcpServers": {"shop": {**shop.entry, "env": {"TOKEN": token}}}}
     steps: Script = [[Call([("look", {"text": token})])], [Say(f"It is {token} and {KEY}.")]]
-    async with (
-        FakeGemini(steps) as fake,
-        deck(fake, monkeypatch, servers=[shop], settings=settings, allows_all=True) as it,
-    ):
+    async with play(steps, shop, settings=settings, allows_all=True) as it:
         await it.ask(f"use {token}, not {KEY}")
         assert shop.calls == [("look", {"text": token})]
-        for name in ("out.md", "out.json"):
+        for name, path in (
+            ("out.md", folder / "out.md"),
+            ("out.json", folder / "out.json"),
+            ("~/out.md", home / "out.md"),
+        ):
             it.engine.sessions.export("", name)
-            await eventually((folder / name).exists)
+            await eventually(path.exists)
+        it.engine.sessions.export("", "~nobody-of-this-name/out.json")
+        await eventually(lambda: "There is no home for" in notices(it))
         [view] = library().sessions()
         it.engine.sessions.preview(view.id)
         await eventually(lambda: it.store.state.preview)
         assert FIXTURE_SECRET not in str((view, it.store.state.preview))
     assert "use ***, not ***" in (folder / "out.md").read_text()
     assert {file.name for file in files_with_secret(home)} == {"settings.json"}
-
-
-async def test_an_export_goes_to_the_home_where_that_is_typed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
-        await it.ask("one")
-        it.engine.sessions.export("", "~/out.md")
-        await eventually((home / "out.md").exists)
-        it.engine.sessions.export("", "~nobody-of-this-name/out.json")
-        await eventually(lambda: "There is no home for" in notices(it))

@@ -1,10 +1,7 @@
 """Several conversations at once, each with its own model, turn, questions and session."""
 
 import asyncio
-import os
 import random
-import signal
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -14,14 +11,14 @@ import anyio
 import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini, Request, Step
-from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall
-from tests.security.decks import Deck, Turncoat, deck, tool, write_settings
-from tests.support import warm
+from tests.fakes.gemini_script import Action, Call, Fail, Say, Stall
+from tests.security.decks import Deck, Play, Turncoat, deck, play, tool, write_settings
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sessions.test_killed import ENGINE
+from tests.unit.engine.sessions.test_killed import chat_until_killed, said_idle
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chats.backends.backend import ModelBackend
+from tui.engine.chats.backends.gemini import GeminiBackend
 from tui.engine.chats.conversations import MAX_OPEN, Conversation
 from tui.model.chat import (
     MAIN,
@@ -37,6 +34,8 @@ from tui.model.events import RequestSettled, TextStreamed, ToolCallChanged
 from tui.model.models import ModelOptions
 from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
 from tui.model.sessions import ConversationClosed, ConversationNamed
+
+__all__ = ["play"]
 
 FLASH, PRO = "gemini-3.8-flash", "gemini-2.5-pro"
 
@@ -77,22 +76,20 @@ def shop(tmp_path: Path) -> Turncoat:
     return server
 
 
-async def test_two_conversations_answer_at_the_same_time_with_their_own_model_and_history(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: Play) -> None:
     answers = by_words(one=[Say("1"), Stall()], two=[Say("2")], more=[Say("3")])
-    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
+    async with play(answers) as it:
         it.engine.send("one")
-        await fake.wait_for_stall()
+        await it.fake.wait_for_stall()
         second = open_another(it)
         it.engine.model.use_model(PRO)
         await eventually(lambda: it.store.state.model.name == PRO)
         it.engine.model.set_options(ModelOptions(temperature=0.5))
         await it.ask("two")
         await it.ask("more")
-        assert [request.model for request in fake.requests] == [FLASH, PRO, PRO]
-        assert said_in(fake.requests[-1]) == ["two", "2", "more"]
-        warmth = [r.body["generationConfig"].get("temperature") for r in fake.requests]
+        assert [request.model for request in it.fake.requests] == [FLASH, PRO, PRO]
+        assert said_in(it.fake.requests[-1]) == ["two", "2", "more"]
+        warmth = [r.body["generationConfig"].get("temperature") for r in it.fake.requests]
         assert warmth == [None, 0.5, 0.5]
         first = it.store.state.conversations[MAIN]
         assert (first.model.name, first.options) == (FLASH, ModelOptions())
@@ -106,17 +103,17 @@ async def test_two_conversations_answer_at_the_same_time_with_their_own_model_an
         keys = {event.delta: event.conversation for event in streamed}
         assert keys == {"1": MAIN, "2": second, "3": second}
         assert len({event.entry for event in streamed}) == 3
-        assert fake.violations == []
+        assert it.fake.violations == []
     told = {view.first: told_in(view) for view in library().sessions()}
     assert told == {"one": ["one"], "two": ["two", "more"]}
 
 
 async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conversation(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+    shop: Turncoat, play: Play
 ) -> None:
     settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True}}}
     steps: list[Step] = [[Call([("look", {})])], [Say("2")], [Say("done")]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, settings=settings) as it:
+    async with play(steps, settings=settings) as it:
         await eventually(it.offered)
         second = open_another(it)
         it.engine.send("look")
@@ -138,21 +135,19 @@ async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conve
         assert len(shop.calls) == 1
 
 
-async def test_closing_stops_the_turn_down_to_the_wire_and_leaves_the_session_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Play) -> None:
     answers = by_words(one=[Say("1")], two=[Say("2"), Stall()], next=[Say("3")])
-    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
+    async with play(answers) as it:
         await it.ask("one")
         second = open_another(it)
         it.engine.send("two")
         it.engine.send("next")
-        await fake.wait_for_stall()
+        await it.fake.wait_for_stall()
         session = it.engine.sessions.recorder.session
         it.engine.conversations.close()
         assert it.store.state.current == MAIN
         with anyio.fail_after(PATIENCE):
-            await fake.wait_for_gone()
+            await it.fake.wait_for_gone()
         await eventually(lambda: ConversationClosed(second) in it.events)
         assert list(it.store.state.conversations) == [MAIN]
         it.engine.conversations.close()
@@ -163,15 +158,13 @@ async def test_closing_stops_the_turn_down_to_the_wire_and_leaves_the_session_fr
         assert "read-only" not in remarks(it)
         assert it.store.state.conversation.unsent.texts == ("next",)
         await it.ask("next")
-        assert said_in(fake.requests[-1])[:2] == ["two", "2"]
-        assert fake.violations == []
+        assert said_in(it.fake.requests[-1])[:2] == ["two", "2"]
+        assert it.fake.violations == []
 
 
-async def test_closing_withdraws_the_questions_of_its_calls(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_closing_withdraws_the_questions_of_its_calls(shop: Turncoat, play: Play) -> None:
     steps: list[Step] = [[Call([("look", {})])]]
-    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, servers=[shop]) as it:
+    async with play(steps, shop) as it:
         open_another(it)
         it.engine.send("look")
         asked_first = await it.pending(ConfirmationRequest)
@@ -197,7 +190,9 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
     folder.mkdir()
     answers = by_words(one=[Say("1")], two=[Say("2")], more=[Say("3")])
     async with FakeGemini(answers) as fake:
-        await chat_until_killed(fake, folder, "one", "two")
+        write_settings({})
+        async with chat_until_killed(fake, folder, "one", "two") as process:
+            await said_idle(process)
         ids = {view.first: view.id for view in library().sessions(folder)}
         assert sorted(ids) == ["one", "two"]
         async with deck(fake, monkeypatch, folder=folder) as it:
@@ -236,25 +231,18 @@ async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
     await eventually(lambda: "open in another tab" in notices(it))
 
 
-async def chat_until_killed(fake: FakeGemini, folder: Path, *messages: str) -> None:
-    write_settings({})
-    env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
-    command = [warm.python(), str(ENGINE), str(folder), *messages]
-    process = await anyio.open_process(command, env=env, stdin=subprocess.DEVNULL, stderr=None)
-    try:
-        assert process.stdout is not None
-        with anyio.fail_after(PATIENCE):
-            assert b"idle" in await process.stdout.receive()
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-        await process.aclose()
-
-
 @pytest.mark.writes_secrets("credentials.json")
 async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
+    close, closed = GeminiBackend.aclose, list[ModelBackend | None]()
+
+    async def note_and_close(backend: GeminiBackend) -> None:
+        closed.append(backend)
+        await close(backend)
+
+    monkeypatch.setattr(GeminiBackend, "aclose", note_and_close)
+
     def backends() -> list[ModelBackend | None]:
         return [one.backend for one in it.engine.conversations]
 
@@ -262,7 +250,7 @@ async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
         views = [one.model for one in it.store.state.conversations.values()]
         return [(view.backend, view.name) for view in views]
 
-    async with FakeGemini(by_words(one=[Say("1")])) as fake, deck(fake, monkeypatch) as it:
+    async with play(by_words(one=[Say("1")])) as it:
         open_another(it)
         open_another(it)
         assert len({*backends()}) == 1, "they share what leads to the same model"
@@ -273,25 +261,20 @@ async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
         before = backends()
         it.engine.service.use_demo()
         assert {kind for kind, _ in models()} == {BackendKind.DEMO}
-        await eventually(lambda: all(is_closed(one) for one in before))
+        await eventually(lambda: {*before} <= {*closed})
         it.engine.service.use_api_key(KEY)
         await eventually(lambda: models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)])
         shared, other = backends()[0], backends()[2]
         await it.ask("one")
-        assert fake.requests[-1].model == PRO
+        assert it.fake.requests[-1].model == PRO
         it.engine.conversations.close()
-        await eventually(lambda: is_closed(other))
+        await eventually(lambda: other in closed)
         it.engine.conversations.close()
         await eventually(lambda: len(models()) == 1)
         await it.ask("one")
-        assert fake.requests[-1].model == FLASH
-        assert not is_closed(shared)
-    assert is_closed(shared)
-
-
-def is_closed(backend: ModelBackend | None) -> bool:
-    closed: bool = backend._http.is_closed  # type: ignore[union-attr]  # the SDK's client
-    return closed
+        assert it.fake.requests[-1].model == FLASH
+        assert shared not in closed
+    assert shared in closed
 
 
 async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
@@ -308,23 +291,20 @@ async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
         assert fake.requests[-1].body["generationConfig"]["temperature"] == 0.5
         session = it.engine.sessions.recorder.session
     assert session is not None
-    for _ in range(2):
-        async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
-            fake.models.append(PRO)
-            open_another(it)
-            it.engine.sessions.resume(session)
-            await eventually(lambda: it.store.state.model.name == PRO)
-            assert it.store.state.options == options
-            first = it.store.state.conversations[MAIN]
-            assert (first.model.name, first.options) == (FLASH, ModelOptions())
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        fake.models.append(PRO)
+        open_another(it)
+        it.engine.sessions.resume(session)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        assert it.store.state.options == options
+        first = it.store.state.conversations[MAIN]
+        assert (first.model.name, first.options) == (FLASH, ModelOptions())
 
 
-async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_waits_end_and_messages_are_edited_in_their_conversation(play: Play) -> None:
     busy = [Fail(503, "busy", retry_delay="60s")]
     answers = by_words(one=[Say("1")], busy=busy, better=[Say("2")])
-    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
+    async with play(answers) as it:
         await it.ask("one")
         [message] = [e.id for e in it.store.state.conversation.transcript.settled][:1]
         second = open_another(it)
@@ -346,17 +326,14 @@ async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong
         assert it.store.state.conversation.unsent.texts == ("busy",)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_whatever_is_done_no_conversation_hears_of_another(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chance = random.Random(seed)
+async def test_whatever_is_done_no_conversation_hears_of_another(play: Play) -> None:
+    chance = random.Random(1)
     numbers = count()
 
     def answer(request: Request) -> Sequence[Action]:
         return [Say(f"to {said_in(request)[-1]}"), *([Stall()] if chance.random() < 0.3 else [])]
 
-    async with FakeGemini([answer] * 200) as fake, deck(fake, monkeypatch) as it:
+    async with play([answer] * 200) as it:
         conversations, commands = it.engine.conversations, it.engine
 
         def choose() -> Conversation:
@@ -384,8 +361,8 @@ async def test_whatever_is_done_no_conversation_hears_of_another(
         await eventually(lambda: [*it.store.state.conversations] == [o.key for o in conversations])
         assert all(chat.turn is None for chat in it.store.state.conversations.values())
         await eventually(lambda: "background call" not in [t.name for t in threading.enumerate()])
-        assert fake.violations == []
-    for request in fake.requests:
+        assert it.fake.violations == []
+    for request in it.fake.requests:
         assert len({word.removeprefix("to ").split()[0] for word in talk(request)}) == 1
     for view in library().sessions():
         assert len({text.split()[0] for text in told_in(view)}) == 1
@@ -396,63 +373,41 @@ def talk(request: Request) -> list[str]:
     return [text for text in said_in(request) if not text.startswith("[")]
 
 
-async def test_a_context_that_fills_up_in_the_background_is_told_as_anothers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    answers = by_words(one=[Say("1"), Sleep(0.05)])
-    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
-        monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
-        second = open_another(it)
-        it.engine.model.use_model(FLASH)
-        await eventually(lambda: it.store.state.model.choice == 1)
-        it.engine.send("one")
-        it.engine.conversations.select(MAIN)
-        await idle(it, second)
-        assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
-
-
 async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_closes(
-    monkeypatch: pytest.MonkeyPatch,
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
-    limits = {FLASH: 0, PRO: 500}
+    shop.offer(*(tool(f"look_{number}", "x" * 2_000) for number in range(4)))
+    limits = {FLASH: 0, PRO: 20_000}
     monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", limits.__getitem__)
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
-        budget = it.engine._context.budget
+    async with play([[Say("1")], [Say("2")]], shop) as it:
         open_another(it)
         it.engine.model.use_model(PRO)
-        await eventually(lambda: budget.context == 500)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        await it.ask("one")
         it.engine.conversations.close()
-        assert budget.context == 0
+        await it.ask("two")
+        few, all_of_them = (request.body["tools"][0] for request in it.fake.requests)
+        assert len(few["functionDeclarations"]) < 4
+        assert len(all_of_them["functionDeclarations"]) == 4
 
 
-async def test_a_new_tab_is_like_the_present_one_while_another_model_opens(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play) -> None:
+    async with play([]) as it:
         first = it.engine.conversations.current
-        it.engine.model.use_model(PRO)
-        open_another(it)
+        it.engine.model.use_model(PRO)  # while it opens, the new one is as the first one was
+        second = open_another(it)
         await eventually(lambda: first.model == PRO)
         opened = it.engine.conversations.current
         assert opened.backend is not None
         assert (opened.model, opened.backend.model) == ("", FLASH)
-
-
-async def test_a_conversation_closes_before_its_first_turn_has_begun(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
-        second = open_another(it)
         it.engine.send("one")
         it.engine.conversations.close()
         await eventually(lambda: ConversationClosed(second) in it.events)
-        assert fake.requests == []
+        assert it.fake.requests == []
 
 
-async def test_there_is_a_most_and_what_nothing_was_said_in_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+async def test_there_is_a_most_and_what_nothing_was_said_in_leaves_nothing(play: Play) -> None:
+    async with play([]) as it:
         keys = [open_another(it) for _ in range(MAX_OPEN)]
         assert len({*keys}) == MAX_OPEN - 1
         assert f"{MAX_OPEN} conversations are open" in notices(it)

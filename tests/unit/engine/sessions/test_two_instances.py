@@ -5,7 +5,7 @@ import json
 import os
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.support import warm
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions.test_resuming import library, told_in
 from tests.unit.engine.sessions.written import turn, write
-from tui.engine.options import LATEST
+from tui.model.sessions import SessionView
 
 INSTANCE = Path(__file__).with_name("instance.py")
 
@@ -67,12 +67,14 @@ async def fake(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fak
 
 
 @asynccontextmanager
-async def instance(home: Path, *more: str) -> AsyncIterator[Instance]:
+async def instance(home: Path) -> AsyncIterator[Instance]:
     process = await asyncio.create_subprocess_exec(
-        warm.python(), str(INSTANCE), str(home / "work"), *more, stdin=PIPE, stdout=PIPE
+        warm.python(), str(INSTANCE), str(home / "work"), stdin=PIPE, stdout=PIPE
     )
     try:
-        yield Instance(process)
+        made = Instance(process)
+        await made.told("ready")
+        yield made
         assert process.stdin is not None
         process.stdin.close()
         with anyio.fail_after(PATIENCE):
@@ -83,57 +85,18 @@ async def instance(home: Path, *more: str) -> AsyncIterator[Instance]:
             await process.wait()
 
 
-@asynccontextmanager
-async def two(home: Path, *more: str) -> AsyncIterator[tuple[Instance, Instance]]:
-    """Start both at the same moment."""
-    async with AsyncExitStack() as stack:
-        one = await stack.enter_async_context(instance(home, *more))
-        other = await stack.enter_async_context(instance(home, *more))
-        yield one, other
-
-
 @pytest.mark.usefixtures("fake")
-async def test_both_write_at_the_same_time_and_each_its_own(home: Path) -> None:
-    numbers = range(5)
-    async with two(home) as instances:
-        await asyncio.gather(*(one.told("ready") for one in instances))
-        for number in numbers:
-            names = zip("ab", instances, strict=True)
-            await asyncio.gather(*(one.ask(f"{name}{number}") for name, one in names))
-    sessions = library().sessions(home / "work")
-    told = sorted(told_in(view) for view in sessions)
-    assert told == [[f"{name}{number}" for number in numbers] for name in "ab"]
-    for view in sessions:
-        saved = library().read(view)
-        answers = [c["parts"][0]["text"] for c in saved.contents if c["role"] == "model"]
-        asked = [f"{view.first[0]}{number}" for number in numbers]
-        assert answers == [f"{a}! ({2 * n + 1})" for n, a in enumerate(asked)]
-        assert saved.remarks == []
-
-
-@pytest.mark.usefixtures("fake")
-async def test_both_resume_and_one_goes_on_in_a_copy(home: Path) -> None:
-    view = write(library(), home / "work", turn(1, "one?", "1"), first="one?")
-    async with two(home, LATEST) as instances:
-        remarks = [await one.told("remarks") for one in instances]
-        await asyncio.gather(*(one.told("ready") for one in instances))
-        names = zip("ab", instances, strict=True)
-        sessions = await asyncio.gather(*(one.ask(name) for name, one in names))
-    assert sorted("it is read-only here" in remark for remark in remarks) == [False, True]
-    owner = remarks.index("")
-    assert sessions[owner] == view.id
-    told = {v.id: told_in(v) for v in library().sessions(home / "work")}
-    assert told == {sessions[n]: ["one?", name] for n, name in enumerate("ab")}
-
-
-@pytest.mark.usefixtures("fake")
-async def test_what_one_has_open_the_other_neither_names_nor_deletes(home: Path) -> None:
-    unused = library().path_of(write(library(), home / "work", turn(1, "old", "1")))
-    async with two(home) as (one, other):
-        await one.told("ready")
-        mine = await one.ask("mine")
+async def test_each_writes_its_own_and_touches_nothing_that_another_has_open(home: Path) -> None:
+    view, old = (
+        write(library(), home / "work", turn(1, text, "1"), first=text) for text in ("one?", "old")
+    )
+    unused = library().path_of(old)
+    async with instance(home) as one, instance(home) as other:
+        mine = await write_at_the_same_time(one, other)
+        await resume_the_same(one, other, view)
         path = library().path_of(library().find(mine))
-        await other.told("ready")
+        one.order("resume", mine)
+        await one.told("restored")
         for command in (["rename", mine, "yours"], ["delete", mine]):
             other.order(*command)
             assert "open in another gemdeck" in await other.told("notice")
@@ -141,16 +104,39 @@ async def test_what_one_has_open_the_other_neither_names_nor_deletes(home: Path)
             os.utime(file, (1.0, 1.0))
         async with instance(home) as third:  # which deletes old sessions as it starts
             await eventually(lambda: not unused.exists())
-            await third.told("ready")
             await third.ask("third")
         assert path.exists()
         await one.ask("again")
-        theirs = await other.ask("theirs")
         one.order("rename", mine, "my title")
         await one.told("listed")
-    assert {view.name: told_in(view) for view in library().sessions(home / "work")} == {
-        "my title": ["mine", "again"],
-        "theirs": ["theirs"],
-        "third": ["third"],
-    }
-    assert library().find(theirs).title == ""
+    named = {told_in(view)[-1]: view.title for view in library().sessions(home / "work")}
+    assert named == {"again": "my title", "b4": "", "a": "", "b": "", "third": ""}
+
+
+async def write_at_the_same_time(*instances: Instance) -> str:
+    """Let both answer messages beside each other; give the first one's session."""
+    numbers = range(5)
+    for number in numbers:
+        names = zip("ab", instances, strict=True)
+        mine, _ = await asyncio.gather(*(one.ask(f"{name}{number}") for name, one in names))
+    found = {view.first: view for view in library().sessions()}
+    for name in "ab":
+        asked = [f"{name}{number}" for number in numbers]
+        assert told_in(found[asked[0]]) == asked
+        saved = library().read(found[asked[0]])
+        answers = [c["parts"][0]["text"] for c in saved.contents if c["role"] == "model"]
+        assert answers == [f"{a}! ({2 * n + 1})" for n, a in enumerate(asked)]
+        assert saved.remarks == []
+    return mine
+
+
+async def resume_the_same(one: Instance, other: Instance, view: SessionView) -> None:
+    """Let both go on with a session: one of them goes on in a copy."""
+    for instance in (one, other):
+        instance.order("resume", view.id)
+    remarks = [await instance.told("remarks") for instance in (one, other)]
+    assert sorted("it is read-only here" in remark for remark in remarks) == [False, True]
+    sessions = await asyncio.gather(one.ask("a"), other.ask("b"))
+    assert sessions[remarks.index("")] == view.id
+    told = [told_in(library().find(session)) for session in sessions]
+    assert told == [["one?", "a"], ["one?", "b"]]

@@ -181,6 +181,7 @@ class Recorder:
             self._put({"t": "resumed"}, {"t": "cut", "at": saved.kept})
         self._show(saved)
         self._seen = [content["parts"] for content in self._history.contents[: saved.kept]]
+        self._sync()  # what was cut would be lost if nothing more is said
 
     def begin_copy(self, saved: SavedSession, copied: Iterable[Record]) -> None:
         """Go on in a new file, with these records first, once there is a message."""

@@ -1,4 +1,7 @@
+"""Tasks and threads that end with what began them, and do not hold up what ends."""
+
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -7,7 +10,7 @@ from functools import partial
 import anyio
 import pytest
 
-from tui.engine.background import MAX_JOBS, OrderedWorker, in_daemon_thread, within
+from tui.engine.background import MAX_JOBS, OrderedWorker, TaskSet, in_daemon_thread, within
 
 
 @pytest.fixture
@@ -21,9 +24,7 @@ async def test_a_result_and_an_error_come_back_from_the_thread() -> None:
         await in_daemon_thread(lambda: 1 // 0)
 
 
-async def test_a_thread_that_hangs_does_not_hold_up_who_gave_up_on_it(
-    gate: threading.Event,
-) -> None:
+async def test_a_thread_that_hangs_does_not_hold_up_who_gave_up(gate: threading.Event) -> None:
     task = in_daemon_thread(gate.wait)
     await asyncio.sleep(0)
     task.cancel()
@@ -64,11 +65,7 @@ def test_jobs_are_done_in_order_and_all_of_them_before_it_is_closed() -> None:
 
 def test_a_job_that_hangs_does_not_hold_up_the_end(gate: threading.Event) -> None:
     worker = OrderedWorker()
-
-    def hang() -> None:
-        gate.wait(20)
-
-    worker.submit(hang)
+    worker.submit(lambda: gate.wait(20))
     started = time.monotonic()
     worker.close(0.05)
     gate.set()
@@ -99,3 +96,35 @@ def test_a_job_that_fails_or_is_rejected_is_told(gate: threading.Event) -> None:
     worker.submit(lambda: 1 // 0)
     worker.close(5)
     assert [type(error) for error in told] == [ZeroDivisionError]
+
+
+async def _forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def _fail() -> None:
+    raise ValueError("out of luck")
+
+
+async def test_a_failed_task_is_logged_and_its_owner_told(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[BaseException] = []
+    tasks = TaskSet("it broke down", told.append)
+    tasks.start(_fail())
+    with caplog.at_level(logging.ERROR):
+        await tasks.wait()
+    assert len(tasks) == 0
+    assert [str(error) for error in told] == ["out of luck"]
+    assert [record.message for record in caplog.records] == ["it broke down"]
+
+
+async def test_waiting_for_tasks_ends_none_and_closing_ends_all_and_reports_nothing() -> None:
+    told: list[BaseException] = []
+    tasks = TaskSet("it broke down", told.append)
+    running = [tasks.start(_forever(), name) for name in ("one", "two")]
+    await tasks.wait(0.01)
+    assert not any(task.done() for task in running)
+    assert len(tasks) == 2
+    await tasks.aclose()
+    assert all(task.cancelled() for task in running)
+    assert len(tasks) == 0
+    assert not told

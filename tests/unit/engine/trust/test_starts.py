@@ -63,38 +63,23 @@ def file(folder: Path, content: str) -> FolderFile:
     return FolderFile(path, state, content)
 
 
-@pytest.mark.parametrize(
-    ("line", "leaves"),
-    [
-        ("npx -y server", True),
-        ("npx -y @scope/server@1.2.3", True),
-        ("npx --package=@scope/server -- server", True),
-        ("uvx --from git+https://host/x server", True),
-        ("uvx --index-url https://host/x server", True),
-        ("npx server /etc", True),
-        ("npx server .", False),
-        ("npx server ..", False),
-        ("npx server --root=.", False),
-        ("npx server -C.", False),
-        ("npx server ./data", False),
-        ("npx server lib/data", False),
-        ("npx server data:./x", False),
-        ("npx pkg", False),
-        ("npx server {folder}/data", False),
-        ("npx server --root={folder}", False),
-        ("npx server ~/clone/data", False),
-        ("python -m pkg", False),
-        ("python server.py", False),
-        ("./server", False),
-        ("sh -c 'cd . && npx server'", False),
-    ],
-)
 def test_A14_only_what_would_not_look_back_can_start_outside(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, leaves: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
-    words = line.format(folder=folder).split(" ")
-    assert (found(opened(folder), server(*words)).outside is not None) is leaves
+    for line in (
+        *("npx -y server", "npx -y @scope/server@1.2.3", "npx --package=@scope/server -- server"),
+        *("uvx --from git+https://host/x server", "uvx --index-url https://host/x server"),
+        "npx server /etc",
+    ):
+        assert found(opened(folder), server(*line.split())).outside is not None, line
+    for line in (
+        *("npx server .", "npx server ..", "npx server --root=.", "npx server -C."),
+        *("npx server ./data", "npx server lib/data", "npx server data:./x", "npx pkg"),
+        *(f"npx server {folder}/data", f"npx server --root={folder}", "npx server ~/clone/data"),
+        *("python -m pkg", "python server.py", "./server", "sh -c 'cd . && npx server'"),
+    ):
+        assert found(opened(folder), server(*line.split())).outside is None, line
 
 
 def test_A14_neither_a_variable_nor_a_place_above_the_state_is_outside(
@@ -149,9 +134,7 @@ def test_A22_a_file_of_the_folder_changes_nothing_outside_it(folder: Path) -> No
     assert found(finds, replace(pulled, args=("y",))).said is None
 
 
-def test_A08_a_named_folder_counts_with_what_it_had_first_and_not_against_never(
-    folder: Path,
-) -> None:
+def test_A08_a_named_folder_counts_with_what_it_had_first_and_no_never(folder: Path) -> None:
     finds, one = opened(folder), server("npx", "x")
     assert found(finds, one, folder).said is A.TRUST
     assert found(finds, replace(one, args=("y",)), folder).said is None
