@@ -8,6 +8,7 @@ import anyio
 import mcp_types as types
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.prompts.base import AssistantMessage, UserMessage
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -157,6 +158,23 @@ async def ask_in_vain(ctx: Context, seconds: float) -> str:
     await ctx.session.send_request(types.ElicitRequest(params=params), types.ElicitResult)
     await anyio.sleep(seconds)
     return "done"
+
+
+@server.tool()
+async def wait(seconds: float) -> str:
+    """Wait."""
+    await anyio.sleep(seconds)
+    return "waited"
+
+
+@server.tool()
+async def grow(name: str, ctx: Context) -> str:
+    """Add a tool and a prompt of this name, and say so."""
+    server.add_tool(lambda: name, name=name, description=f"Give {name}.")
+    server.add_prompt(Prompt.from_function(lambda: name, name=name))
+    await ctx.notify_tools_changed()
+    await ctx.notify_prompts_changed()
+    return f"there is {name} now"
 
 
 @server.tool()

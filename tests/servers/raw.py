@@ -345,7 +345,7 @@ def begin() -> None:
         )
         subprocess.Popen([sys.executable, "-c", middle], start_new_session=True)
     if "flood" in BEHAVIOURS:
-        for number in range(200_000):
+        for number in range(60_000):
             print(f"line {number} of a flood", file=sys.stderr)
     if "stderr" in BEHAVIOURS:
         sys.stderr.buffer.write(

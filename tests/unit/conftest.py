@@ -9,7 +9,6 @@ import pytest
 @pytest.fixture
 def settled_heap() -> Iterator[None]:
     """Keep the collector off what earlier tests left, whose size would show as held-up loops."""
-    gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()

@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
+from tui.engine.mcp.transports.stdio import process
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 
 
@@ -31,3 +32,11 @@ async def stage(server: Stage) -> Stage:
     """Give the server that asks, as if it had just been started."""
     await server.begin()
     return server
+
+
+@pytest.fixture
+def hasty_ends(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Give servers that are to end this fraction of their time."""
+    for name in ("EOF_GRACE", "TERMINATE_GRACE", "KILL_GRACE"):
+        monkeypatch.setattr(process, name, getattr(process, name) * 0.2)
+    return 0.2

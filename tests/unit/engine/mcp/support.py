@@ -40,7 +40,7 @@ HASTY = RetryPolicy(first_delay=0.01, least_delay=0.01, most_delay=0.05)
 
 FOLDER = Path(servers.__file__).parent
 
-OF_THE_SDK = frozenset({"asking", "decoy", "growing", "sample"})
+OF_THE_SDK = frozenset({"asking", "decoy", "sample"})
 """The servers that are written with the SDK, which takes a second to import."""
 
 E_ = TypeVar("E_", bound=Event)

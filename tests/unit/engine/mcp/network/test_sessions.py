@@ -17,7 +17,7 @@ from tests.servers.web import (
     free_port,
     serving,
 )
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, stateless
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.transports.http.http_transport import MAX_BREAKS
@@ -192,21 +192,7 @@ async def test_cancelling_a_call_of_a_stateless_server_breaks_it_off() -> None:
         await exchange.hang()
         gone.set()
 
-    async def discover(exchange: Exchange) -> None:
-        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
-        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-        await exchange.result({**result, **about})
-
-    async def list_tools(exchange: Exchange) -> None:
-        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-        await exchange.result({"tools": [ECHO], **about})
-
-    on: dict[str, Handler] = {
-        "tools/call": hang,
-        "tools/list": list_tools,
-        "server/discover": discover,
-    }
-    async with answering(on) as (server, manager, _):
+    async with answering(stateless() | {"tools/call": hang}) as (server, manager, _):
         task = asyncio.create_task(call(manager, "echo"))
         await eventually(server.calls)
         headers = server.calls()[0].headers
@@ -260,19 +246,3 @@ async def test_a_farewell_that_is_not_heard_is_bounded() -> None:
             with pytest.raises(ToolCallError):
                 await pending
         assert "DELETE" in server.methods()
-
-
-async def test_killing_lets_go_at_once() -> None:
-    on: dict[str, Handler] = {"tools/call": Exchange.hang, "DELETE": Exchange.hang}
-    async with RawServer(on=on, sessions=set()) as server:
-        async with connected(server.url) as (manager, watcher):
-            pending = asyncio.create_task(call(manager, "echo"))
-            await eventually(server.calls)
-            began = time.perf_counter()
-            supervisor = manager._supervisors[WEB]
-            supervisor.kill()
-            await watcher.until(WEB, S.READY, S.RETRYING)
-            with pytest.raises(ToolCallError):
-                await pending
-            assert time.perf_counter() - began < 0.8
-        assert "DELETE" not in server.methods()
