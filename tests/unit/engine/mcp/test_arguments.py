@@ -78,14 +78,9 @@ def test_an_expensive_or_foreign_expression_refuses_nothing(pattern: str, text: 
     assert time.process_time() - began < 0.1
 
 
-@pytest.mark.parametrize(
-    ("pattern", "bad"),
-    [(r"^\d{4}-\d{2}$", "12"), (r"^[^@]+@[^@]+\.[a-z]+$", "me"), (r"^(get|put)$", "post")],
-)
-def test_a_cheap_expression_is_tried(pattern: str, bad: str) -> None:
-    messages = check_arguments(of(a={"type": "string", "pattern": pattern}), {"a": bad})
-    assert len(messages) == 1
-    assert "does not match" in messages[0]
+def test_a_cheap_expression_is_tried() -> None:
+    [message] = check_arguments(of(a={"type": "string", "pattern": "^(get|put)$"}), {"a": "post"})
+    assert "does not match" in message
 
 
 def test_many_expressions_share_one_budget() -> None:
@@ -112,7 +107,7 @@ def test_items_are_unique_as_json_compares_them(items: list[object], *, is_uniqu
 
 
 def test_the_uniqueness_of_many_items_is_checked_in_linear_time() -> None:
-    items = [{"n": n, "of": {"many": n}} for n in range(3_000)]
+    items = [{"n": n, "of": {"many": n}} for n in range(1_000)]
     began = time.process_time()
     assert check_arguments(of(a={"uniqueItems": True}), {"a": items}) == []
     assert len(check_arguments(of(a={"uniqueItems": True}), {"a": [*items, items[7]]})) == 1
@@ -154,11 +149,7 @@ def test_integral_floats_become_integers_where_integers_are_meant() -> None:
         nested=of(n={"type": "integer"}),
         mapped={"type": "object", "additionalProperties": {"type": "integer"}},
     ) | {"$defs": {"N": {"type": "integer"}}}
-    arguments = {
-        "count": 3.0,
-        "ratio": 3.0,
-        "both": 3.0,
-        "maybe": 3.0,
+    arguments = dict.fromkeys(("count", "ratio", "both", "maybe"), 3.0) | {
         "listed": [1.0, 2.5],
         "nested": {"n": 4.0},
         "mapped": {"k": 5.0},
@@ -166,26 +157,14 @@ def test_integral_floats_become_integers_where_integers_are_meant() -> None:
     }
     coerced = coerce(schema, arguments)
     assert coerced == arguments
-    assert {name: type(value) for name, value in coerced.items()} == {
-        "count": int,
-        "ratio": float,
-        "both": float,
-        "maybe": int,
-        "listed": list,
-        "nested": dict,
-        "mapped": dict,
-        "unknown": float,
-    }
+    whole = {name for name, value in coerced.items() if type(value) is int}
+    assert whole == {"count", "maybe"}
     assert [type(value) for value in coerced["listed"]] == [int, float]
-    assert type(coerced["nested"]["n"]) is int
-    assert type(coerced["mapped"]["k"]) is int
+    assert type(coerced["nested"]["n"]) is type(coerced["mapped"]["k"]) is int
     assert type(arguments["count"]) is float
 
 
-def test_a_schema_with_types_that_are_none_coerces_nothing() -> None:
-    schema = of(a={"type": [["integer"]]}, b={"type": {}})
-    assert type(coerce(schema, {"a": 3.0, "b": 3.0})["a"]) is float
-
-
-def test_a_float_too_large_to_be_exact_stays() -> None:
-    assert type(coerce(of(n={"type": "integer"}), {"n": 1e300})["n"]) is float
+def test_odd_types_and_floats_too_large_to_be_exact_coerce_nothing() -> None:
+    schema = of(a={"type": [["integer"]]}, b={"type": {}}, n={"type": "integer"})
+    given = {"a": 3.0, "b": 3.0, "n": 1e300}
+    assert all(type(value) is float for value in coerce(schema, given).values())
