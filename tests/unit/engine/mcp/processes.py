@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.unit.engine.mcp.support import FOLDER, children, is_alive
+from tests.unit.engine.mcp.support import FOLDER, children, eventually, is_alive
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 
@@ -43,6 +43,11 @@ def pid_of(server: str) -> int:
     """Find the process of a test server by its script and behaviours."""
     [found] = children(lambda child: server in " ".join(child.cmdline()))
     return found.pid
+
+
+async def gone(*pids: int) -> None:
+    """Wait until processes have ended."""
+    await eventually(lambda: not any(map(is_alive, pids)))
 
 
 def reapers() -> list[psutil.Process]:

@@ -59,21 +59,12 @@ def test_embedded_resources_keep_their_uri() -> None:
         {"type": "resource", "resource": {"uri": "a://3", "blob": DATA}},
         {"type": "resource", "resource": {"uri": "a://4", "text": "x", "mimeType": "text/html"}},
     )
-    assert result.parts == (
-        TextPart("[Resource a://1]"),
-        TextPart("inside"),
-        TextPart("[Resource a://2: image/png]"),
-        MediaPart("image/png", DATA),
-        TextPart("[Resource a://3: application/octet-stream]"),
-        MediaPart("application/octet-stream", DATA),
-        TextPart("[Resource a://4: text/html]"),
-        TextPart("x"),
-    )
-    assert result.display.splitlines()[:3] == [
-        "[Resource a://1]",
-        "inside",
-        "[Resource a://2: image/png] 2 kB",
-    ]
+    first = ["[Resource a://1]", "inside", "[Resource a://2: image/png]"]
+    none = "application/octet-stream"
+    last = [f"[Resource a://3: {none}]", "[Resource a://4: text/html]", "x"]
+    assert texts(result) == first + last
+    assert result.parts[3::2][:2] == (MediaPart("image/png", DATA), MediaPart(none, DATA))
+    assert result.display.splitlines()[:3] == [*first[:2], f"{first[2]} 2 kB"]
 
 
 def test_a_link_is_described_and_never_followed() -> None:
@@ -125,7 +116,8 @@ def test_what_is_for_the_model_only_is_named_on_the_screen() -> None:
 
 
 def test_no_content_says_that_it_could_not_be_read() -> None:
-    for content in ([], None, "text"):
+    nothing: tuple[object, ...] = ([], None, "text")
+    for content in nothing:
         assert convert_raw({"content": content}) == ToolResult((TextPart(UNREADABLE),), UNREADABLE)
 
 

@@ -88,17 +88,14 @@ def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     assert field_of(type="string", description=f"Please enter: {name}, now.").asks_secret
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_harmless_field_is_not_marked() -> None:
+    for name in (
         *("name", "maxTokens", "pinned", "compass", "secretary_of", "seed", "cardinal", "account"),
         *("passenger", "zip code", "country_code", "key", "Branch", "passage", "Pinnwand", "cle"),
         *("\u043a\u043b\u044e\u0447", "\u0438\u043c\u044f", "2 of 5 at 10:45", "3d model"),
-    ],
-)
-def test_a_harmless_field_is_not_marked(name: str) -> None:
-    [field] = read_form({"properties": {name: {"type": "string"}}}).fields
-    assert field.asks_secret is (name == "secretary_of")  # rather once too often than not
+    ):
+        [field] = read_form({"properties": {name: {"type": "string"}}}).fields
+        assert field.asks_secret is (name == "secretary_of"), name  # rather once too often
 
 
 def test_names_and_options_go_back_as_the_server_spells_them() -> None:

@@ -89,18 +89,18 @@ async def test_a_long_line_is_read_as_a_short_one_is() -> None:
     assert isinstance(decoded(line), JSONRPCResponse)
 
 
-@pytest.mark.parametrize("code", [EXCHANGE_FAILED, SESSION_LOST])
-def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed(code: int) -> None:
-    message = decoded(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m"}}' % code)
-    assert isinstance(message, JSONRPCError)
-    assert (message.error.code, message.error.message) == (-32603, "m")
+def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed() -> None:
+    for code in (EXCHANGE_FAILED, SESSION_LOST):
+        message = decoded(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m"}}' % code)
+        assert isinstance(message, JSONRPCError)
+        assert (message.error.code, message.error.message) == (-32603, "m")
 
 
-@pytest.mark.parametrize("head", [b"", b'"id":1,'])
-def test_what_a_server_says_unasked_may_not_be_of_many_values(head: bytes) -> None:
+def test_what_a_server_says_unasked_may_not_be_of_many_values() -> None:
     words = b'{"jsonrpc":"2.0",%b"method":"m","params":{"a":[%b0]}}'
-    assert isinstance(decoded(words % (head, b"0," * 60_000)), str)
-    assert not isinstance(decoded(words % (head, b"0," * 40_000)), str)
+    for head in (b"", b'"id":1,'):
+        assert isinstance(decoded(words % (head, b"0," * 60_000)), str)
+        assert not isinstance(decoded(words % (head, b"0," * 40_000)), str)
 
 
 def test_a_message_is_one_line() -> None:

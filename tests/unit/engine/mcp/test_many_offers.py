@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import PATIENCE, at_once
-from tests.unit.engine.mcp.processes import pid_of
+from tests.unit.engine.mcp.processes import gone, pid_of
 from tests.unit.engine.mcp.support import (
     Watcher,
     call,
@@ -107,7 +107,7 @@ async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path) -> None:
             else:
                 os.kill(pid_of("raw.py"), signal.SIGKILL)
             await watcher.until("raw", status)
-            await eventually(lambda pid=grandchild: not is_alive(pid))
+            await gone(grandchild)
             manager.start(ServerId("raw"))
             await watcher.until("raw", S.READY)
 

@@ -17,12 +17,11 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.processes import host, marked, pid_of, reapers, started, zygotes
+from tests.unit.engine.mcp.processes import gone, host, marked, pid_of, reapers, started, zygotes
 from tests.unit.engine.mcp.support import (
     FOLDER,
     call,
     eventually,
-    is_alive,
     ready,
     script,
     server_processes,
@@ -50,7 +49,7 @@ async def test_gemdeck_is_killed_servers_have_their_moment_and_nothing_is_left(
         assert len(guards) == 5
         if zygote_goes_first:
             zygote.kill()
-            await eventually(lambda: not is_alive(zygote.pid))
+            await gone(zygote.pid)
             assert len(marked(mark)) == 9
         # A guard that has heard nothing for longer than its grace still gives all of that.
         await asyncio.sleep(reaper_module.EOF_GRACE * 1.1)
@@ -59,7 +58,7 @@ async def test_gemdeck_is_killed_servers_have_their_moment_and_nothing_is_left(
         process.wait()
         await eventually(lambda: marked(mark) == [])
         gone = time.monotonic()
-        await eventually(lambda: not any(is_alive(p.pid) for p in (zygote, *guards)))
+        await gone(zygote.pid, *(guard.pid for guard in guards))
     measure(f"gemdeck killed: its 9 server processes were gone after {gone - began:.2f} s")
     assert (tmp_path / "saved").exists()
     eof, term = (float((tmp_path / name).read_text()) for name in ("eof", "term"))

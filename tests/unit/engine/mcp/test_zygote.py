@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.unit.engine.mcp.processes import pid_of, reapers, started, zygotes
+from tests.unit.engine.mcp.processes import gone, pid_of, reapers, started, zygotes
 from tests.unit.engine.mcp.support import (
     children,
     eventually,
@@ -60,7 +60,7 @@ async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no
         first.kill()
         failed = await watcher.fails("raw", S.RETRYING)
         assert failed.reason == "was ended by SIGKILL"
-        await eventually(lambda: not is_alive(server) and not is_alive(grandchild))
+        await gone(server, grandchild)
         assert is_alive(other)
         assert watcher.last("other").status is S.READY
         await eventually(lambda: zygote.children() == [second])  # the dead one has been reaped
@@ -77,7 +77,7 @@ async def test_servers_outlive_the_zygote_and_the_next_one_gets_another(zygote: 
         async with started_together(zygote, 2) as servers:
             [first] = zygotes()
             first.send_signal(number)
-            await eventually(lambda pid=first.pid: not is_alive(pid))
+            await gone(first.pid)
             async with started_together(zygote, 1) as [another]:
                 [second] = zygotes()
                 assert second.pid != first.pid

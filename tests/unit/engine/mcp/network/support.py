@@ -70,7 +70,7 @@ async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -
 def stateless(**more: Message) -> dict[str, Handler]:
     """Give what a server of 2026-07-28 answers: to `server/discover`, `tools/list` and more."""
     about = {"ttlMs": 0, "cacheScope": "public"}
-    capabilities = {"tools": {}} | ({"prompts": {}} if "prompts/list" in more else {})
+    capabilities: Message = {"tools": {}} | ({"prompts": {}} if "prompts/list" in more else {})
     known = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities}
     results: dict[str, Message] = {
         "server/discover": {**known, **about, "resultType": "complete"},

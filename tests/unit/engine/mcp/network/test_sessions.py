@@ -119,14 +119,17 @@ async def test_a_stateless_server_may_be_restarted_while_nobody_calls() -> None:
         assert (await call(manager, "add", {"a": 1})).parts == (TextPart("2"),)
 
 
-async def test_a_call_whose_fate_is_unknown_is_never_repeated() -> None:
-    async with answering(sessions=True) as (server, manager, watcher):
-        server.on["tools/call"] = Exchange.cut
+async def test_a_call_whose_fate_is_unknown_is_never_repeated_and_three_end_it() -> None:
+    async with answering(Exchange.cut, sessions=True) as (server, manager, watcher):
         await refuses(r"closed the connection .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
-        assert watcher.statuses(WEB)[-1] is S.READY
+        server.on["tools/call"] = Exchange.cut
+        for _ in range(MAX_BREAKS):
+            assert watcher.statuses(WEB)[-1] is S.READY
+            await refuses("is unknown", manager, "echo")
+        await watcher.until(WEB, S.READY, S.RETRYING)
 
 
 async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
@@ -147,13 +150,6 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert watcher.statuses(WEB)[-1] is S.READY
-
-
-async def test_three_breaks_in_a_row_end_the_connection() -> None:
-    async with answering(Exchange.cut) as (_, manager, watcher):
-        for _ in range(MAX_BREAKS):
-            await refuses("is unknown", manager, "echo")
-        await watcher.until(WEB, S.READY, S.RETRYING)
 
 
 async def test_a_server_that_is_gone_is_noticed_at_the_next_use() -> None:
