@@ -1,6 +1,5 @@
 """What tests of servers share: definitions of test servers, a watcher of events, waiting."""
 
-import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -140,11 +139,6 @@ def is_alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def kill(pid: int, number: int) -> None:
-    """Send a signal."""
-    os.kill(pid, number)
 
 
 def permit(tool: OfferedTool, arguments: JsonObject | None = None) -> Permit:

@@ -38,20 +38,12 @@ def test_the_draft_is_the_one_that_the_schema_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        of(a={"type": "nonsense"}),
-        of(a={"$ref": "http://127.0.0.1:9/never"}),
-        of(a={"$ref": "#/nowhere"}),
-        of(a={"minimum": "3"}),
-        of(a={"$ref": "#/properties/a"}),
-        {"type": "object", "required": 5},
-        {"$schema": 7, "type": "object"},
-    ],
-)
-def test_a_schema_that_cannot_be_used_checks_nothing(schema: Schema) -> None:
-    assert check_arguments(schema, {"a": 1}) == []
+def test_a_schema_that_cannot_be_used_checks_nothing() -> None:
+    references = ("http://127.0.0.1:9/never", "#/nowhere", "#/properties/a")
+    odd = [of(a={"$ref": reference}) for reference in references]
+    odd += [of(a={"type": "nonsense"}), of(a={"minimum": "3"}), {"required": 5}, {"$schema": 7}]
+    for schema in odd:
+        assert check_arguments({"type": "object", **schema}, {"a": 1}) == [], schema
 
 
 def test_messages_are_few_short_and_clean() -> None:
@@ -90,20 +82,13 @@ def test_many_expressions_share_one_budget() -> None:
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize(
-    ("items", "is_unique"),
-    [
-        ([1, 2, "1", True, [1], {"a": 1}], True),
-        ([1, 1.0], False),
-        ([{"a": 1, "b": [2.0]}, {"b": [2], "a": 1}], False),
-        ([True, 1, False, 0, None], True),
-        ([0.5, 0.5], False),
-    ],
-)
-def test_items_are_unique_as_json_compares_them(items: list[object], *, is_unique: bool) -> None:
-    messages = check_arguments(of(a={"uniqueItems": True}), {"a": items})
-    assert (messages == []) is is_unique
-    assert check_arguments(of(a={"uniqueItems": False}), {"a": items}) == []
+def test_items_are_unique_as_json_compares_them() -> None:
+    unique = [[1, 2, "1", True, [1], {"a": 1}], [True, 1, False, 0, None]]
+    alike = [[1, 1.0], [{"a": 1, "b": [2.0]}, {"b": [2], "a": 1}], [0.5, 0.5]]
+    for items in [*unique, *alike]:
+        messages = check_arguments(of(a={"uniqueItems": True}), {"a": items})
+        assert (messages == []) is (items in unique), items
+        assert check_arguments(of(a={"uniqueItems": False}), {"a": items}) == []
 
 
 def test_the_uniqueness_of_many_items_is_checked_in_linear_time() -> None:

@@ -57,13 +57,13 @@ async def test_gemdeck_is_killed_servers_have_their_moment_and_nothing_is_left(
         process.kill()
         process.wait()
         await eventually(lambda: marked(mark) == [])
-        gone = time.monotonic()
+        ended = time.monotonic()
         await gone(zygote.pid, *(guard.pid for guard in guards))
-    measure(f"gemdeck killed: its 9 server processes were gone after {gone - began:.2f} s")
+    measure(f"gemdeck killed: its 9 server processes were gone after {ended - began:.2f} s")
     assert (tmp_path / "saved").exists()
     eof, term = (float((tmp_path / name).read_text()) for name in ("eof", "term"))
     assert eof + reaper_module.EOF_GRACE * 0.9 < term
-    assert term + reaper_module.TERMINATE_GRACE * 0.9 < gone
+    assert term + reaper_module.TERMINATE_GRACE * 0.9 < ended
 
 
 async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server() -> None:

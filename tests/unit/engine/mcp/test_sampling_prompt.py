@@ -40,12 +40,8 @@ def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
 
 
 def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
-    prompt = prompt_of(
-        message("assistant", text("Hello.")),
-        message("user", text("a")),
-        message("user", text("b")),
-        message("assistant", text("So")),
-    )
+    said = [("assistant", "Hello."), ("user", "a"), ("user", "b"), ("assistant", "So")]
+    prompt = prompt_of(*(message(role, text(words)) for role, words in said))
     contents = wire_contents(prompt.request)
     assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user"]
     assert contents[2]["parts"] == [{"text": "a"}, {"text": "b"}]
@@ -59,11 +55,9 @@ def test_the_parts_of_a_message_are_shown_under_one_another() -> None:
     assert first.text == "What is\n[image: image/png] 9 bytes"
     assert second.text == "this?"
     [content] = wire_contents(prompt.request)
-    assert content["parts"] == [
-        {"text": "What is"},
-        {"text": "[Server provided image with mime-type: image/png]"},
-        {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
-        {"text": "this?"},
+    note = "[Server provided image with mime-type: image/png]"
+    assert [part.get("text", part) for part in content["parts"]] == [
+        *("What is", note, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}, "this?")
     ]
 
 
