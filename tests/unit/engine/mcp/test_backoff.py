@@ -93,13 +93,19 @@ def test_a_minute_of_being_ready_makes_failures_forgotten() -> None:
     assert not world.backoff.is_exhausted
 
 
-def test_a_short_time_of_being_ready_does_not_but_a_reset_begins_anew() -> None:
+def test_a_short_time_of_being_ready_does_not() -> None:
     world = World()
     for _ in range(4):
         world.fail()
         world.backoff.succeeded()
     world.fail(take=5)
     assert world.backoff.is_exhausted
+
+
+def test_a_reset_begins_anew() -> None:
+    world = World()
+    for _ in range(5):
+        world.fail()
     world.backoff.reset()
     assert not world.backoff.is_exhausted
     assert world.fail() == 0.25

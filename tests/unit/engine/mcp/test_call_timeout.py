@@ -79,7 +79,7 @@ async def test_the_time_before_a_pause_is_not_given_back() -> None:
             await asyncio.sleep(0.3)
             with dog.pause():
                 await asyncio.sleep(0.05)
-            whole_time.append(asyncio.create_task(asyncio.sleep(0.5)))
+            whole_time.append(asyncio.create_task(asyncio.sleep(0.35)))
             await asyncio.sleep(10)
 
     with pytest.raises(CallTimeoutError):
