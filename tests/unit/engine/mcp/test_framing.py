@@ -33,24 +33,19 @@ def test_a_message_is_read_however_it_is_written() -> None:
     assert decoded(b"") is decoded(b"  \r") is None
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"npm notice",
-        b"[]",
-        b"null",
-        b"[" * 100_000,
-        b'{"jsonrpc":"2.0","method":5}',
-        b'{"jsonrpc":"2.0","id":true,"result":5}',
-        b'{"a":{"id":7,"result":',
-        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1%s}}'
-        % (b"0" * 400),
-    ],
-)
-def test_any_other_line_is_noise(line: bytes) -> None:
-    noise = decoded(line)
-    assert isinstance(noise, str)
-    assert len(noise) <= 300
+def test_any_other_line_is_noise() -> None:
+    many = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1%s}}'
+    for line in (
+        *(b"npm notice", b"[]", b"null", b"[" * 100_000, b'{"jsonrpc":"2.0","method":5}'),
+        *(
+            b'{"jsonrpc":"2.0","id":true,"result":5}',
+            b'{"a":{"id":7,"result":',
+            many % (b"0" * 400),
+        ),
+    ):
+        noise = decoded(line)
+        assert isinstance(noise, str), line[:50]
+        assert len(noise) <= 300
 
 
 @pytest.mark.parametrize(

@@ -91,15 +91,12 @@ def test_what_would_need_much_memory_or_is_unknown_is_not_compiled() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text", "found"),
     [
-        (r"^\d{4}-\d{2}-\d{2}$", "2026-11-21", True),
         (r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$", "somebody@mail.example.org", True),
-        (r"^(https?)://[^/]+/.*$", "https://example.org/" + "x" * 150, True),
         (r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "550e8400", False),
         (r"[a-z]+", "1" * 900, False),
         (r"^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$", "1.22.333", True),
         (r"^(?i)(get|put)$", "GET", True),
         (r"^\p{Lu}\p{L}+$", "Ärger", True),
-        (r"^[a-z]{64}$", "a" * 64, True),
         (r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.){1,8}[a-z]{2,63}$", "www.example.org", True),
         (r"^(?:[A-Za-z0-9+/]{4}){0,200}(?:[A-Za-z0-9+/]{2}==)?$", "QUJD" * 50, True),
         (r"^(([01]?\d\d?|2[0-4]\d|25[0-5])\.){3}([01]?\d\d?|2[0-4]\d|25[0-5])$", "127.0.0.1", True),
