@@ -17,7 +17,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,13 +36,7 @@ from tui.engine.mcp.session.features import Features
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.catalog import Catalog
-from tui.model.events import (
-    CatalogChanged,
-    Event,
-    RequestRaised,
-    ServerLogged,
-    ServerStatusChanged,
-)
+from tui.model.events import CatalogChanged, Event, RequestRaised, ServerLogged, ServerStatusChanged
 from tui.model.requests import FormRequest, PendingRequest, Reply, ReplyAction
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings
@@ -175,26 +169,32 @@ class Visit:
             await tell(prompt.name, features.get_prompt(prompt.name, arguments))
 
 
+def given() -> dict[str, Any]:
+    """Give what the suite says of the scenario."""
+    context: dict[str, Any] = json.loads(os.environ.get(CONTEXT) or "{}")
+    return context
+
+
 def sign_in_settings() -> SignInSettings:
     """Say how to sign in: with the credentials that the suite gives, or as anybody."""
-    given = json.loads(os.environ.get(CONTEXT) or "{}")
+    context = given()
     oauth: dict[str, object] = {
-        "client_id": given.get("client_id", DOCUMENT),
-        "client_secret": given.get("client_secret"),
+        "client_id": context.get("client_id", DOCUMENT),
+        "client_secret": context.get("client_secret"),
         "redirect_uri": f"http://localhost:{free_port()}/oauth/callback",
     }
     if (os.environ.get(SCENARIO) or "").startswith("auth/client-credentials"):
         oauth |= {
             "grant_type": "client_credentials",
-            "private_key": given.get("private_key_pem"),
-            "signing_algorithm": given.get("signing_algorithm", "RS256"),
+            "private_key": context.get("private_key_pem"),
+            "signing_algorithm": context.get("signing_algorithm", "RS256"),
         }
-    if "idp_id_token" in given:
+    if "idp_id_token" in context:
         oauth |= {
             "grant_type": "identity_assertion",
-            "identity_token": given["idp_id_token"],
-            "identity_token_url": given["idp_token_endpoint"],
-            "identity_client_id": given["idp_client_id"],
+            "identity_token": context["idp_id_token"],
+            "identity_token_url": context["idp_token_endpoint"],
+            "identity_client_id": context["idp_client_id"],
         }
     return SignInSettings(OAuthSettings.model_validate(oauth))
 
@@ -215,28 +215,24 @@ def free_port() -> int:
 
 
 def planned_calls(manager: ServerManager) -> Iterator[tuple[OfferedTool, dict[str, Any]]]:
-    """Give the calls to make: those that the suite names, or one of each tool."""
-    tools = list(manager.offered_tools())
-    named = json.loads(os.environ.get(CONTEXT) or "{}").get("toolCalls")
-    if named is None:
-        yield from ((tool, made_up_arguments(tool, tools)) for tool in tools)
-        return
-    by_name = {tool.name: tool for tool in tools}
-    for call in named:
-        if (tool := by_name.get(call["name"])) is not None:
-            yield tool, call.get("arguments") or {}
+    """Give the calls to make: those that the suite names, or one of each tool.
 
-
-def made_up_arguments(tool: OfferedTool, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-    """Make arguments for a tool; one that takes a schema is given that of another tool.
-
-    Suites ask for a schema to see whether it came through unharmed.
+    A tool that takes a schema is given that of another tool: suites ask for one to see whether
+    it came through unharmed.
     """
-    arguments = stub_arguments(tool.schema)
-    others = [other.schema for other in tools if other is not tool]
-    if others and isinstance(arguments.get(SCHEMA), dict):
-        arguments[SCHEMA] = dict(others[0])
-    return arguments
+    tools = list(manager.offered_tools())
+    named = given().get("toolCalls")
+    if named is not None:
+        by_name = {tool.name: tool for tool in tools}
+        known = (call for call in named if call["name"] in by_name)
+        yield from ((by_name[call["name"]], call.get("arguments") or {}) for call in known)
+        return
+    for tool in tools:
+        arguments = stub_arguments(tool.schema)
+        others = [other.schema for other in tools if other is not tool]
+        if others and isinstance(arguments.get(SCHEMA), dict):
+            arguments[SCHEMA] = dict(others[0])
+        yield tool, arguments
 
 
 async def tell(what: str, doing: Awaitable[object]) -> None:

@@ -5,10 +5,12 @@ import the SDK. The host imports it once and forks a process for each visit, a f
 prints a line as soon as it may be asked.
 """
 
+import gc
 import json
 import os
 import socket
 import sys
+from importlib import import_module
 from typing import Final
 
 SLOTS: Final = 2
@@ -21,12 +23,22 @@ MAX_ORDER: Final = 1_000_000
 """Largest order of a visit, in bytes: its URL and the environment."""
 
 NOWHERE: Final = "http://127.0.0.1:9/"
-"""Where nothing listens: a visit to it imports all that visits need."""
+"""Where nothing listens: a visit to it imports all that visits without a sign-in need."""
+
+SIGNING_IN: Final = (
+    *("tui.engine.sign_in.callback", "tui.engine.sign_in.discovery", "tui.engine.sign_in.flow"),
+    *("tui.engine.mcp.transports.http.auth_requests", "encodings.idna", "jwt", "mcp.client.auth"),
+    *("mcp.client.auth.extensions.client_credentials", "cryptography.x509.verification"),
+)
+"""What is imported at the first sign-in."""
 
 
 def main(address: str) -> None:
     """Take orders until the process is ended."""
     run(NOWHERE)
+    for name in SIGNING_IN:
+        import_module(name)
+    gc.freeze()  # the collector of a visit would copy all of this
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(MAX_WAITING)

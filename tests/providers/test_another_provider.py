@@ -1,7 +1,7 @@
 """A second provider answers through the whole engine, with nothing changed but the module."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,10 +45,7 @@ async def deck(folder: Path, *steps: Step) -> AsyncIterator[Deck]:
     store = Store()
     async with FakeCompletions(steps) as fake:
         options = EngineOptions(
-            folder,
-            allowed_tools=("notes",),
-            follow_settings=False,
-            attended=True,
+            folder, allowed_tools=("notes",), follow_settings=False, attended=True
         )
         provider = partial(CompletionsBackend, fake.url, KEY)
         async with Engine(options, store.dispatch, provider=provider) as engine:
@@ -85,9 +82,7 @@ async def test_thoughts_text_and_two_calls_in_one_step(
         assert [one.text for one in shown if isinstance(one, Thought)] == ["**Two notes**"]
         assert [one.text for one in shown if isinstance(one, ModelText)] == ["I add both.", "Done."]
         calls = [one for one in shown if isinstance(one, ToolCall)]
-        assert [(one.status, one.tool) for one in calls] == [(ToolCallStatus.OK, "add_note")] * 2, (
-            calls
-        )
+        assert [(one.status, one.tool) for one in calls] == [(ToolCallStatus.OK, "add_note")] * 2
         usage, model = it.store.state.conversation.usage, it.store.state.model
         assert (usage.prompt, usage.output, usage.thoughts, usage.cached) == (290, 25, 10, 90)
         assert (usage.context, usage.context_limit) == (200, 128_000)
@@ -102,7 +97,9 @@ async def test_thoughts_text_and_two_calls_in_one_step(
 
 async def test_an_error_ends_the_turn_and_the_next_one_goes_on(tmp_path: Path) -> None:
     broken = [text("Half"), {"error": {"message": "The model \x1b[31mfell over."}}]
-    async with deck(tmp_path, 400, broken, 429, [text("Here."), end()]) as it:
+    malformed = [call(0, id="0", function={"name": "add", "arguments": "{"}), end("tool_calls")]
+    well = [text("Here."), end()]
+    async with deck(tmp_path, 400, broken, 429, malformed, well) as it:
         for words in ("refused (HTTP 400): not now", "fell over."):
             shown = await it.ask("hello")
             notice = shown[-2]
@@ -111,9 +108,7 @@ async def test_an_error_ends_the_turn_and_the_next_one_goes_on(tmp_path: Path) -
             assert "\x1b" not in notice.text
         shown = await it.ask("again")
         assert [one.text for one in shown if isinstance(one, ModelText)][-1] == "Here."
-        assert [one["content"] for one in it.fake.bodies[-1]["messages"] if one["role"] == "user"][
-            -1
-        ] == "again"
+        assert it.fake.bodies[-1]["messages"][-1]["content"] == "again"
 
 
 async def test_a_cancelled_turn_ends_on_the_wire(tmp_path: Path) -> None:
@@ -127,13 +122,6 @@ async def test_a_cancelled_turn_ends_on_the_wire(tmp_path: Path) -> None:
             await it.engine.wait_idle()
         shown = await it.ask("still there?")
         assert [one.text for one in shown if isinstance(one, ModelText)] == ["half", "Yes."]
-
-
-async def test_a_malformed_call_is_asked_for_again(tmp_path: Path) -> None:
-    bad = call(0, id="call_0", function={"name": "add_note", "arguments": "{"})
-    async with deck(tmp_path, [bad, end("tool_calls")], [text("Well."), end()]) as it:
-        shown = await it.ask("hello")
-        assert [one.text for one in shown if isinstance(one, ModelText)] == ["Well."]
 
 
 async def test_its_models_and_options_are_its_own(tmp_path: Path) -> None:
@@ -150,11 +138,8 @@ async def test_its_models_and_options_are_its_own(tmp_path: Path) -> None:
         await it.ask("hello")
         body = it.fake.bodies[-1]
         assert body["model"] == "small"
-        assert (body["reasoning_effort"], body["temperature"], body["max_tokens"]) == (
-            "high",
-            0.5,
-            100,
-        )
+        chosen = {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 100}
+        assert chosen.items() <= body.items()
 
 
 class Asker:
@@ -191,13 +176,8 @@ def test_the_app_takes_it_as_the_library_does(
 
 async def test_a_key_is_checked(tmp_path: Path) -> None:
     async with deck(tmp_path) as it:
-        for key, is_accepted in ((KEY, True), ("wrong", False)):
-            backend = CompletionsBackend(it.fake.url, key, "")
-            try:
-                if is_accepted:
-                    await backend.check()
-                else:
-                    with pytest.raises(ModelError, match="key was not accepted"):
-                        await backend.check()
-            finally:
-                await backend.aclose()
+        right, wrong = (CompletionsBackend(it.fake.url, key, "") for key in (KEY, "wrong"))
+        async with aclosing(right), aclosing(wrong):
+            await right.check()
+            with pytest.raises(ModelError, match="key was not accepted"):
+                await wrong.check()

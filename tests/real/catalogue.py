@@ -32,33 +32,6 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Use:
-    """A resource to read, or a prompt to get, and a pattern of what it holds."""
-
-    name: str
-    gives: str
-    arguments: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class Completing:
-    """An argument to complete, and what is suggested."""
-
-    target: str
-    argument: str
-    value: str
-    gives: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Watching:
-    """A resource to subscribe to, and a call after which the server announces its change."""
-
-    uri: str
-    call: Call
-
-
-@dataclass(frozen=True)
 class Reference:
     """One reference server over one transport.
 
@@ -71,10 +44,10 @@ class Reference:
         protocol: The revision of the protocol that it is expected to speak.
         transport: How it is reached.
         path: The path of its address.
-        read: A resource, where it has any.
-        prompt: A prompt, where it has any.
-        complete: An argument to complete, where it can.
-        watch: A resource that changes, where it announces that.
+        read: A resource, where it has any, and a pattern of what it holds.
+        prompt: A prompt, where it has any, its arguments and a pattern of what it holds.
+        complete: A prompt, its argument, how that begins and what is suggested, where it can.
+        watch: A resource, where it announces changes, and a call that changes it.
     """
 
     name: str
@@ -85,10 +58,10 @@ class Reference:
     arguments: Callable[[Path], list[str]] = lambda _: []
     transport: Transport = Transport.STDIO
     path: str = ""
-    read: Use | None = None
-    prompt: Use | None = None
-    complete: Completing | None = None
-    watch: Watching | None = None
+    read: tuple[str, str] | None = None
+    prompt: tuple[str, Mapping[str, str], str] | None = None
+    complete: tuple[str, str, str, tuple[str, ...]] | None = None
+    watch: tuple[str, Call] | None = None
 
     @asynccontextmanager
     async def started(self, workspace: Path) -> AsyncIterator[ServerDefinition]:
@@ -127,6 +100,10 @@ def prepare(workspace: Path) -> None:
     (repository / "untracked.txt").write_text("x")
 
 
+CHANGING: Final = Call("toggle-subscriber-updates", "Started simulat")
+GRAPH: Final = "memory://knowledge-graph"
+
+
 def _everything(transport: Transport, kind: str, path: str = "") -> Reference:
     return Reference(
         name=f"everything-{transport}",
@@ -136,13 +113,10 @@ def _everything(transport: Transport, kind: str, path: str = "") -> Reference:
         path=path,
         counts=(17, 4, 7, 2),
         call=Call("get-sum", r"The sum of 2 and 40 is 42", lambda _: {"a": 2, "b": 40}),
-        read=Use("demo://resource/dynamic/text/7", "Resource 7: This is a plaintext resource"),
-        prompt=Use("args-prompt", "weather in Kyiv", {"city": "Kyiv"}),
-        complete=Completing("completable-prompt", "department", "S", ("Sales", "Support")),
-        watch=Watching(
-            "demo://resource/dynamic/text/1",
-            Call("toggle-subscriber-updates", "Started simulat"),
-        ),
+        read=("demo://resource/dynamic/text/7", "Resource 7: This is a plaintext resource"),
+        prompt=("args-prompt", {"city": "Kyiv"}, "weather in Kyiv"),
+        complete=("completable-prompt", "department", "S", ("Sales", "Support")),
+        watch=("demo://resource/dynamic/text/1", CHANGING),
     )
 
 
@@ -169,11 +143,8 @@ REFERENCES: Final = (
         package="memory",
         counts=(9, 0, 1, 0),
         call=Call("read_graph", r'"entities": \[\]'),
-        read=Use("memory://knowledge-graph", r'"relations": \[\]'),
-        watch=Watching(
-            "memory://knowledge-graph",
-            Call("create_entities", "Ada", lambda _: {"entities": [ADA]}),
-        ),
+        read=(GRAPH, r'"relations": \[\]'),
+        watch=(GRAPH, Call("create_entities", "Ada", lambda _: {"entities": [ADA]})),
     ),
     Reference(
         name="sequential-thinking",

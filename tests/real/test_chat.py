@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.fakes.gemini import Step
@@ -80,20 +79,3 @@ async def test_prompts_resources_and_images_come_as_typed_or_as_the_model_reads_
         [data] = image["functionResponse"]["parts"]
         assert data["inlineData"]["mimeType"] == "image/png"
         assert "Resource 5: This is a plaintext resource" in str(sent(running))
-
-
-async def test_a_file_reaches_the_model_byte_for_byte_and_once(play: Play, tmp_path: Path) -> None:
-    lines = [f"{number:03} “{'x' * 27}” 🍞 naïve \\u00e9 \t{number}\r\n" for number in range(800)]
-    text = "".join(lines)
-    assert len(text.encode()) > 46_000
-    file = tmp_path / "long.txt"
-    file.write_bytes(text.encode())
-    tools = ("read_text_file", "read_file")
-    steps: list[Step] = [[Call([(tool, {"path": str(file)})])] for tool in tools]
-    where = ("filesystem", str(tmp_path))
-    async with chatting(play, [*steps, [Say("done")]], *where, folder=tmp_path) as running:
-        await running.ask("go", Choice.ONCE, Choice.ONCE)
-        for tool, request in zip(tools, (1, 2), strict=True):
-            [part] = sent(running, request)
-            assert part["functionResponse"]["name"] == tool
-            assert part["functionResponse"]["response"] == {"output": text}

@@ -72,9 +72,9 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
         features = stage.features(reference.name)
         await use_texts(features, reference)
         assert info.completions is (reference.complete is not None)
-        if (wanted := reference.complete) is not None:
-            completion = await features.complete(wanted.target, wanted.argument, wanted.value, {})
-            assert completion.values == wanted.gives
+        if reference.complete is not None:
+            prompt, argument, begun, suggested = reference.complete
+            assert (await features.complete(prompt, argument, begun, {})).values == suggested
         assert info.subscriptions is (reference.watch is not None)
         await hear_of_changes(stage, reference, tmp_path)
         if reference.package == "everything":
@@ -84,12 +84,8 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
             await open_an_address(stage, tmp_path)
             await generate(stage, tmp_path)
             await report_progress_and_logs(stage, reference, tmp_path)
-        used = time.monotonic() - began - ready
     assert watcher.statuses(reference.name) == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
-    measure(
-        f"{reference.name} ({info.protocol_version}): ready in {ready:.2f} s, all used in"
-        f" {used:.2f} s; {reference.counts[0]} tools"
-    )
+    measure(f"{reference.name} ({info.protocol_version}): ready in {ready:.2f} s")
 
 
 def counts(stage: Stage, reference: Reference) -> tuple[int, ...]:
@@ -101,26 +97,27 @@ def counts(stage: Stage, reference: Reference) -> tuple[int, ...]:
 async def use_texts(features: Features, reference: Reference) -> None:
     """Read a resource and get a prompt, where the server has them."""
     if reference.read is not None:
-        reading = await features.read_resource(reference.read.name)
-        assert re.search(reference.read.gives, reading.content.text), reading.content.text
+        uri, pattern = reference.read
+        text = (await features.read_resource(uri)).content.text
+        assert re.search(pattern, text), text
     if reference.prompt is not None:
-        given = reference.prompt.arguments or {}
-        prompt = await features.get_prompt(reference.prompt.name, given)
-        assert re.search(reference.prompt.gives, prompt.shown), prompt.shown
+        name, given, pattern = reference.prompt
+        text = (await features.get_prompt(name, given)).shown
+        assert re.search(pattern, text), text
 
 
 async def hear_of_changes(stage: Stage, reference: Reference, workspace: Path) -> None:
     """Subscribe to a resource and change it, where the server announces changes."""
-    watch = reference.watch
-    if watch is None:
+    if reference.watch is None:
         return
+    uri, changing = reference.watch
     heard: list[tuple[ServerId, str]] = []
-    stage.context.resource_updated = lambda server, uri: heard.append((server, uri))
+    stage.context.resource_updated = lambda *change: heard.append(change)
     features = stage.features(reference.name)
-    await features.subscribe(watch.uri)
-    await call_tool(stage.manager, watch.call, workspace)
-    await eventually(lambda: (ServerId(reference.name), watch.uri) in heard)
-    await features.unsubscribe(watch.uri)
+    await features.subscribe(uri)
+    await call_tool(stage.manager, changing, workspace)
+    await eventually(lambda: (ServerId(reference.name), uri) in heard)
+    await features.unsubscribe(uri)
 
 
 async def answer_a_form(stage: Stage, workspace: Path) -> None:

@@ -1,12 +1,14 @@
 """A server that asks back, in whichever era it is spoken to: forms, addresses, text, roots."""
 
 import os
+from collections import Counter
 from typing import Any
 
 import anyio
 import mcp_types as types
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.prompts.base import AssistantMessage, UserMessage
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -41,56 +43,49 @@ ADDRESS = "https://example.com/connect?state=1"
 LEVELS: list[str] = []
 WATCHED: set[str] = set()
 ENOUGH = anyio.Event()
-COUNTS = {"value": 0, "roots": 0, "tries": 0}
+COUNTS = {"value": 0, "roots": 0}
+TRIES: Counter[str] = Counter()
 
 server = MCPServer("asking", version="1")
 low = server._lowlevel_server
 
 
-async def ask(ctx: Context, request: types.InputRequest) -> Any:  # noqa: ANN401
-    """Ask the client: by a request of our own, or by an answer that asks for input."""
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        if ctx.input_responses:
-            return ctx.input_responses["question"]
+async def ask_and_tell(
+    ctx: Context, request: types.InputRequest
+) -> str | types.InputRequiredResult:
+    """Ask by a request of our own, or by a result that asks for input; give the answer as JSON."""
+    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        answer: Any = await ctx.session.send_request(request, RESULTS[request.method])
+    elif ctx.input_responses:
+        answer = ctx.input_responses["question"]
+    else:
         return types.InputRequiredResult(input_requests={"question": request})
-    return await ctx.session.send_request(request, RESULTS[request.method])
-
-
-def told(answer: Any) -> Any:  # noqa: ANN401
-    """Give an answer as JSON, and a question as it is."""
-    if isinstance(answer, types.InputRequiredResult):
-        return answer
-    return answer.model_dump_json(by_alias=True, exclude_none=True)
+    return str(answer.model_dump_json(by_alias=True, exclude_none=True))
 
 
 @server.tool()
 async def form(ctx: Context) -> str | types.InputRequiredResult:
     """Ask for all kinds of things."""
     params = types.ElicitRequestFormParams(message="Who are you?", requested_schema=FORM)
-    answer: str | types.InputRequiredResult = told(
-        await ask(ctx, types.ElicitRequest(params=params))
-    )
-    return answer
+    return await ask_and_tell(ctx, types.ElicitRequest(params=params))
 
 
 @server.tool()
 async def visit(ctx: Context, url: str = ADDRESS) -> str | types.InputRequiredResult:
     """Ask to open an address."""
     params = types.ElicitRequestURLParams(message="Sign in", url=url, elicitation_id="e1")
-    answer: str | types.InputRequiredResult = told(
-        await ask(ctx, types.ElicitRequest(params=params))
-    )
+    answer = await ask_and_tell(ctx, types.ElicitRequest(params=params))
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         await ctx.session.send_elicit_complete("e1")
     return answer
 
 
 @server.tool()
-def protected() -> str:
+def protected(what: str) -> str:
     """Need an address to be opened before; run when called again."""
-    COUNTS["tries"] += 1
-    if COUNTS["tries"] > 1:
-        return f"try {COUNTS['tries']}"
+    TRIES[what] += 1
+    if TRIES[what] > 1:
+        return f"try {TRIES[what]}"
     raise UrlElicitationRequiredError(
         [types.ElicitRequestURLParams(message="Connect", url=ADDRESS, elicitation_id="e2")]
     )
@@ -123,17 +118,13 @@ async def generate(
         model_preferences=types.ModelPreferences(hints=[types.ModelHint(name="some-model")]),
         tools=[tool] if with_tools else None,
     )
-    answer: str | types.InputRequiredResult = told(
-        await ask(ctx, types.CreateMessageRequest(params=params))
-    )
-    return answer
+    return await ask_and_tell(ctx, types.CreateMessageRequest(params=params))
 
 
 @server.tool()
 async def roots(ctx: Context) -> str | types.InputRequiredResult:
     """Ask for the roots."""
-    answer: str | types.InputRequiredResult = told(await ask(ctx, types.ListRootsRequest()))
-    return answer
+    return await ask_and_tell(ctx, types.ListRootsRequest())
 
 
 @server.tool()
@@ -170,6 +161,23 @@ async def ask_in_vain(ctx: Context, seconds: float) -> str:
 
 
 @server.tool()
+async def wait(seconds: float) -> str:
+    """Wait."""
+    await anyio.sleep(seconds)
+    return "waited"
+
+
+@server.tool()
+async def grow(name: str, ctx: Context) -> str:
+    """Add a tool and a prompt of this name, and say so."""
+    server.add_tool(lambda: name, name=name, description=f"Give {name}.")
+    server.add_prompt(Prompt.from_function(lambda: name, name=name))
+    await ctx.notify_tools_changed()
+    await ctx.notify_prompts_changed()
+    return f"there is {name} now"
+
+
+@server.tool()
 async def log(ctx: Context, level: str, data: dict[str, Any] | None = None) -> str:
     """Log a line or data; give the levels we were told."""
     known = TypeAdapter(types.LoggingLevel).validate_python(level)
@@ -190,7 +198,7 @@ async def bump(ctx: Context) -> str:
 @server.tool()
 def counts() -> dict[str, int]:
     """Give what was counted."""
-    return COUNTS
+    return COUNTS | TRIES
 
 
 @server.tool()

@@ -61,8 +61,36 @@ def text(words: str) -> Message:
     return {"type": "text", "text": words}
 
 
+def ask(request_id: str, method: str, **params: object) -> None:
+    """Send a request of our own."""
+    send({"id": request_id, "method": method, "params": params})
+
+
+def ask_for_a_form(request_id: str, kind: str = "string") -> None:
+    """Ask the user to fill in one field."""
+    schema = {"type": "object", "properties": {"a": {"type": kind}}}
+    ask(request_id, "elicitation/create", message="quick", requestedSchema=schema)
+
+
+def push(what: str, arguments: Message) -> None:
+    """Ask for many forms, for one that is none, or for what does not exist."""
+    match what:
+        case "forms":
+            for number in range(int(arguments["text"])):
+                ask_for_a_form(f"form-{number}")
+        case "nested":
+            ask_for_a_form("nested", "object")
+        case "unknown":
+            ask("unknown", "tasks/create")
+
+
 def initialize(request: Message) -> None:
     """Shake hands."""
+    if "pushy" in BEHAVIOURS:
+        ask_for_a_form("early-form")
+        prompt = [{"role": "user", "content": text("x")}]
+        ask("early-sample", "sampling/createMessage", messages=prompt, maxTokens=10)
+        ask("early-roots", "roots/list")
     if "modern_only" in BEHAVIOURS:
         refuse(request, -32601, "method not found")
         return
@@ -135,6 +163,7 @@ def list_tools(request: Message) -> None:
         names = ["echo", "environment", "die", "hang", "odd", "surrogate", "deep", "loose", "long"]
         names += ["complex", "not_finite", "rows", "own_error"]
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
+        names += ["forms", "nested", "unknown"] if "pushy" in BEHAVIOURS else []
         names += ["leak"] if "leaky" in BEHAVIOURS else []
         names += ["flood", "hurry"] if "flooding" in BEHAVIOURS else []
         answer(request, {"tools": [{**ECHO, "name": name} for name in names]})
@@ -182,7 +211,7 @@ def hurry(request: Message) -> None:
     send(message)
     params["progress"] = 1
     line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
-    sys.stdout.buffer.write(line * 30_000)
+    sys.stdout.buffer.write(line * 15_000)
     give(request, text("done"))
 
 
@@ -191,6 +220,10 @@ RAW_RESULTS: dict[str, Callable[[], bytes]] = {
     "deep": lambda: b'{"content":%b}' % (b"[" * 100_000 + b"]" * 100_000),
     "complex": lambda: b'{"content":[%b0]}' % (b"[]," * 1_000_000),
     "rows": lambda: b'{"structuredContent":{"rows":[%b{}]}}' % (b'{"id":1,"sub":[]},' * 60_000),
+    "odd": lambda: (
+        b'{"content":[{"type":"hologram","data":1},{"type":"text","text":"5"},"no block"],'
+        b'"isError":0}'
+    ),
     "loose": lambda: b'{"structuredContent":[1,2]}',
     "not_finite": lambda: b'{"structuredContent":{"a":[NaN,1e999]}}',
 }
@@ -216,14 +249,15 @@ def call_tool(request: Message) -> None:
             data = {"level": "info", "data": f"logged {TOKEN}"}
             send({"method": "notifications/message", "params": data})
             refuse(request, -32050, f"{TOKEN} is not accepted")
-        case "odd":
-            give(request, {"type": "hologram", "data": 1}, text("5"), "no block", isError=0)
         case "own_error":
             refuse(request, -32000, "no such row", **json.loads(params["arguments"]["text"]))
         case "measure":
             give(request, **json.loads(params["arguments"]["text"]))
         case "sleep":
             time.sleep(60)
+        case "forms" | "nested" | "unknown" as what:
+            push(what, params["arguments"])
+            give(request, text("asked"))
         case "flood":
             pour(params["arguments"]["text"].encode())
         case "hurry":
@@ -311,7 +345,7 @@ def begin() -> None:
         )
         subprocess.Popen([sys.executable, "-c", middle], start_new_session=True)
     if "flood" in BEHAVIOURS:
-        for number in range(200_000):
+        for number in range(60_000):
             print(f"line {number} of a flood", file=sys.stderr)
     if "stderr" in BEHAVIOURS:
         sys.stderr.buffer.write(

@@ -352,10 +352,6 @@ class SseServer(RawServer):
     streams: list[Exchange] = field(default_factory=list)
     endpoint: str = "/messages?session=secret-session"
 
-    async def answer_on_stream(self, request: Request, result: Message) -> None:
-        """Answer a request by an event."""
-        await self.streams[-1].event({"id": request.message["id"], "result": result})
-
     async def _decline(self, exchange: Exchange) -> None:
         await exchange.begin(200, content_type="text/event-stream")
         await exchange.event(event="endpoint", data=self.endpoint)

@@ -34,7 +34,7 @@ NAMES: Final = {
     "unit/engine/demo": "notes_server",
     "unit/engine/mcp": """
         call_timeout early_starts enablement era_cache features flow_control inbound
-        list_changes many_offers many_servers network/ real_servers reaper safe_regex secrets zygote
+        list_changes many_offers network/ real_servers reaper safe_regex zygote
     """,
     "unit/engine/settings": "reload",
 }

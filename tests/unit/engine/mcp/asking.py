@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from tests.unit.engine.mcp.support import FOLDER, Watcher, eventually, running, script
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, ServerRequest
@@ -18,6 +20,8 @@ from tui.model.servers import ProtocolEra, ServerId, ServerStatus
 
 R_ = TypeVar("R_", bound=ServerRequest)
 ERAS = [ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS]
+handshake = pytest.mark.parametrize("server", [ProtocolEra.HANDSHAKE], indirect=True)
+stateless = pytest.mark.parametrize("server", [ProtocolEra.STATELESS], indirect=True)
 
 
 @dataclass
@@ -101,6 +105,21 @@ class Stage:
         """Give what a server can be asked for."""
         return self.manager.features(ServerId(server))
 
+    async def begin(self, server: str = "asking") -> None:
+        """Forget what was before."""
+        await self.quiet()
+        self.events.clear()
+        self.opened.clear()
+        self.watcher.events[:] = [self.watcher.last(server)]
+        vars(self.model).update(vars(ScriptedModel()))
+
+    @property
+    def era(self) -> ProtocolEra:
+        """The era that the server is spoken to in."""
+        info = self.watcher.last("asking").info
+        assert info is not None
+        return info.era
+
 
 @asynccontextmanager
 async def asking(
@@ -108,10 +127,9 @@ async def asking(
     *,
     workspace: Path = FOLDER,
     prepare: Callable[[Stage], None] = lambda _: None,
-    **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[Stage]:
     """Run the server of `tests/servers/asking.py` in an era."""
-    definition = script("asking", protocol=era, **more)
+    definition = script("asking", protocol=era)
     async with staged(definition, workspace=workspace, prepare=prepare) as stage:
         yield stage
 

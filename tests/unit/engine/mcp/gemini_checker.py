@@ -5,27 +5,11 @@ from typing import Any
 
 from tui.engine.mcp.schema.to_gemini import to_gemini
 
-ALLOWED = {
-    "anyOf",
-    "default",
-    "description",
-    "enum",
-    "format",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minimum",
-    "nullable",
-    "pattern",
-    "prefixItems",
-    "properties",
-    "required",
-    "type",
-    "uniqueItems",
-}
+_ALLOWED = """
+    anyOf default description enum format items maxItems maxLength maximum minItems minLength
+    minimum nullable pattern prefixItems properties required type uniqueItems
+"""
+ALLOWED = set(_ALLOWED.split())
 TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
 
 
@@ -65,11 +49,8 @@ def _check(node: object, path: str, depth: int, faults: list[str]) -> None:
 
 
 def _check_values(node: dict[str, Any], path: str, faults: list[str]) -> None:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "string": str,
-        "integer": int,
-        "number": (int, float),
-    }
+    kinds: dict[str, tuple[type, ...]]
+    kinds = {"string": (str,), "integer": (int,), "number": (int, float)}
     faults += [
         f"{path}: enum value {value!r} of type {node.get('type')}"
         for value in node.get("enum", ())

@@ -3,22 +3,23 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
-from tests.unit.engine.mcp.support import FOLDER, children, is_alive
+from tests.unit.engine.mcp.support import FOLDER, children, eventually, is_alive
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 
+READER = "echo 1; read x; exit 0"
+"""Runs until its input ends."""
 
-async def started(
-    zygote: Zygote, *arguments: str, env: Mapping[str, str] | None = None, folder: Path = Path("/")
-) -> ServerProcess:
-    """Start a Python program as a server."""
-    launch = Launch((sys.executable, *arguments), env or {}, folder)
+
+async def started(zygote: Zygote, code: str = READER) -> ServerProcess:
+    """Start a server that is written for the shell, which starts much sooner than Python."""
+    launch = Launch(("/bin/sh", "-c", code), {}, Path("/"))
     return await ServerProcess.start(launch, lambda _: None, zygote)
 
 
@@ -42,6 +43,11 @@ def pid_of(server: str) -> int:
     """Find the process of a test server by its script and behaviours."""
     [found] = children(lambda child: server in " ".join(child.cmdline()))
     return found.pid
+
+
+async def gone(*pids: int) -> None:
+    """Wait until processes have ended."""
+    await eventually(lambda: not any(map(is_alive, pids)))
 
 
 def reapers() -> list[psutil.Process]:

@@ -107,6 +107,8 @@ class Stage:
         retry: RetryPolicy = LATER,
         secrets: frozenset[str] = frozenset(),
         limit: float = 600,
+        *,
+        enabled: bool = True,
     ) -> None:
         self.connection = Pretended()
         self.listener = Listener()
@@ -119,6 +121,7 @@ class Stage:
             on_status=self.listener.status_changed,
             on_offer=self.listener.offer_changed,
             backoff=Backoff(retry),
+            enabled=enabled,
         )
 
     async def load(self) -> Connect:
@@ -133,15 +136,17 @@ class Stage:
     async def reach_opening(self, number: int) -> None:
         await eventually(lambda: self.connection.opened == number)
 
+    async def reason(self, status: S) -> str:
+        """Wait for a status, and give its reason."""
+        await self.reach(status)
+        assert self.supervisor.failure is not None
+        return self.supervisor.failure.reason
+
 
 @asynccontextmanager
-async def on_stage(
-    withheld: S | None = None,
-    retry: RetryPolicy = LATER,
-    secrets: frozenset[str] = frozenset(),
-    limit: float = 600,
-) -> AsyncIterator[Stage]:
-    stage = Stage(withheld, retry, secrets, limit)
+async def on_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+    """Run the supervisor of a stage."""
+    stage = Stage(**more)
     task = asyncio.create_task(stage.supervisor.run())
     try:
         yield stage
@@ -151,3 +156,21 @@ async def on_stage(
         stage.supervisor.close()
         async with asyncio.timeout(PATIENCE):
             await task
+
+
+@asynccontextmanager
+async def ready_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+    """Run a supervisor whose server is ready."""
+    async with on_stage(**more) as stage:
+        stage.supervisor.start()
+        await stage.reach(S.READY)
+        yield stage
+
+
+@asynccontextmanager
+async def refusing_stage(refusal: Exception, **more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+    """Run a supervisor whose server does not start."""
+    async with on_stage(**more) as stage:
+        stage.connection.refusal = refusal
+        stage.supervisor.start()
+        yield stage

@@ -1,6 +1,5 @@
 """What tests of servers share: definitions of test servers, a watcher of events, waiting."""
 
-import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -40,7 +39,7 @@ HASTY = RetryPolicy(first_delay=0.01, least_delay=0.01, most_delay=0.05)
 
 FOLDER = Path(servers.__file__).parent
 
-OF_THE_SDK = frozenset({"asking", "decoy", "growing", "sample"})
+OF_THE_SDK = frozenset({"asking", "decoy", "sample"})
 """The servers that are written with the SDK, which takes a second to import."""
 
 E_ = TypeVar("E_", bound=Event)
@@ -140,11 +139,6 @@ def is_alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def kill(pid: int, number: int) -> None:
-    """Send a signal."""
-    os.kill(pid, number)
 
 
 def permit(tool: OfferedTool, arguments: JsonObject | None = None) -> Permit:

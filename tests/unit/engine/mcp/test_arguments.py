@@ -38,20 +38,12 @@ def test_the_draft_is_the_one_that_the_schema_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        of(a={"type": "nonsense"}),
-        of(a={"$ref": "http://127.0.0.1:9/never"}),
-        of(a={"$ref": "#/nowhere"}),
-        of(a={"minimum": "3"}),
-        of(a={"$ref": "#/properties/a"}),
-        {"type": "object", "required": 5},
-        {"$schema": 7, "type": "object"},
-    ],
-)
-def test_a_schema_that_cannot_be_used_checks_nothing(schema: Schema) -> None:
-    assert check_arguments(schema, {"a": 1}) == []
+def test_a_schema_that_cannot_be_used_checks_nothing() -> None:
+    references = ("http://127.0.0.1:9/never", "#/nowhere", "#/properties/a")
+    odd = [of(a={"$ref": reference}) for reference in references]
+    odd += [of(a={"type": "nonsense"}), of(a={"minimum": "3"}), {"required": 5}, {"$schema": 7}]
+    for schema in odd:
+        assert check_arguments({"type": "object", **schema}, {"a": 1}) == [], schema
 
 
 def test_messages_are_few_short_and_clean() -> None:
@@ -78,14 +70,9 @@ def test_an_expensive_or_foreign_expression_refuses_nothing(pattern: str, text: 
     assert time.process_time() - began < 0.1
 
 
-@pytest.mark.parametrize(
-    ("pattern", "bad"),
-    [(r"^\d{4}-\d{2}$", "12"), (r"^[^@]+@[^@]+\.[a-z]+$", "me"), (r"^(get|put)$", "post")],
-)
-def test_a_cheap_expression_is_tried(pattern: str, bad: str) -> None:
-    messages = check_arguments(of(a={"type": "string", "pattern": pattern}), {"a": bad})
-    assert len(messages) == 1
-    assert "does not match" in messages[0]
+def test_a_cheap_expression_is_tried() -> None:
+    [message] = check_arguments(of(a={"type": "string", "pattern": "^(get|put)$"}), {"a": "post"})
+    assert "does not match" in message
 
 
 def test_many_expressions_share_one_budget() -> None:
@@ -95,24 +82,17 @@ def test_many_expressions_share_one_budget() -> None:
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize(
-    ("items", "is_unique"),
-    [
-        ([1, 2, "1", True, [1], {"a": 1}], True),
-        ([1, 1.0], False),
-        ([{"a": 1, "b": [2.0]}, {"b": [2], "a": 1}], False),
-        ([True, 1, False, 0, None], True),
-        ([0.5, 0.5], False),
-    ],
-)
-def test_items_are_unique_as_json_compares_them(items: list[object], *, is_unique: bool) -> None:
-    messages = check_arguments(of(a={"uniqueItems": True}), {"a": items})
-    assert (messages == []) is is_unique
-    assert check_arguments(of(a={"uniqueItems": False}), {"a": items}) == []
+def test_items_are_unique_as_json_compares_them() -> None:
+    unique = [[1, 2, "1", True, [1], {"a": 1}], [True, 1, False, 0, None]]
+    alike = [[1, 1.0], [{"a": 1, "b": [2.0]}, {"b": [2], "a": 1}], [0.5, 0.5]]
+    for items in [*unique, *alike]:
+        messages = check_arguments(of(a={"uniqueItems": True}), {"a": items})
+        assert (messages == []) is (items in unique), items
+        assert check_arguments(of(a={"uniqueItems": False}), {"a": items}) == []
 
 
 def test_the_uniqueness_of_many_items_is_checked_in_linear_time() -> None:
-    items = [{"n": n, "of": {"many": n}} for n in range(3_000)]
+    items = [{"n": n, "of": {"many": n}} for n in range(1_000)]
     began = time.process_time()
     assert check_arguments(of(a={"uniqueItems": True}), {"a": items}) == []
     assert len(check_arguments(of(a={"uniqueItems": True}), {"a": [*items, items[7]]})) == 1
@@ -154,11 +134,7 @@ def test_integral_floats_become_integers_where_integers_are_meant() -> None:
         nested=of(n={"type": "integer"}),
         mapped={"type": "object", "additionalProperties": {"type": "integer"}},
     ) | {"$defs": {"N": {"type": "integer"}}}
-    arguments = {
-        "count": 3.0,
-        "ratio": 3.0,
-        "both": 3.0,
-        "maybe": 3.0,
+    arguments = dict.fromkeys(("count", "ratio", "both", "maybe"), 3.0) | {
         "listed": [1.0, 2.5],
         "nested": {"n": 4.0},
         "mapped": {"k": 5.0},
@@ -166,26 +142,14 @@ def test_integral_floats_become_integers_where_integers_are_meant() -> None:
     }
     coerced = coerce(schema, arguments)
     assert coerced == arguments
-    assert {name: type(value) for name, value in coerced.items()} == {
-        "count": int,
-        "ratio": float,
-        "both": float,
-        "maybe": int,
-        "listed": list,
-        "nested": dict,
-        "mapped": dict,
-        "unknown": float,
-    }
+    whole = {name for name, value in coerced.items() if type(value) is int}
+    assert whole == {"count", "maybe"}
     assert [type(value) for value in coerced["listed"]] == [int, float]
-    assert type(coerced["nested"]["n"]) is int
-    assert type(coerced["mapped"]["k"]) is int
+    assert type(coerced["nested"]["n"]) is type(coerced["mapped"]["k"]) is int
     assert type(arguments["count"]) is float
 
 
-def test_a_schema_with_types_that_are_none_coerces_nothing() -> None:
-    schema = of(a={"type": [["integer"]]}, b={"type": {}})
-    assert type(coerce(schema, {"a": 3.0, "b": 3.0})["a"]) is float
-
-
-def test_a_float_too_large_to_be_exact_stays() -> None:
-    assert type(coerce(of(n={"type": "integer"}), {"n": 1e300})["n"]) is float
+def test_odd_types_and_floats_too_large_to_be_exact_coerce_nothing() -> None:
+    schema = of(a={"type": [["integer"]]}, b={"type": {}}, n={"type": "integer"})
+    given = {"a": 3.0, "b": 3.0, "n": 1e300}
+    assert all(type(value) is float for value in coerce(schema, given).values())

@@ -1,11 +1,15 @@
-"""How long calls may take, in the server's own time."""
+"""How long calls may take, in the server's own time, and what they report meanwhile."""
 
 import asyncio
+import math
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
 from tui.engine.mcp.session import call_timeout as module
-from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError
+from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
+from tui.model.chat import Progress
 
 
 async def test_a_call_that_takes_too_long_is_cancelled() -> None:
@@ -25,18 +29,14 @@ async def test_a_call_that_takes_too_long_is_cancelled() -> None:
     assert cancelled
 
 
-async def test_a_call_in_time_leaves_nothing_behind() -> None:
+async def test_a_call_in_time_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_TIMEOUT", 0.02)
     dog = CallTimeout(60)
     async with dog.watch() as call:
+        await asyncio.sleep(0.05)  # without progress only the whole time counts
         call.progress()
     with dog.pause():
         pass
-
-
-async def test_without_progress_only_the_whole_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IDLE_TIMEOUT", 0.02)
-    async with CallTimeout(5).watch():
-        await asyncio.sleep(0.1)
 
 
 async def test_progress_extends_the_silence_and_never_the_whole(
@@ -51,8 +51,8 @@ async def test_progress_extends_the_silence_and_never_the_whole(
                 await asyncio.sleep(0.01)
             await asyncio.sleep(10)
 
-    with pytest.raises(CallTimeoutError, match=r"no result within 0\.4 s"):
-        await report(0.4, 1_000)
+    with pytest.raises(CallTimeoutError, match=r"no result within 0\.2 s"):
+        await report(0.2, 1_000)
     with pytest.raises(CallTimeoutError, match=r"no further progress within 0\.1 s"):
         await report(5, 1)
 
@@ -63,23 +63,23 @@ async def test_time_stands_still_while_the_user_is_asked(monkeypatch: pytest.Mon
     async with dog.watch() as call:
         call.progress()
         with dog.pause(), dog.pause():
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.12)
         with dog.pause():
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.06)
             async with dog.watch():
-                await asyncio.sleep(0.15)
+                await asyncio.sleep(0.12)
 
 
 async def test_the_time_before_a_pause_is_not_given_back() -> None:
-    dog = CallTimeout(1)
+    dog = CallTimeout(0.5)
     whole_time: list[asyncio.Task[None]] = []
 
     async def call() -> None:
         async with dog.watch():
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(0.3)
             with dog.pause():
-                await asyncio.sleep(0.1)
-            whole_time.append(asyncio.create_task(asyncio.sleep(1)))
+                await asyncio.sleep(0.05)
+            whole_time.append(asyncio.create_task(asyncio.sleep(0.35)))
             await asyncio.sleep(10)
 
     with pytest.raises(CallTimeoutError):
@@ -103,3 +103,34 @@ async def test_a_timeout_of_somebody_else_stays_one() -> None:
     with pytest.raises(TimeoutError, match="other"):
         async with CallTimeout(60).watch():
             raise TimeoutError("other")
+
+
+async def test_reports_are_thinned_out_and_the_latest_comes_through() -> None:
+    seen: list[Progress] = []
+    with ProgressReporter(seen.append) as report:
+        for number in range(1_000):
+            await report(float(number), 1_000.0, f"at {number}\x1b[2J")
+        await eventually(lambda: len(seen) == 2)
+    assert seen == [Progress(0.0, 1_000.0, "at 0"), Progress(999.0, 1_000.0, "at 999")]
+
+
+async def test_what_is_no_progress_is_dropped() -> None:
+    seen: list[Progress] = []
+    with ProgressReporter(seen.append) as report:
+        await report(math.nan, None, None)
+        await report(-1.0, None, None)
+        await report(1.0, math.inf, None)
+    assert seen == [Progress(1.0, None, "")]
+
+
+async def test_what_comes_after_the_call_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REPORT_INTERVAL", 0.01)
+    seen: list[Progress] = []
+    with ProgressReporter(seen.append) as report:
+        await report(1.0, None, None)
+        await report(2.0, None, None)
+    await report(3.0, None, None)
+    later = asyncio.Event()  # a stray timer would fire before this one
+    asyncio.get_running_loop().call_later(module.REPORT_INTERVAL * 2, later.set)
+    await asyncio.wait_for(later.wait(), PATIENCE)
+    assert [progress.progress for progress in seen] == [1.0]

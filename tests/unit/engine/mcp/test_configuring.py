@@ -29,6 +29,11 @@ class Connections:
         self.made.append((given, Pretended()))
         return self.made[-1][1]
 
+    def managed(self, watcher: Watcher) -> ServerManager:
+        """Make a manager that opens them."""
+        context = ClientContext(watcher, workspaces=(Path("/"),))
+        return ServerManager(watcher, context, import_connect=lambda: self.connect)
+
     @property
     def definitions(self) -> list[ServerDefinition]:
         """What was connected to, in order."""
@@ -37,15 +42,10 @@ class Connections:
 
 @pytest.mark.parametrize("edits", [[[], [ONE]], [[TWO], [THREE]], [[TWO], [], [THREE]]])
 async def test_a_server_starts_again_only_once_it_has_let_go(
-    edits: list[list[ServerDefinition]], tmp_path: Path
+    edits: list[list[ServerDefinition]],
 ) -> None:
     connections, watcher = Connections(), Watcher()
-    manager = ServerManager(
-        watcher,
-        ClientContext(watcher, workspaces=(tmp_path,)),
-        import_connect=lambda: connections.connect,
-    )
-    async with manager:
+    async with connections.managed(watcher) as manager:
         manager.configure([ONE])
         await watcher.until("s", S.READY)
         first = connections.made[0][1]
@@ -63,16 +63,9 @@ async def test_a_server_starts_again_only_once_it_has_let_go(
         assert first.closed == 1
 
 
-async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name() -> None:
     connections, watcher = Connections(), Watcher()
-    manager = ServerManager(
-        watcher,
-        ClientContext(watcher, workspaces=(tmp_path,)),
-        import_connect=lambda: connections.connect,
-    )
-    async with manager:
+    async with connections.managed(watcher) as manager:
         manager.configure([replace(ONE, fingerprint="a" * 64)])
         await watcher.until("s", S.READY)
         [offered] = manager.offered_tools()

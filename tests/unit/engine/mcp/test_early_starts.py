@@ -32,10 +32,12 @@ SERVERS = [script("raw", server=name) for name in ("one", "two", "three")]
 class Import:
     """The import of the SDK, which takes until a test lets it end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_end: bool = False) -> None:
         self.begun = threading.Event()
         self.may_end = threading.Event()
         self.processes = 0
+        if may_end:
+            self.may_end.set()
 
     def __call__(self) -> Connect:
         self.processes = len(server_processes())
@@ -52,13 +54,19 @@ async def starting(
     context = ClientContext(watcher, workspaces=(FOLDER,))
     async with ServerManager(watcher, context, import_connect=importing, retry=LATER) as manager:
         manager.configure(definitions)
+        if isinstance(importing, Import) and not importing.may_end.is_set():
+            await eventually(importing.begun.is_set)
         yield manager, watcher
+
+
+def touching(canary: Path) -> ServerDefinition:
+    """Define a server that only tells that it ran."""
+    return replace(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
 
 
 async def test_all_processes_run_before_the_import_begins() -> None:
     importing = Import()
     async with starting(importing, *SERVERS) as (_, watcher):
-        await eventually(importing.begun.is_set)
         assert importing.processes == len(SERVERS)
         assert all(watcher.statuses(server.id) == [S.STARTING] for server in SERVERS)
         importing.may_end.set()
@@ -68,10 +76,8 @@ async def test_all_processes_run_before_the_import_begins() -> None:
 
 
 async def test_a_command_that_cannot_start_does_not_hold_up_the_import(tmp_path: Path) -> None:
-    importing = Import()
-    importing.may_end.set()
     broken = replace(script("raw", server="broken"), command=str(tmp_path / "gone"))
-    async with starting(importing, broken, SERVERS[0]) as (_, watcher):
+    async with starting(Import(may_end=True), broken, SERVERS[0]) as (_, watcher):
         await watcher.until("one", S.STARTING, S.READY)
         assert watcher.statuses("broken") == [S.STARTING, S.FAILED]
 
@@ -79,7 +85,6 @@ async def test_a_command_that_cannot_start_does_not_hold_up_the_import(tmp_path:
 async def test_a_server_stopped_during_the_import_is_gone() -> None:
     importing = Import()
     async with starting(importing, SERVERS[0]) as (manager, watcher):
-        await eventually(importing.begun.is_set)
         manager.stop(SERVERS[0].id)
         await watcher.until("one", S.STARTING, S.STOPPING, S.STOPPED)
         await eventually(lambda: server_processes() == [])
@@ -100,31 +105,25 @@ async def test_a_failed_import_ends_the_process() -> None:
 async def test_a_server_that_ended_during_the_import_says_how() -> None:
     importing = Import()
     async with starting(importing, script("raw", "exit")) as (_, watcher):
-        await eventually(importing.begun.is_set)
         await eventually(lambda: server_processes() == [])
         importing.may_end.set()
-        await eventually(lambda: watcher.statuses("raw")[-1:] == [S.RETRYING])
-        failure = watcher.last("raw").failure
-        assert failure is not None
+        failure = await watcher.fails("raw", S.RETRYING)
         assert failure.reason.startswith("exited with code")
 
 
 async def test_leaving_during_the_import_leaves_no_process() -> None:
     importing = Import()
     async with starting(importing, *SERVERS):
-        await eventually(importing.begun.is_set)
         importing.may_end.set()
     await eventually(lambda: server_processes() == [])
 
 
 async def test_a_server_stopped_before_it_was_started_never_runs(tmp_path: Path) -> None:
     canary = tmp_path / "ran"
-    server = replace(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
-    importing = Import()
-    importing.may_end.set()
-    async with starting(importing, server) as (manager, watcher):
+    server = touching(canary)
+    async with starting(Import(may_end=True), server) as (manager, watcher):
         manager.stop(server.id)
-        await eventually(lambda: watcher.statuses("one")[-1] is S.STOPPED)
+        await watcher.until("one", S.STOPPED)
     assert not canary.exists()
 
 
@@ -139,10 +138,8 @@ async def test_a_server_stopped_while_its_code_is_checked_never_runs(
 
     monkeypatch.setattr(launch, "check_code", check)
     canary = tmp_path / "ran"
-    server = replace(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
-    importing = Import()
-    importing.may_end.set()
-    async with starting(importing, server) as (manager, watcher):
+    server = touching(canary)
+    async with starting(Import(may_end=True), server) as (manager, watcher):
         await eventually(checking.is_set)
         manager.stop(server.id)
         may_go_on.set()

@@ -77,39 +77,27 @@ async def test_what_the_server_completes_while_another_address_is_asked_about_co
     assert stage.opened == ["https://x.test/0", "https://x.test/1"]
 
 
-async def test_a_completion_of_another_elicitation_changes_nothing() -> None:
-    stage = Stage()
-    call = stage.call(needing("one"))
-    await eventually(lambda: len(stage.asked) == 1)
-    stage.elicitation.complete("one")
-    await stage.accept(1)
-    await eventually(lambda: len(stage.asked) == 2)
-    stage.elicitation.complete("other")
-    assert not call.done()
-    await stage.accept(2)
-    with anyio.fail_after(PATIENCE):
-        assert await call
-
-
-async def test_an_address_that_names_no_elicitation_is_done_when_the_user_says_so() -> None:
+async def test_a_completion_of_another_changes_nothing_and_the_user_may_say_so() -> None:
     stage = Stage()
     call = stage.call(needing("one", None))
     await stage.accept(1)
     await stage.accept(2)
     await eventually(lambda: len(stage.asked) == 3)
-    stage.elicitation.complete("one")
-    assert not call.done()
+    for other in ("one", "other"):
+        stage.elicitation.complete(other)
+        assert not call.done(), "the second names no elicitation"
     await stage.accept(3)
     with anyio.fail_after(PATIENCE):
         assert await call
 
 
-@pytest.mark.parametrize("data", [None, [], "x", {"elicitations": 5}, {"elicitations": [{}]}])
-async def test_an_error_that_names_no_address_asks_nothing(data: object) -> None:
+async def test_an_error_that_names_no_address_asks_nothing() -> None:
     stage = Stage()
-    error = MCPError(types.URL_ELICITATION_REQUIRED, "open", data)
-    with anyio.fail_after(PATIENCE):
-        assert not await stage.call(error)
+    odd: list[object] = [None, [], "x", {"elicitations": 5}, {"elicitations": [{}]}]
+    for data in odd:
+        error = MCPError(types.URL_ELICITATION_REQUIRED, "open", data)
+        with anyio.fail_after(PATIENCE):
+            assert not await stage.call(error)
     assert stage.asked == []
 
 

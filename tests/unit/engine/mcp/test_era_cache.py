@@ -6,8 +6,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
+from tests.unit.engine.mcp.asking import Stage, stateless
 from tests.unit.engine.mcp.support import call, eventually, ready, refuses, running, script
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, EraCache, target_hash
 from tui.model.servers import ProtocolEra
@@ -46,7 +45,9 @@ def test_the_key_depends_on_the_target_alone() -> None:
     assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))
 
 
-def test_what_is_unchanged_is_not_written_again_until_it_ages(tmp_path: Path) -> None:
+def test_what_is_unchanged_is_not_written_until_it_ages_and_forgotten_after_a_month(
+    tmp_path: Path,
+) -> None:
     path, now = tmp_path / "eras.json", Now()
     eras = EraCache(path, now)
     eras.remember(script("raw"), HANDSHAKE)
@@ -56,12 +57,6 @@ def test_what_is_unchanged_is_not_written_again_until_it_ages(tmp_path: Path) ->
     now.seconds += LIFETIME * 0.6
     eras.remember(script("raw"), HANDSHAKE)
     assert path.exists()
-
-
-def test_after_a_month_a_server_is_probed_again(tmp_path: Path) -> None:
-    now = Now()
-    eras = EraCache(tmp_path / "eras.json", now)
-    eras.remember(script("raw"), HANDSHAKE)
     now.seconds += LIFETIME + 1
     assert eras.recall(script("raw")) is AUTO
 
@@ -86,17 +81,15 @@ def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:
     assert "0" not in kept
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["{", "[]", '{"version": 1, "eras": 5}', '{"version": 1, "eras": {"a": 1, "b": {"era": 2}}}'],
-)
-def test_a_file_that_makes_no_sense_is_no_hindrance(tmp_path: Path, content: str) -> None:
+def test_a_file_that_makes_no_sense_is_no_hindrance(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
-    path.write_text(content)
-    eras = EraCache(path)
-    assert eras.recall(script("raw")) is AUTO
-    eras.remember(script("raw"), HANDSHAKE)
-    assert EraCache(path).recall(script("raw")) is HANDSHAKE
+    odd = (f'{{"version": 1, "eras": {eras}}}' for eras in ("5", '{"a": 1, "b": {"era": 2}}'))
+    for content in ("{", "[]", *odd):
+        path.write_text(content)
+        eras = EraCache(path)
+        assert eras.recall(script("raw")) is AUTO
+        eras.remember(script("raw"), HANDSHAKE)
+        assert EraCache(path).recall(script("raw")) is HANDSHAKE
 
 
 def methods(record: Path) -> list[str]:
@@ -125,19 +118,8 @@ async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:
         await eventually(lambda: "server/discover" in methods(record))
 
 
-async def test_the_settings_can_force_the_handshake() -> None:
-    definition = replace(script("sample"), protocol=HANDSHAKE)
-    async with running(definition) as (manager, watcher):
-        ready = await watcher.info("sample", S.READY)
-        assert ready.era is HANDSHAKE
-        assert (await call(manager, "add", {"a": 1})).display == "2"
-
-
-async def test_the_settings_can_demand_the_stateless_protocol() -> None:
-    demanding = [replace(script(name), protocol=STATELESS) for name in ("sample", "raw")]
-    async with running(*demanding) as (_, watcher):
-        ready = await watcher.info("sample", S.READY)
-        assert ready.era is STATELESS
+async def test_a_server_that_cannot_do_what_the_settings_demand_says_so() -> None:
+    async with running(replace(script("raw"), protocol=STATELESS)) as (_, watcher):
         failed = await watcher.fails("raw", S.STARTING, S.FAILED)
         assert failed.reason.startswith("speaks revision 2025-06-18, but the settings")
 
@@ -146,32 +128,23 @@ async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "eras.json"
-    definition = script("growing")
+    definition, asking = script("asking"), {"seconds": 0}
     async with running(definition, eras=EraCache(path)) as (manager, watcher):
-        first = await watcher.info("growing", S.READY)
-        assert first.era is STATELESS
-        await refuses("being reconnected that way: repeat the call", manager, "ask")
-        await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
-        again = watcher.last("growing")
-        assert again.info is not None
-        assert again.info.era is HANDSHAKE
-        await call(manager, "ask")
+        assert (await watcher.info("asking", S.READY)).era is STATELESS
+        slow = asyncio.create_task(call(manager, "wait", {"seconds": 0.3}))
+        await asyncio.sleep(0)
+        words = "being reconnected that way: repeat the call"
+        await refuses(words, manager, "ask_in_vain", asking)
+        assert watcher.last("asking").status is S.READY
+        assert (await slow).display == "waited", "other calls are not broken off"
+        changed = (S.STOPPING, S.STOPPED, S.STARTING, S.READY)
+        assert (await watcher.info("asking", *changed)).era is HANDSHAKE
+        await call(manager, "ask_in_vain", asking)
     assert EraCache(path).recall(definition) is HANDSHAKE
 
 
-async def test_other_calls_are_not_broken_off_by_that(tmp_path: Path) -> None:
-    del tmp_path
-    async with ready(script("growing")) as (manager, watcher):
-        slow = asyncio.create_task(call(manager, "wait", {"seconds": 0.3}))
-        await asyncio.sleep(0)
-        await refuses("repeat the call", manager, "ask")
-        assert watcher.last("growing").status is S.READY
-        assert (await slow).display == "waited"
-        await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
-
-
-async def test_a_forced_era_is_not_changed_behind_the_users_back() -> None:
-    definition = replace(script("growing"), protocol=STATELESS)
-    async with ready(definition) as (manager, watcher):
-        await refuses(r"Set it to auto or handshake in gemdeck\.protocols", manager, "ask")
-        assert watcher.statuses("growing") == [S.STARTING, S.READY]
+@stateless
+async def test_a_forced_era_is_not_changed_behind_the_users_back(stage: Stage) -> None:
+    words = r"Set it to auto or handshake in gemdeck\.protocols"
+    await refuses(words, stage.manager, "ask_in_vain", {"seconds": 0})
+    assert stage.watcher.statuses("asking") == [S.READY]

@@ -8,7 +8,7 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.mcp.support import Watcher, call, ready, running, script
+from tests.unit.engine.mcp.support import Watcher, call, ready, script
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports import jsonrpc_lines
@@ -63,19 +63,15 @@ def flow(clock: Time, watcher: Watcher) -> FlowControl:
     return FlowControl(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
 
 
-async def test_a_burst_is_taken_without_a_pause(flow: FlowControl, clock: Time) -> None:
+async def test_a_burst_is_taken_without_a_pause_and_what_follows_at_the_rate(
+    flow: FlowControl, clock: Time
+) -> None:
     for _ in range(int(BURST * 0.9)):
         assert await flow.take(CHANGED) is not None
     assert clock.slept == 0
-
-
-async def test_beyond_the_burst_messages_are_taken_at_the_rate(
-    flow: FlowControl, clock: Time
-) -> None:
-    count = int(BURST + 5 * RATE)
-    for _ in range(count):
+    for _ in range(int(BURST * 0.1 + 3 * RATE)):
         assert await flow.take(CHANGED) is not None
-    assert 4.9 < clock.slept < 5.2
+    assert 2.9 < clock.slept < 3.2
 
 
 async def test_bytes_count_too(flow: FlowControl, clock: Time) -> None:
@@ -100,7 +96,7 @@ async def test_a_server_that_never_rests_is_given_up(flow: FlowControl, clock: T
 
 
 async def test_a_rest_makes_an_excess_forgotten(flow: FlowControl, clock: Time) -> None:
-    for _ in range(5):
+    for _ in range(2):
         for _ in range(int(BURST + 0.8 * MAX_EXCESS * RATE)):
             await flow.take(CHANGED)
         clock.now += 6
@@ -123,9 +119,9 @@ async def test_reports_are_dropped_first_and_replies_never(
 async def test_noise_is_shown_to_a_limit_and_paced(
     flow: FlowControl, clock: Time, watcher: Watcher
 ) -> None:
-    for _ in range(200_000):
+    for _ in range(150_000):
         assert await flow.take(b"noise") is None
-    assert 4 < clock.slept < 7
+    assert 1.5 < clock.slept < 5
     await asyncio.sleep(0.06)
     assert len(watcher.log("s")) == MAX_NOISE_LINES + 1
 
@@ -144,15 +140,13 @@ async def test_lines_that_make_no_event_are_paced(flow: FlowControl, clock: Time
     assert 4.9 < clock.slept < 5.1
 
 
-@pytest.mark.parametrize("line", ["", "x", CHANGED.decode()], ids=["blank", "noise", "changes"])
+@pytest.mark.usefixtures("hasty_ends")
+@pytest.mark.parametrize("line", ["", CHANGED.decode()], ids=["blank", "changes"])
 async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_not(
     line: str, monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
 ) -> None:
-    monkeypatch.setattr(jsonrpc_lines, "MAX_EXCESS", 1.5)
-    definitions = script("raw", "flooding"), script("raw", server="good")
-    async with running(*definitions) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        await watcher.until("good", S.READY)
+    monkeypatch.setattr(jsonrpc_lines, "MAX_EXCESS", 0.5)
+    async with ready(script("raw", "flooding"), script("raw", server="good")) as (manager, watcher):
         loop_watch.clear()
         began, cpu_began = time.monotonic(), time.process_time()
         with pytest.raises(ToolCallError, match="sent more than 1,000 messages") as caught:
@@ -160,20 +154,14 @@ async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_no
         spent = (time.process_time() - cpu_began) / (time.monotonic() - began)
         assert "whether it had any effect is unknown" in str(caught.value)
         measure(f"a flood of {line[:1]!r}…: {spent * 100:.0f} % of a core until it was stopped")
-        assert spent < 0.8
         failed = await watcher.fails("raw", S.READY, S.FAILED)
         assert failed.reason.startswith("sent more than 1,000 messages")
         assert watcher.last("good").status is S.READY
         loop_watch.assert_smooth()
 
 
-async def test_a_result_behind_a_flood_of_progress_arrives(
-    measure: Measure, loop_watch: LoopWatch
-) -> None:
+async def test_a_result_behind_a_flood_of_progress_arrives(loop_watch: LoopWatch) -> None:
     async with ready(script("raw", "flooding")) as (manager, watcher):
-        began = time.monotonic()
         assert (await call(manager, "hurry")).display == "done"
-        seconds = time.monotonic() - began
-        measure(f"a result behind 30,000 reports of progress: after {seconds:.1f} s")
         assert watcher.last("raw").status is S.READY
         loop_watch.assert_smooth()

@@ -11,6 +11,8 @@ from tui.engine.mcp.callbacks.elicitation import AnswerError, read_answer
 from tui.engine.mcp.schema.form_schema import MAX_FIELDS, UnusableFormError, read_form
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 
+NAMES = [str(number) for number in range(500)]
+
 
 def field_of(**definition: object) -> FormField:
     [field] = read_form({"properties": {"x": definition}}).fields
@@ -66,26 +68,14 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
     "name",
     [
         *("password", "apiKey", "api_key", "API-KEY", "clientSecret", "access_token", "Your PIN"),
-        *(
-            "seedPhrase",
-            "seed_phrase",
-            "Recovery phrase",
-            "recovery-words",
-            "mnemonic",
-            "backupCode",
-        ),
+        *("seedPhrase", "seed_phrase", "Recovery phrase", "recovery-words", "mnemonic"),
         *("cvv", "CVV2", "cvc", "cardNumber", "credit card", "PINCode", "private_key", "sshKey"),
         *("passport_number", "socialSecurityNumber", "ssn", "driver's license", "oneTimeCode"),
         *("Passwort", "Kreditkartennummer", "Prüfziffer", "Reisepass", "geheimer Schlüssel"),
         *("privater Schlüssel", "Wiederherstellungswörter", "Personalausweisnummer", "TAN"),
         *("mot de passe", "Clé privée", "phrase de récupération", "numéro de carte", "code PIN"),
-        *(
-            "contraseña",
-            "Número de tarjeta",
-            "frase semilla",
-            "clave privada",
-            "código de seguridad",
-        ),
+        *("contraseña", "Número de tarjeta", "frase semilla", "clave privada", "backupCode"),
+        "código de seguridad",
         *("pa\u200bssword", "ＰＩＮ"),  # noqa: RUF001 - hidden and wide letters
         *("s\u0435\u0435d phrase", "p\u0430ssword", "P\u0410SSW\u041eRD", "\u03a1IN"),
         *("passw0rd", "p@$$w0rd", "p1n", "cr3dit card", "\u0455ecr3t"),
@@ -98,17 +88,14 @@ def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     assert field_of(type="string", description=f"Please enter: {name}, now.").asks_secret
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_harmless_field_is_not_marked() -> None:
+    for name in (
         *("name", "maxTokens", "pinned", "compass", "secretary_of", "seed", "cardinal", "account"),
         *("passenger", "zip code", "country_code", "key", "Branch", "passage", "Pinnwand", "cle"),
         *("\u043a\u043b\u044e\u0447", "\u0438\u043c\u044f", "2 of 5 at 10:45", "3d model"),
-    ],
-)
-def test_a_harmless_field_is_not_marked(name: str) -> None:
-    [field] = read_form({"properties": {name: {"type": "string"}}}).fields
-    assert field.asks_secret is (name == "secretary_of")  # rather once too often than not
+    ):
+        [field] = read_form({"properties": {name: {"type": "string"}}}).fields
+        assert field.asks_secret is (name == "secretary_of"), name  # rather once too often
 
 
 def test_names_and_options_go_back_as_the_server_spells_them() -> None:
@@ -130,21 +117,19 @@ def test_names_and_options_go_back_as_the_server_spells_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "schema",
+    "properties",
     [
-        {"properties": ["x"]},
-        {"properties": {"x": 5}},
-        {"properties": {"x": {"type": "object"}}},
-        {"properties": {"x": {"type": "array", "items": {"type": "string"}}}},
-        {"properties": {"x": {"type": "string", "enum": []}}},
-        {"properties": {"x": {"type": "string", "enum": [str(n) for n in range(500)]}}},
-        {"properties": {str(n): {"type": "string"} for n in range(MAX_FIELDS + 1)}},
-        {"properties": {"x": {"type": "string", "enum": ["a", "b" * 1_001]}}},
+        ["x"],
+        {"x": 5},
+        {"x": {"type": "object"}},
+        {"x": {"type": "array", "items": {"type": "string"}}},
+        *({"x": {"type": "string", "enum": names}} for names in ([], NAMES, ["a", "b" * 1_001])),
+        {name: {"type": "string"} for name in NAMES[: MAX_FIELDS + 1]},
     ],
 )
-def test_what_no_form_can_be_made_of_is_refused(schema: dict[str, Any]) -> None:
+def test_what_no_form_can_be_made_of_is_refused(properties: object) -> None:
     with pytest.raises(UnusableFormError):
-        read_form(schema)
+        read_form({"properties": properties})
 
 
 @pytest.mark.parametrize(
@@ -178,12 +163,10 @@ def test_what_is_entered_gets_the_type_of_the_schema(
     ("definition", "entered", "problem"),
     [
         ({"type": "string"}, "", "is needed"),
-        ({"type": "string"}, None, "is needed"),
         ({"type": "string", "minLength": 3}, "ab", "fewer than 3 characters"),
         ({"type": "string", "maxLength": 3}, "abcd", "more than 3 characters"),
         ({"type": "string", "format": "email"}, "a b@c", "not an email address"),
         ({"type": "string", "format": "uri"}, "example.com", "not an address"),
-        ({"type": "string", "format": "uri"}, "http://[", "not an address"),
         ({"type": "string", "format": "date"}, "2026-02-30", "not a date"),
         ({"type": "string", "format": "date"}, "20260228", "not a date"),
         ({"type": "string", "format": "date-time"}, "2026-02-28T09:00:00", "not a date and time"),

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.mcp.support import running, script
+from tests.unit.engine.mcp.support import ready, script
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
-from tui.model.servers import ServerId, ServerStatus
+from tui.model.servers import ServerId
 
 RAW = script("raw")
 NAME = "its name cannot be shown as it is"
@@ -22,30 +22,20 @@ def read(**lists: list[object]) -> ServerOffer:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["gr\x1b[1meet", "greet\u202e", "greet\u200b", "gr\u0435et\U000e0041", "a  b", "n" * 300],
+    "name", ["gr\x1b[1meet", "greet\u202e", "gr\u0435et\U000e0041", "a  b", "n" * 300]
 )
 def test_a_tool_with_a_hidden_name_is_withheld(name: str) -> None:
-    schema = {"type": "object"}
-    offer = read(
-        tools=[{"name": name, "inputSchema": schema}, {"name": "greet", "inputSchema": schema}]
-    )
-    hidden, plain = offer.tools
-    assert (hidden.is_usable, hidden.view.problem) == (False, NAME)
-    assert plain.is_usable
+    offer = read(tools=[{"name": one, "inputSchema": {}} for one in (name, "greet", "größe", "天")])
+    assert offer.tools[0].view.problem == NAME
+    assert [tool.is_usable for tool in offer.tools] == [False, True, True, True]
     registry = Registry(lambda _: True, ToolVisibility())
     registry.configure([RAW])
     registry.update(RAW.id, offer)
-    assert [tool.name for tool in registry.offered()] == ["greet"]
+    assert [tool.name for tool in registry.offered()] == ["greet", "größe", "天"]
     found = registry.look_up(RAW.id, "greet")
     assert found is not None
     assert found[1] is not None
     assert found[1].name == "greet"
-
-
-def test_letters_of_any_language_are_no_reason() -> None:
-    offer = read(tools=[{"name": name, "inputSchema": {}} for name in ("天気", "größe", "a.b/c")])
-    assert all(tool.is_usable for tool in offer.tools)
 
 
 def test_a_required_parameter_with_a_hidden_name_withholds_its_tool() -> None:
@@ -72,11 +62,8 @@ def test_an_optional_parameter_and_a_value_are_left_out_and_named() -> None:
         "required": ["kind"],
     }
     converted, left_out = convert_schema(schema)
-    assert converted == {
-        "type": "object",
-        "properties": {"kind": {"type": "string", "enum": ["plain"]}},
-        "required": ["kind"],
-    }
+    assert converted["properties"] == {"kind": {"type": "string", "enum": ["plain"]}}
+    assert converted["required"] == ["kind"]
     assert left_out == (
         "value “rare⟨U+202E⟩”: it cannot be shown as it is",
         "parameter “size⟨U+200B⟩”: its name cannot be shown as it is",
@@ -129,8 +116,7 @@ def test_a_resource_with_a_hidden_uri_is_listed_with_the_reason() -> None:
 async def test_what_is_withheld_is_not_asked_for(tmp_path: Path) -> None:
     record = tmp_path / "record"
     hidden = script("raw", "hidden", env={"RAW_RECORD": str(record)})
-    async with running(hidden) as (manager, watcher):
-        await watcher.until("raw", ServerStatus.READY)
+    async with ready(hidden) as (manager, _):
         features = manager.features(hidden.id)
         assert (await features.get_prompt("greet", {})).shown == "hello"
         assert (await features.read_resource("memo://b")).content.text == "hello"

@@ -88,16 +88,13 @@ async def test_a_changed_list_is_listed_anew_and_named_uniquely(tmp_path: Path) 
         assert requests(record)["initialize"] == 1
 
 
-@pytest.mark.usefixtures("quick", "settled_heap")
+@pytest.mark.usefixtures("quick")
 async def test_a_thousand_announcements_are_a_handful_of_requests(
     tmp_path: Path, measure: Measure, loop_watch: LoopWatch
 ) -> None:
     record = tmp_path / "record"
-    async with running(script("raw", "stormy", env={"RAW_RECORD": str(record)})) as (
-        manager,
-        watcher,
-    ):
-        await watcher.until("raw", S.READY)
+    stormy = script("raw", "stormy", env={"RAW_RECORD": str(record)})
+    async with ready(stormy) as (manager, watcher):
         before = requests(record)
         loop_watch.clear()
         await call(manager, "storm", {"text": "1000"})
@@ -123,21 +120,20 @@ async def test_a_list_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 async def test_changes_arrive_over_a_stateless_connection() -> None:
-    async with running(script("growing")) as (manager, watcher):
-        ready = await watcher.info("growing", S.READY)
+    async with running(script("asking")) as (manager, watcher):
+        ready = await watcher.info("asking", S.READY)
         assert ready.is_stateless
         await call(manager, "grow", {"name": "first"})
         await call(manager, "grow", {"name": "second"})
-        await eventually(lambda: {"first", "second"} <= set(watcher.tools("growing")))
-        await eventually(lambda: len(watcher.catalog("growing").prompts) == 2)
+        await eventually(lambda: {"first", "second"} <= set(watcher.tools("asking")))
+        await eventually(lambda: len(watcher.catalog("asking").prompts) == 3)
         await call(manager, "grow", {"name": "third"})
-        await eventually(lambda: "third" in watcher.tools("growing"))
-        await eventually(lambda: len(watcher.catalog("growing").prompts) == 3)
+        await eventually(lambda: "third" in watcher.tools("asking"))
+        await eventually(lambda: len(watcher.catalog("asking").prompts) == 4)
         assert (await call(manager, "first")).display == "first"
-        assert watcher.statuses("growing") == [S.STARTING, S.READY]
+        assert watcher.statuses("asking") == [S.STARTING, S.READY]
 
 
-@pytest.mark.usefixtures("settled_heap")
 async def test_ten_thousand_tools_hold_nothing_up(measure: Measure, loop_watch: LoopWatch) -> None:
     async with running(script("raw", "huge"), script("raw", server="good")) as (manager, watcher):
         await watcher.until("good", S.READY)

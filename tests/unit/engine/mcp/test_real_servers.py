@@ -15,20 +15,33 @@ from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
 from tests.unit.engine.mcp.processes import pid_of
 from tests.unit.engine.mcp.support import (
+    HASTY,
+    Watcher,
     call,
     children,
     eventually,
+    find_tool,
+    permit,
     ready,
     refuses,
     running,
     script,
+    server_processes,
 )
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
 from tui.engine.mcp.session import listing
+from tui.engine.mcp.transports.stdio import process as process_module
 from tui.model.chat import Progress
-from tui.model.events import CatalogChanged, ServersConfigured
+from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
+
+pytestmark = pytest.mark.usefixtures("hasty_ends")
+
+RAW = ServerId("raw")
+TOKEN = "hunter22-token"
 
 
 async def test_a_good_server_is_connected_listed_and_called() -> None:
@@ -44,218 +57,196 @@ async def test_a_good_server_is_connected_listed_and_called() -> None:
         assert [resource.uri for resource in catalog.resources] == ["memo://today"]
         assert [template.uri_template for template in catalog.templates] == ["memo://{day}"]
         assert (await call(manager, "add", {"a": 2, "b": 3})).parts == (TextPart("5"),)
-        failed = await call(manager, "fail", {"reason": "rain"})
-        assert failed.is_error
-        picture = await call(manager, "picture")
-        assert isinstance(picture.parts[1], MediaPart)
+        assert (await call(manager, "fail", {"reason": "rain"})).is_error
+        assert isinstance((await call(manager, "picture")).parts[1], MediaPart)
         assert json.loads((await call(manager, "measure")).display) == {"width": 3}
-
-
-async def test_calls_run_in_parallel_and_report_progress() -> None:
-    async with ready(script("sample")) as (manager, _):
         seen: list[Progress] = []
-        began = time.monotonic()
-        await asyncio.gather(
-            *(call(manager, "count", {"to": 3, "pause": 0.15}, seen.append) for _ in range(5))
-        )
-        assert time.monotonic() - began < 1.5
-        assert Progress(1.0, 3.0, "at 1") in seen
-        assert Progress(2.0, 3.0, "at 2") in seen
+        counting = {"to": 2, "pause": 0.11}
+        # The second is answered while the first has not ended.
+        slow = asyncio.create_task(call(manager, "count", counting, seen.append))
+        assert (await call(manager, "add", {"a": 2})).display == "3"
+        assert not slow.done()
+        await slow
+        assert seen == [Progress(1.0, 2.0, "at 1"), Progress(2.0, 2.0, "at 2")]
 
 
-async def test_the_events_tell_the_whole_story() -> None:
-    async with ready(script("raw")) as (_, watcher):
-        kinds = [type(event) for event in watcher.events]
-        assert kinds[0] is ServersConfigured
+async def test_the_events_tell_the_whole_story_and_a_restart_leaves_the_others_alone() -> None:
+    async with ready(script("raw"), script("raw", server="other")) as (manager, watcher):
+        assert type(watcher.events[0]) is ServersConfigured
         [configured] = watcher.of(ServersConfigured)
         assert configured.servers[0].status is S.STOPPED
         assert configured.servers[0].target.endswith("tests/servers/raw.py")
-        assert kinds.index(CatalogChanged) < len(kinds) - 1
         assert watcher.last("raw").info is not None
-    assert watcher.statuses("raw") == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
+        manager.restart(RAW)
+        await watcher.until("raw", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
+        assert watcher.statuses("other") == [S.STARTING, S.READY]
+        assert len(watcher.of(CatalogChanged)) <= 3
+    assert watcher.statuses("other") == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
     assert children() == []
 
 
-async def test_a_server_killed_while_idle_is_noticed_at_once(measure: Measure) -> None:
-    async with ready(script("raw")) as (manager, watcher):
-        victim = pid_of("raw.py")
-        began = time.perf_counter()
-        os.kill(victim, signal.SIGKILL)
-        failed = await watcher.until("raw", S.READY, S.RETRYING)
-        delay = time.perf_counter() - began
-        measure(f"idle server killed: noticed after {delay * 1000:.1f} ms")
-        assert delay < 0.1
-        assert failed.failure is not None
-        assert failed.failure.reason == "was ended by SIGKILL"
+async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back() -> None:
+    async with ready(script("raw"), retry=RetryPolicy()) as (manager, watcher):
+        os.kill(pid_of("raw.py"), signal.SIGKILL)
+        failed = await watcher.fails("raw", S.READY, S.RETRYING)
+        assert failed.reason == "was ended by SIGKILL"
         assert manager.offered_tools() == ()
-        manager.start(ServerId("raw"))
         await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
-
-
-async def test_a_server_killed_in_a_call_fails_the_call_with_the_reason() -> None:
-    async with ready(script("raw")) as (manager, _):
         calling = asyncio.create_task(call(manager, "hang"))
         await asyncio.sleep(0)
-        began = time.perf_counter()
         os.kill(pid_of("raw.py"), signal.SIGKILL)
         with pytest.raises(ToolCallError, match="was ended by SIGKILL during the call"):
             await calling
-        assert time.perf_counter() - began < 0.5
-
-
-async def test_a_server_that_dies_of_a_call_says_its_last_words() -> None:
-    async with ready(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.RETRYING)
+        manager.start(RAW)
+        await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
         with pytest.raises(ToolCallError, match="exited with code 7") as caught:
             await call(manager, "die")
         assert "effect is unknown" in str(caught.value)
         assert "dying now" in str(caught.value)
-        failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.stderr_tail == ("dying now",)
+        assert (await watcher.fails("raw", S.RETRYING)).stderr_tail == ("dying now",)
 
 
-async def test_a_server_that_exits_at_once_shows_its_last_stderr_lines() -> None:
-    async with running(script("raw", "exit"), script("raw", server="good")) as (_, watcher):
-        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
-        assert failed.reason == "exited with code 3 before it was ready"
-        assert failed.stderr_tail == ("cannot read the config", "giving up")
+async def test_a_crash_loop_ends_as_failed_and_disturbs_nobody() -> None:
+    policy = replace(HASTY, least_delay=0.02)
+    good = script("raw", server="good")
+    async with running(script("raw", "exit"), good, retry=policy) as (manager, watcher):
         await watcher.until("good", S.READY)
+        while watcher.last("raw").status is not S.FAILED:
+            assert (await call(manager, "echo", {"text": "on"})).display == "on"
+            await asyncio.sleep(0.01)
+        assert watcher.statuses("raw") == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
+        failure = await watcher.fails("raw", S.FAILED)
+        assert failure.reason == "exited with code 3 before it was ready"
+        assert failure.stderr_tail == ("cannot read the config", "giving up")
+        assert "failed 5 times within 60 s; r restarts it" in failure.advice
+        assert watcher.statuses("good") == [S.STARTING, S.READY]
+        moments = [e.retry_at for e in watcher.of(ServerStatusChanged) if e.server == "raw"]
+        assert [moment is not None for moment in moments] == [False, True] * 4 + [False, False]
 
 
-async def test_a_program_that_does_not_exist_fails_with_advice() -> None:
-    missing = replace(script("raw"), command="no-such-program-here", args=())
-    async with running(missing) as (_, watcher):
-        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
-        assert failed.reason == "command not found: no-such-program-here"
-        assert failed.advice.startswith("Install it")
+async def test_a_server_that_recovers_is_ready_again_by_itself(tmp_path: Path) -> None:
+    async with running(script("raw", "flaky", cwd=tmp_path), retry=HASTY) as (manager, watcher):
+        await watcher.until("raw", S.STARTING, S.RETRYING, S.STARTING, S.READY)
+        assert (await call(manager, "echo", {"text": "back"})).display == "back"
 
 
-async def test_a_file_that_is_no_program_fails_with_the_systems_reason(tmp_path: Path) -> None:
+async def test_what_is_no_program_fails_with_the_reason(tmp_path: Path) -> None:
     odd = tmp_path / "odd"
     odd.write_bytes(b"\x00\x01 no program")
     odd.chmod(0o755)
-    async with running(replace(script("raw"), command=str(odd), args=())) as (_, watcher):
+    missing = replace(script("raw"), command="no-such-program-here", args=())
+    broken = replace(script("raw", server="odd"), command=str(odd), args=())
+    async with running(missing, broken) as (_, watcher):
         failed = await watcher.fails("raw", S.STARTING, S.FAILED)
+        assert failed.reason == "command not found: no-such-program-here"
+        assert failed.advice.startswith("Install it")
+        failed = await watcher.fails("odd", S.STARTING, S.FAILED)
         assert failed.reason == "could not be started: Exec format error"
 
 
 async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() -> None:
-    async with running(script("raw", "mute"), script("raw", server="good")) as (manager, watcher):
+    definitions = [script("raw", "mute"), script("raw", server="good"), script("raw", "old")]
+    definitions[-1] = replace(definitions[-1], id=ServerId("old"))
+    async with running(*definitions) as (manager, watcher):
         await watcher.until("good", S.READY)
+        failed = await watcher.fails("old", S.STARTING, S.FAILED)
+        assert failed.reason == "Unsupported protocol version from the server: 1999-01-01"
+        await manager.wait_discovered(0.05)  # which ends with its patience
         assert watcher.statuses("raw") == [S.STARTING]
-        manager.stop(ServerId("raw"))
+        manager.stop(RAW)
         await watcher.until("raw", S.STARTING, S.STOPPING, S.STOPPED)
         assert {tool.server for tool in manager.offered_tools()} == {"good"}
 
 
-async def test_a_version_nobody_knows_is_refused() -> None:
-    async with running(script("raw", "old")) as (_, watcher):
-        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
-        assert failed.reason == ("Unsupported protocol version from the server: 1999-01-01")
+async def test_a_server_of_no_use_is_closed_with_the_reason() -> None:
+    nothing = script("raw", "no_tools", server="nothing")
+    async with running(nothing, script("raw", "unlistable")) as (_, watcher):
+        failed = await watcher.fails("nothing", S.STARTING, S.FAILED)
+        assert failed.reason.startswith("offers nothing")
+        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
+        assert failed.reason.startswith("could not list its tools: the list is bro")
+        await eventually(lambda: server_processes() == [])
 
 
-async def test_a_restart_leaves_the_others_alone() -> None:
-    async with ready(script("raw"), script("raw", server="other")) as (manager, watcher):
-        manager.restart(ServerId("raw"))
-        await watcher.until("raw", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
-        assert watcher.statuses("other") == [S.STARTING, S.READY]
-        assert len(watcher.of(CatalogChanged)) <= 3
-
-
-async def test_bad_bytes_and_noise_between_messages_disturb_nothing() -> None:
-    async with ready(script("raw", "noise", "bad_utf8")) as (manager, watcher):
+async def test_noise_on_either_stream_disturbs_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    async with ready(script("raw", "noise", "bad_utf8", "stderr")) as (manager, watcher):
         assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
-        await eventually(lambda: len(watcher.log("raw")) >= 3)
+        await eventually(lambda: len(watcher.log("raw")) >= 5)
         log = watcher.log("raw")
         assert "not a message, ignored: npm notice: a new version is out" in log
-        assert any("\ufffd" in line for line in log)
+        assert any("\ufffd broken" in line for line in log)
+        assert "done\ufffd" in log
+        assert [len(line) for line in log if line.startswith("yyyy")] == [2_000]
+    assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("tool", "reason"),
-    [("deep", "sent a reply that cannot be read"), ("complex", "sent a reply that is too complex")],
-)
-async def test_a_reply_that_cannot_be_read_fails_its_call_at_once(tool: str, reason: str) -> None:
-    async with ready(script("raw")) as (manager, _):
-        began = time.perf_counter()
-        await refuses(f"The server {reason}.*effect is unknown", manager, tool)
-        assert time.perf_counter() - began < 1
+async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
+    async with running(script("raw", "flood"), script("raw", server="good")) as (manager, watcher):
+        await watcher.until("good", S.READY)
+        loop_watch.clear()
+        assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
+        await watcher.until("raw", S.READY)
+        await eventually(lambda: watcher.log("raw")[-1] == "line 59999 of a flood")
+        assert len(watcher.events) < 300
+    loop_watch.assert_smooth()
+
+
+async def test_what_cannot_be_read_or_sent_fails_its_call_only() -> None:
+    async with ready(script("raw")) as (manager, watcher):
+        unreadable = "The server sent a reply that {}.*effect is unknown"
+        await refuses(unreadable.format("cannot be read"), manager, "deep")
+        await refuses(unreadable.format("is too complex"), manager, "complex")
+        await refuses("cannot be sent", manager, "echo", {"text": "\ud800"})
         assert (await call(manager, "echo", {"text": "on"})).display == "on"
+        assert watcher.statuses("raw") == [S.STARTING, S.READY]
 
 
-async def test_half_a_surrogate_pair_and_odd_numbers_do_not_lose_a_result() -> None:
+async def test_odd_results_are_used_as_far_as_they_go(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, _):
         assert (await call(manager, "surrogate")).display == "half \ufffd"
         assert json.loads((await call(manager, "not_finite")).display) == {"a": ["NaN", "inf"]}
-
-
-async def test_a_large_structured_result_holds_nothing_up(loop_watch: LoopWatch) -> None:
-    async with ready(script("raw")) as (manager, _):
-        loop_watch.clear()
-        result = await call(manager, "rows")
-        assert result.display.startswith('{\n  "rows": [\n    {')
-        loop_watch.assert_smooth()
-
-
-async def test_an_error_of_the_server_is_not_taken_for_the_end_of_the_connection() -> None:
-    async with ready(script("raw")) as (manager, _):
-        await refuses(
-            r"refused the call: no such row \(error -32000\)", manager, "own_error", {"text": "{}"}
-        )
-
-
-@pytest.mark.parametrize(
-    ("data", "shown"),
-    [
-        ({"row": 7, "hint": ["a"]}, 'its data: {"row": 7, "hint": ["a"]}'),
-        ("try\x1b[2J again", "its data: try again"),
-        (0, "its data: 0"),
-        ([[]] * 2_000, "its data is too complex to be shown"),
-        ("x" * 9_000, "x…"),
-    ],
-)
-async def test_the_data_of_an_error_is_shown(data: object, shown: str) -> None:
-    async with ready(script("raw")) as (manager, _):
-        with pytest.raises(ToolCallError) as caught:
-            await call(manager, "own_error", {"text": json.dumps({"data": data})})
-        assert str(caught.value).startswith(
-            "The server refused the call: no such row (error -32000)"
-        )
-        assert str(caught.value).endswith(shown)
-
-
-@pytest.mark.parametrize(
-    ("result", "warning"),
-    [
-        ({"structuredContent": {"n": 1}}, ""),
-        ({"structuredContent": {"n": "1"}}, "result.n: '1' is not of type 'integer'"),
-        ({"structuredContent": [1]}, "result: [1] is not of type 'object'"),
-        ({"structuredContent": {}}, "result: 'n' is a required property"),
-        ({"content": [{"type": "text", "text": "1"}]}, "it has no structured content"),
-        ({"isError": True}, ""),
-    ],
-)
-async def test_a_result_that_breaks_its_output_schema_carries_a_warning(
-    result: dict[str, object], warning: str
-) -> None:
-    async with ready(script("raw", "measuring")) as (manager, _):
-        measured = await call(manager, "measure", {"text": json.dumps(result)})
-        words = f"[Warning: the result does not match the tool's output schema: {warning}]"
-        assert measured.display.endswith(words if warning else measured.display)
-        assert (TextPart(words) in measured.parts) is bool(warning)
-
-
-async def test_results_that_are_partly_odd_are_used_as_far_as_they_go() -> None:
-    async with ready(script("raw")) as (manager, _):
         odd = (await call(manager, "odd")).parts
         assert TextPart("5") in odd
         assert "“hologram”" in str(odd[0])
         assert "1" in (await call(manager, "loose")).display
+        loop_watch.clear()
+        rows = await call(manager, "rows")
+        assert rows.display.startswith('{\n  "rows": [\n    {')
+        loop_watch.assert_smooth()
 
 
-async def test_arguments_that_cannot_be_sent_fail_their_call_only() -> None:
+async def test_an_error_of_the_server_is_told_with_its_data() -> None:
     async with ready(script("raw")) as (manager, _):
-        await refuses("cannot be sent", manager, "echo", {"text": "\ud800"})
-        assert (await call(manager, "echo", {"text": "on"})).display == "on"
+        for more, shown in [
+            ({}, "(error -32000)"),
+            ({"data": {"row": 7, "hint": ["a"]}}, 'its data: {"row": 7, "hint": ["a"]}'),
+            ({"data": "try\x1b[2J again"}, "its data: try again"),
+            ({"data": 0}, "its data: 0"),
+            ({"data": [[]] * 2_000}, "its data is too complex to be shown"),
+            ({"data": "x" * 9_000}, "x…"),
+        ]:
+            with pytest.raises(ToolCallError) as caught:
+                await call(manager, "own_error", {"text": json.dumps(more)})
+            words = str(caught.value)
+            assert words.startswith("The server refused the call: no such row (error -32000)")
+            assert words.endswith(shown)
+
+
+async def test_a_result_that_breaks_its_output_schema_carries_a_warning() -> None:
+    async with ready(script("raw", "measuring")) as (manager, _):
+        for result, warning in [
+            ({"structuredContent": {"n": 1}}, ""),
+            ({"structuredContent": {"n": "1"}}, "result.n: '1' is not of type 'integer'"),
+            ({"structuredContent": [1]}, "result: [1] is not of type 'object'"),
+            ({"structuredContent": {}}, "result: 'n' is a required property"),
+            ({"content": [{"type": "text", "text": "1"}]}, "it has no structured content"),
+            ({"isError": True}, ""),
+        ]:
+            measured = await call(manager, "measure", {"text": json.dumps(result)})
+            words = f"[Warning: the result does not match the tool's output schema: {warning}]"
+            assert (TextPart(words) in measured.parts) is bool(warning), result
+            assert measured.display.endswith(words) is bool(warning), result
 
 
 async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
@@ -271,33 +262,112 @@ async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
     loop_watch.assert_smooth()
 
 
+async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
+    async with ready(script("raw", "sleepy")) as (manager, watcher):
+        with pytest.raises(ToolCallError, match="left its standard input unread"):
+            await asyncio.gather(
+                call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
+            )
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.reason.startswith("left its standard input unread")
+
+
 async def test_malformed_tools_are_shown_and_the_good_ones_work() -> None:
     async with ready(script("raw", "malformed")) as (manager, watcher):
         assert [tool.id for tool in manager.offered_tools()] == ["echo", "empty"]
         tools = watcher.catalog("raw").tools
-        assert len(tools) == 8
         assert sum(bool(tool.problem) for tool in tools) == 6
-        assert len({tool.id for tool in tools}) == 8
+        assert len({tool.id for tool in tools}) == len(tools) == 8
         assert (await call(manager, "echo", {"text": "x"})).display == "x"
 
 
-async def test_all_pages_are_read() -> None:
-    async with ready(script("raw", "paging")) as (manager, _):
-        assert len(manager.offered_tools()) == 15
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "count", "word"),
-    [
+async def test_all_pages_are_read_and_those_without_end_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listing, "MAX_ITEMS", 100)
+    for behaviour, count, word in [
+        ("paging", 15, ""),
         ("cursor_loop", 1, "repeats a cursor"),
         ("endless_pages", 100, "is too long"),
         ("fat_pages", 4, "is too long"),
-    ],
-)
-async def test_pages_without_end_end(
-    behaviour: str, count: int, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listing, "MAX_ITEMS", 100)
-    async with ready(script("raw", behaviour)) as (manager, watcher):
-        assert len(manager.offered_tools()) == count
-        await eventually(lambda: any(word in line for line in watcher.log("raw")))
+    ]:
+        async with ready(script("raw", behaviour)) as (manager, watcher):
+            assert len(manager.offered_tools()) == count, behaviour
+            await says(watcher, word)
+
+
+async def says(watcher: Watcher, word: str) -> None:
+    """Wait until the log holds a word."""
+    await eventually(lambda: word in "".join(watcher.log("raw")))
+
+
+async def test_a_declared_list_that_does_not_exist_is_empty() -> None:
+    async with ready(script("raw", "liar")) as (_, watcher):
+        assert watcher.catalog("raw").prompts == ()
+
+
+async def test_a_tool_that_changed_or_whose_server_stopped_is_not_run(tmp_path: Path) -> None:
+    async with ready(script("raw", "changing", cwd=tmp_path)) as (manager, watcher):
+        shown = find_tool(manager, "echo")
+        assert shown is not None
+        manager.stop(RAW)
+        assert find_tool(manager, "echo") is None
+        with pytest.raises(ToolCallError, match="cannot be called: it is stopping"):
+            await manager.call_tool(permit(shown), lambda _: None)
+        (tmp_path / "changed").touch()
+        await watcher.until("raw", S.STOPPED)
+        manager.start(RAW)
+        await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
+        with pytest.raises(ToolCallError, match="changed this tool"):
+            await manager.call_tool(permit(shown), lambda _: None)
+
+
+def leaky(*behaviours: str) -> ServerDefinition:
+    env = {"RAW_TOKEN": TOKEN}
+    return script("raw", "leaky", *behaviours, env=env, secrets=frozenset({TOKEN}))
+
+
+def assert_masked(watcher: Watcher, *texts: str) -> None:
+    assert TOKEN not in str(watcher.events)
+    assert TOKEN not in str(texts)
+
+
+async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
+    async with ready(leaky()) as (manager, watcher):
+        with pytest.raises(ToolCallError) as refused:
+            await call(manager, "leak")
+        assert "refused the call: *** is not accepted" in str(refused.value)
+        with pytest.raises(ToolCallError) as ended:
+            await call(manager, "die")
+        assert "starting with ***\ndying now" in str(ended.value)
+        failed = await watcher.fails("raw", S.RETRYING)
+        assert failed.stderr_tail == ("starting with ***", "dying now")
+        await eventually(lambda: {"starting with ***", "logged ***"} <= set(watcher.log("raw")))
+        assert_masked(watcher, str(refused.value), str(ended.value))
+
+
+@pytest.mark.parametrize("behaviour", ["exit", "unlistable"])
+async def test_a_secret_is_masked_in_why_a_server_did_not_start(behaviour: str) -> None:
+    async with running(leaky(behaviour)) as (_, watcher):
+        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
+        assert "starting with ***" in failed.stderr_tail
+        assert ("***" in failed.reason) is (behaviour == "unlistable")
+        assert_masked(watcher)
+
+
+async def test_many_servers_start_restart_and_stop(measure: Measure, loop_watch: LoopWatch) -> None:
+    names = [ServerId(f"s{number}") for number in range(12)]
+    began = time.monotonic()
+    async with running(*(script("raw", server=name) for name in names)) as (manager, watcher):
+        await manager.wait_discovered(30)
+        started = time.monotonic() - began
+        assert all(watcher.last(name).status is S.READY for name in names)
+        assert len(server_processes()) == len(names)
+        assert len({tool.id for tool in manager.offered_tools()}) == len(manager.offered_tools())
+        manager.restart_all()
+        again = [S.READY, S.STOPPING, S.STOPPED, S.STARTING, S.READY]
+        await eventually(lambda: all(watcher.statuses(n)[1:] == again for n in names))
+    measure(f"{len(names)} servers: ready {started:.1f} s")
+    assert children() == []
+    loop_watch.assert_smooth()

@@ -1,4 +1,6 @@
-import time
+"""The names of tools and prompts over all servers, what the model holds, and the search."""
+
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -9,7 +11,12 @@ from hypothesis import strategies as st
 from tests.unit.engine.chats.support import make_tool
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, read_offer
-from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.mcp.catalog.offered_tool import (
+    OfferedTool,
+    assign_names,
+    sanitize_name,
+    without_model_prefix,
+)
 from tui.engine.mcp.catalog.registry import (
     MAX_FOUND,
     Budget,
@@ -22,6 +29,16 @@ from tui.model.catalog import ToolId, ToolView
 from tui.model.servers import Origin, ServerId, Transport
 
 GIT, SVN = ServerId("git"), ServerId("svn")
+ALLOWED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+
+tool_names = st.text(min_size=1, max_size=80) | st.sampled_from(
+    ["echo", "Echo", "e cho", "e_cho", "a__echo", "default_api.echo", "default_api", "1", "x" * 70]
+)
+offers = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "A", "a b", "a_b", "c"]), st.lists(tool_names)),
+    max_size=5,
+    unique_by=lambda offer: offer[0],
+)
 
 
 def definition(server: ServerId, *, trust: bool = False) -> ServerDefinition:
@@ -41,17 +58,6 @@ def registry(ready: set[ServerId]) -> Registry:
     return made
 
 
-def test_names_are_the_same_whoever_connects_first() -> None:
-    first, second = registry({GIT, SVN}), registry({GIT, SVN})
-    first.update(GIT, offer(GIT, "log"))
-    first.update(SVN, offer(SVN, "log"))
-    second.update(SVN, offer(SVN, "log"))
-    second.update(GIT, offer(GIT, "log"))
-    expected = [("log", GIT), ("svn__log", SVN)]
-    assert [(tool.id, tool.server) for tool in first.offered()] == expected
-    assert [(tool.id, tool.server) for tool in second.offered()] == expected
-
-
 def test_only_tools_of_ready_servers_are_offered_and_names_stay() -> None:
     ready = {GIT, SVN}
     made = registry(ready)
@@ -60,6 +66,9 @@ def test_only_tools_of_ready_servers_are_offered_and_names_stay() -> None:
     ready.remove(GIT)
     assert [tool.id for tool in made.offered()] == ["svn__log"]
     assert [tool.id for tool in made.catalog(GIT).tools] == ["log"]
+    made.configure([definition(SVN)])
+    assert [tool.id for tool in made.offered()] == ["log"], "who left is forgotten"
+    assert made.catalog(GIT).tools == ()
 
 
 def test_a_declaration_is_what_gemini_takes() -> None:
@@ -83,15 +92,6 @@ def test_a_tool_that_cannot_be_offered_has_an_id_of_its_own_and_takes_no_name() 
     assert [tool.id for tool in made.offered()] == ["log"]
     ids = [tool.id for server in (GIT, SVN) for tool in made.catalog(server).tools]
     assert len(set(ids)) == 5
-
-
-def test_a_server_that_left_is_forgotten() -> None:
-    made = registry({GIT, SVN})
-    made.update(GIT, offer(GIT, "log"))
-    made.update(SVN, offer(SVN, "log"))
-    made.configure([definition(SVN)])
-    assert [tool.id for tool in made.offered()] == ["log"]
-    assert made.catalog(GIT).tools == ()
 
 
 def test_the_present_definition_of_a_tool_is_known_under_any_name() -> None:
@@ -119,15 +119,15 @@ def test_prompts_that_clash_get_their_servers_name_and_lead_back() -> None:
     assert made.own_prompt_name(SVN, "review") == "review"
     assert made.own_prompt_name(SVN, "memo://{day}") == "memo://{day}"
     assert made.own_prompt_name(GIT, "log") == "log"
+    made.configure([definition(SVN)])
+    assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["log", "review"]
 
 
 def test_a_prompt_that_gets_another_name_is_told_once() -> None:
     made = registry({GIT, SVN})
     made.update(GIT, prompts("log"))
-    assert made.update(SVN, prompts("log", "svn_log")) == {
-        "svn_log": "log",
-        "svn_svn_log": "svn_log",
-    }
+    renamed = {"svn_log": "log", "svn_svn_log": "svn_log"}
+    assert made.update(SVN, prompts("log", "svn_log")) == renamed
     assert made.update(SVN, prompts("log", "svn_log")) == {}
 
 
@@ -141,10 +141,8 @@ def test_prompts_are_a_bijection_whatever_they_are_called() -> None:
 
 def test_ten_thousand_prompts_of_one_name_are_one() -> None:
     made = registry({GIT, SVN})
-    began = time.process_time()
     made.update(GIT, prompts(*(["same"] * 10_000)))
     assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["same"]
-    assert time.process_time() - began < 2
 
 
 names = st.lists(st.sampled_from(["a", "A", "a b", "a_b", "git_a", "git__a", "svn__a", "hg_a"]))
@@ -176,14 +174,6 @@ def test_whoever_connects_first_each_name_leads_to_the_same_tool_and_prompt(
     shown = [(s, prompt.name) for s in servers for prompt in made.catalog(s).prompts]
     assert len({name for _, name in shown}) == len(shown)
     assert {(s, made.own_prompt_name(s, name)) for s, name in shown} == expected
-
-
-def test_a_prompts_own_name_returns_when_the_other_server_leaves() -> None:
-    made = registry({GIT, SVN})
-    made.update(GIT, prompts("log"))
-    made.update(SVN, prompts("log"))
-    made.configure([definition(SVN)])
-    assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["log"]
 
 
 RAW = ServerId("raw")
@@ -229,24 +219,71 @@ def described(name: str, words: str, server: str = "notes") -> OfferedTool:
     return replace(tool, view=replace(tool.view, description=words))
 
 
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [
-        ("create issue", "createIssue"),
-        ("open a new ticket", "createIssue"),
-        ("list_branches", "list_branches"),
-        ("branches of git", "list_branches"),
-        ("weather", ""),
-    ],
-)
-def test_a_search_finds_tools_by_the_words_of_names_and_descriptions(
-    query: str, first: str
-) -> None:
+def test_a_search_finds_tools_by_the_words_of_names_and_descriptions() -> None:
     tools = [
         described("list_branches", "Show all branches.", "git"),
         described("createIssue", "Open a ticket."),
         *(described(f"other_{n}", "Show something of a list.") for n in range(50)),
     ]
-    found = search(query, tools)
-    assert (found[0].id if found else "") == first
+    issue, branches = "createIssue", "list_branches"
+    found = {"create issue": issue, "open a new ticket": issue, "branches of git": branches}
+    for query, first in (found | {branches: branches, "weather": ""}).items():
+        assert [tool.id for tool in search(query, tools)][:1] == [first][: bool(first)], query
     assert len(search("list", tools)) == MAX_FOUND
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("echo", "echo"),
+        ("get.file-name_2", "get.file-name_2"),
+        ("list files/all", "list_files_all"),
+        ("grüße", "gr__e"),
+        ("2nd", "_2nd"),
+        ("-x", "_-x"),
+        ("", "_"),
+        ("a" * 63, "a" * 63),
+        ("a" * 30 + "b" * 40, "a" * 28 + "___" + "b" * 32),
+    ],
+)
+def test_a_name_is_made_one_that_gemini_allows(name: str, expected: str) -> None:
+    assert sanitize_name(name) == expected
+
+
+def test_the_first_server_in_settings_order_keeps_the_bare_name() -> None:
+    names = assign_names([("git", ["log", "diff"]), ("svn", ["log"]), ("hg", ["log"])])
+    assert list(names.values()) == ["log", "diff", "svn__log", "hg__log"]
+
+
+def test_names_that_become_equal_or_differ_in_case_only_stay_apart() -> None:
+    names = assign_names([("s", ["a b", "a_b", "a/b"])])
+    assert names["s", "a_b"] == "a_b"
+    assert len(set(names.values())) == 3
+    names = assign_names([("one", ["Read"]), ("two", ["read"])])
+    assert names == {("one", "Read"): "Read", ("two", "read"): "two__read"}
+
+
+def test_a_name_is_kept_from_what_is_reserved() -> None:
+    tools = ["default_api", "default_api.x", "free"]
+    names = assign_names([("s", tools)], reserved=["free"])
+    assert names == {("s", tool): f"s__{tool}" for tool in tools}
+
+
+@given(offers)
+def test_names_are_allowed_a_bijection_and_those_of_their_server_whatever_comes_after(
+    given_offers: list[tuple[str, list[str]]],
+) -> None:
+    names = assign_names(given_offers)
+    assert set(names) == {(server, tool) for server, tools in given_offers for tool in tools}
+    assert len({name.lower() for name in names.values()}) == len(names)
+    assert all(ALLOWED.fullmatch(name) for name in names.values())
+    shuffled = [(server, sorted(tools, key=hash)) for server, tools in given_offers]
+    assert assign_names(shuffled) == names
+    before = assign_names(given_offers[:-1])
+    assert {key: names[key] for key in before} == before
+
+
+def test_a_prefix_that_models_add_is_taken_off() -> None:
+    for name in ("default_api.echo", "default_api:echo", "echo"):
+        assert without_model_prefix(name) == "echo"
+    assert without_model_prefix("my.default_api.echo") == "my.default_api.echo"

@@ -13,11 +13,8 @@ from tui.text import MAX_TEXT
 
 def test_a_prompt_of_one_speaker_needs_no_labels() -> None:
     content = types.ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")
-    said = types.TextContent(type="text", text="Look\x1b[2J at")
-    messages = [
-        types.PromptMessage(role="user", content=said),
-        types.PromptMessage(role="user", content=content),
-    ]
+    image = types.PromptMessage(role="user", content=content)
+    messages = [said("user", "Look\x1b[2J at"), image]
     rendered = convert_prompt(types.GetPromptResult(messages=messages))
     assert rendered.shown == "Look at\n[image: image/png] 9 bytes"
     assert rendered.parts == (
@@ -39,16 +36,8 @@ def test_the_messages_of_a_prompt_keep_their_roles_as_turns() -> None:
         PromptMessage("model", (TextPart("c"),)),
     )
     assert rendered.parts == (TextPart("d"),)
-    assert rendered.shown.splitlines() == [
-        "[user]",
-        "a",
-        "[user]",
-        "b",
-        "[assistant]",
-        "c",
-        "[user]",
-        "d",
-    ]
+    shown = ["[user]", "a", "[user]", "b", "[assistant]", "c", "[user]", "d"]
+    assert rendered.shown.splitlines() == shown
 
 
 def test_the_user_has_the_first_and_the_last_word_of_a_prompt() -> None:
@@ -81,16 +70,12 @@ def test_a_resource_of_several_contents_names_each() -> None:
 def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ServerCallError, match="rendered the prompt as empty"):
         convert_prompt(types.GetPromptResult(messages=[]))
-    long = types.TextContent(type="text", text="x" * (MAX_PROMPT_TEXT * 2))
-    message = types.PromptMessage(role="user", content=long)
-    [part] = convert_prompt(types.GetPromptResult(messages=[message])).parts
+    long = said("user", "x" * (MAX_PROMPT_TEXT * 2))
+    [part] = convert_prompt(types.GetPromptResult(messages=[long])).parts
     assert isinstance(part, TextPart)
     assert len(part.text) < MAX_PROMPT_TEXT * 1.01
     monkeypatch.setattr(results, "MAX_MESSAGES", 2)
-    few = types.GetPromptResult(
-        messages=[types.PromptMessage(role="user", content=types.TextContent(text="y"))] * 5
-    )
-    assert len(convert_prompt(few).parts) == 3
+    assert len(convert_prompt(types.GetPromptResult(messages=[said("user", "y")] * 5)).parts) == 3
 
 
 def test_a_resource_is_shown_within_bounds() -> None:

@@ -19,6 +19,7 @@ from tui.engine.mcp.callbacks.sampling import (
 from tui.engine.mcp.catalog.offered_tool import FunctionCall
 
 PIXEL = "iVBORw0KGgo="
+LONG_USE = {"type": "tool_use", "id": "c", "name": "t", "input": {"k": "x" * MAX_PROMPT}}
 
 
 def text(words: str) -> dict[str, Any]:
@@ -38,18 +39,10 @@ def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
     return read_prompt(types.CreateMessageRequestParams.model_validate(raw))
 
 
-def contents_of(prompt: SamplingPrompt) -> list[Any]:
-    return wire_contents(prompt.request)
-
-
 def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
-    prompt = prompt_of(
-        message("assistant", text("Hello.")),
-        message("user", text("a")),
-        message("user", text("b")),
-        message("assistant", text("So")),
-    )
-    contents = contents_of(prompt)
+    said = [("assistant", "Hello."), ("user", "a"), ("user", "b"), ("assistant", "So")]
+    prompt = prompt_of(*(message(role, text(words)) for role, words in said))
+    contents = wire_contents(prompt.request)
     assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user"]
     assert contents[2]["parts"] == [{"text": "a"}, {"text": "b"}]
     check_request({"contents": contents}, {}, needs_signatures=False)
@@ -61,12 +54,10 @@ def test_the_parts_of_a_message_are_shown_under_one_another() -> None:
     first, second = prompt.messages
     assert first.text == "What is\n[image: image/png] 9 bytes"
     assert second.text == "this?"
-    [content] = contents_of(prompt)
-    assert content["parts"] == [
-        {"text": "What is"},
-        {"text": "[Server provided image with mime-type: image/png]"},
-        {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
-        {"text": "this?"},
+    [content] = wire_contents(prompt.request)
+    note = "[Server provided image with mime-type: image/png]"
+    assert [part.get("text", part) for part in content["parts"]] == [
+        *("What is", note, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}, "this?")
     ]
 
 
@@ -74,25 +65,22 @@ def test_what_the_user_cannot_see_the_model_is_not_told() -> None:
     hidden = "x\U000e0041\x1b[2Jy"
     prompt = prompt_of(message("user", text(hidden)), systemPrompt=hidden)
     shown = prompt.messages[0].text
-    request = prompt.request
-    contents = wire_contents(request)
     assert "\U000e0041" not in shown
-    assert contents[0]["parts"] == [{"text": shown}]
-    assert request.system == shown
+    assert wire_contents(prompt.request)[0]["parts"] == [{"text": shown}]
+    assert prompt.request.system == shown
 
 
 def test_calls_and_their_results_keep_their_names() -> None:
     use = {"type": "tool_use", "id": "c1", "name": "look up!", "input": {"word": "x"}}
     found = {"type": "tool_result", "toolUseId": "c1", "content": [text("a word")]}
-    failed = {**found, "isError": True, "content": []}
-    failed["structuredContent"] = {"why": "no"}
+    failed = {**found, "isError": True, "content": [], "structuredContent": {"why": "no"}}
     prompt = prompt_of(
         message("user", text("look")),
         message("assistant", text("I look."), use),
         message("user", found),
         tools=[tool("look up!"), tool("other")],
     )
-    contents = contents_of(prompt)
+    contents = wire_contents(prompt.request)
     assert contents[1]["parts"][1] == {
         "functionCall": {"id": "c1", "name": "look_up_", "args": {"word": "x"}}
     }
@@ -104,7 +92,7 @@ def test_calls_and_their_results_keep_their_names() -> None:
     assert prompt.own_call(FunctionCall("look_up_", {"word": "y"})).name == "look up!"
     assert prompt.own_call(FunctionCall("missing", {"word": "y"})).name == "missing"
     broken = prompt_of(message("assistant", use), message("user", failed))
-    part = contents_of(broken)[2]["parts"][0]["functionResponse"]
+    part = wire_contents(broken.request)[2]["parts"][0]["functionResponse"]
     assert part["response"] == {"error": '{"why": "no"}'}
 
 
@@ -125,12 +113,6 @@ def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() ->
     assert contents[2]["parts"][0]["functionResponse"]["id"] == "c⟨U+200B⟩1"
     [declared] = request.declarations
     assert declared["parametersJsonSchema"]["properties"] == {}
-
-
-def test_a_call_too_long_to_be_shown_whole_is_refused() -> None:
-    use = {"type": "tool_use", "id": "c", "name": "t", "input": {"k": "x" * MAX_PROMPT}}
-    with pytest.raises(UnusablePromptError, match="longer than"):
-        prompt_of(message("assistant", use))
 
 
 def test_a_long_description_of_a_tool_is_whole() -> None:
@@ -169,13 +151,11 @@ def test_tokens_and_hints_are_bounded() -> None:
         ([message("user", *[text("x")] * 300)], {}),
         ([message("user")], {}),
         ([message("user", text("x" * (MAX_PROMPT + 1)))], {}),
+        ([message("assistant", LONG_USE)], {}),
         ([message("user", text("x"))], {"maxTokens": 0}),
         ([message("user", text("x"))], {"tools": [tool(str(n)) for n in range(MAX_TOOLS + 1)]}),
         ([message("user", text("x"))], {"tools": [tool("a"), tool("a")]}),
-        (
-            [message("user", text("x"))],
-            {"tools": [{"name": "a", "inputSchema": {"type": "array"}}]},
-        ),
+        ([message("user", text("x"))], {"tools": [tool("a") | {"inputSchema": {"type": "array"}}]}),
     ],
 )
 def test_what_cannot_be_put_to_the_model_is_refused(

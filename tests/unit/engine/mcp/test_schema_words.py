@@ -15,15 +15,8 @@ HIDDEN = "\u200b\u202e\U000e0041\x1b]52;c;x\x07"
 
 
 def test_C04_no_text_of_a_schema_reaches_the_model_unfiltered() -> None:
-    inner = {
-        "type": "string",
-        "title": f"t{HIDDEN}",
-        "description": f"d{HIDDEN}",
-        "format": f"f{HIDDEN}",
-        "pattern": f"p{HIDDEN}",
-        "default": f"v{HIDDEN}",
-        "examples": [HIDDEN],
-    }
+    words = ("title", "description", "format", "pattern", "default")
+    inner = {"type": "string", "examples": [HIDDEN]} | {word: word + HIDDEN for word in words}
     schema = of(
         {
             "properties": {
@@ -61,9 +54,7 @@ def test_names_and_values_too_long_to_show_are_left_out() -> None:
 
 
 def test_a_title_that_repeats_the_name_is_dropped() -> None:
-    converted = to_gemini(
-        {"type": "object", "properties": {"max_size": {"type": "integer", "title": "Max Size"}}}
-    )
+    converted = to_gemini({"properties": {"max_size": {"type": "integer", "title": "Max Size"}}})
     assert converted["properties"]["max_size"] == {"type": "integer"}
 
 
@@ -86,15 +77,14 @@ any_json = st.recursive(
 )
 
 
-KEYWORDS = [
-    "$anchor", "$defs", "$id", "$ref", "$schema", "additionalItems", "additionalProperties",
-    "allOf", "anyOf", "const", "contains", "default", "definitions", "dependentRequired",
-    "description", "else", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format",
-    "if", "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum",
-    "multipleOf", "not", "nullable", "oneOf", "pattern", "patternProperties", "prefixItems",
-    "properties", "propertyNames", "required", "then", "title", "type", "unevaluatedProperties",
-    "uniqueItems",
-]  # fmt: skip
+_KEYWORDS = """
+    $anchor $defs $id $ref $schema additionalItems additionalProperties allOf anyOf const contains
+    default definitions dependentRequired description else enum examples exclusiveMaximum
+    exclusiveMinimum format if items maxItems maxLength maximum minItems minLength minimum
+    multipleOf not nullable oneOf pattern patternProperties prefixItems properties propertyNames
+    required then title type unevaluatedProperties uniqueItems
+"""
+KEYWORDS = _KEYWORDS.split()
 
 
 def schema_nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -106,22 +96,14 @@ def schema_nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         {},
         optional={
             "type": kinds | st.lists(kinds, max_size=3),
-            "properties": children,
+            **dict.fromkeys(("properties", "$defs"), children),
             "required": st.lists(st.sampled_from(["a", "b", "z"]), max_size=3),
             "items": inner | st.lists(inner, max_size=2),
-            "anyOf": st.lists(inner, max_size=3),
-            "oneOf": st.lists(inner, max_size=3),
-            "allOf": st.lists(inner, max_size=3),
-            "$ref": st.sampled_from(
-                ["#", "#/properties/a", "#/$defs/a", "#/$defs/b", "#none", "#/x"]
-            ),
-            "$defs": children,
+            **dict.fromkeys(("anyOf", "oneOf", "allOf"), st.lists(inner, max_size=3)),
+            "$ref": st.sampled_from(["#", "#/properties/a", "#/$defs/a", "#/$defs/b", "#/x"]),
             "enum": st.lists(scalars, max_size=4),
-            "const": any_json,
-            "default": any_json,
-            "minimum": scalars,
-            "exclusiveMinimum": scalars,
-            "exclusiveMaximum": scalars,
+            **dict.fromkeys(("const", "default"), any_json),
+            **dict.fromkeys(("minimum", "exclusiveMinimum", "exclusiveMaximum"), scalars),
             "minLength": scalars,
             "description": st.text(max_size=10),
             "additionalProperties": inner,

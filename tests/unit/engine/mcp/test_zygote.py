@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import sys
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,13 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.unit.engine.mcp.processes import host, marked, pid_of, reapers, started, zygotes
+from tests.unit.engine.mcp.processes import gone, pid_of, reapers, started, zygotes
 from tests.unit.engine.mcp.support import (
     children,
     eventually,
     is_alive,
     ready,
-    running,
     script,
     server_processes,
 )
@@ -28,14 +26,11 @@ from tui.model.servers import ServerStatus as S
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has reapers")
 
-READER = ("-c", "import sys; print(1, flush=True); sys.stdin.read()")
-"""Runs until its input ends."""
-
 
 @asynccontextmanager
 async def started_together(zygote: Zygote, count: int) -> AsyncIterator[list[ServerProcess]]:
     """Run servers that are started at the same moment."""
-    servers = await asyncio.gather(*(started(zygote, *READER) for _ in range(count)))
+    servers = await asyncio.gather(*(started(zygote) for _ in range(count)))
     try:
         yield servers
     finally:
@@ -49,65 +44,42 @@ def open_pipes(pid: int) -> set[str]:
     return {target for target in targets if target.startswith(("pipe:", "socket:"))}
 
 
-async def test_one_zygote_forks_the_reapers_of_all_servers_and_ends_with_gemdeck() -> None:
-    async with ready(script("raw"), script("raw", server="other")):
+async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no_other(
+    tmp_path: Path,
+) -> None:
+    definition = script("raw", "grandchild", cwd=tmp_path)
+    async with ready(definition, script("raw", "paging", server="other")) as (_, watcher):
         [zygote] = zygotes()
-        assert len(reapers()) == 2
         assert {reaper.ppid() for reaper in reapers()} == {zygote.pid}
-        assert {server.ppid() for server in server_processes()} == {r.pid for r in reapers()}
-    assert children() == []
-
-
-async def test_no_zygote_runs_where_no_server_does() -> None:
-    async with running():
-        assert children() == []
-
-
-async def test_the_end_of_one_reaper_ends_only_its_server() -> None:
-    async with ready(script("raw"), script("raw", "paging", server="other")) as (_, watcher):
-        other = pid_of("paging")
-        [reaper] = [r for r in reapers() if other not in {child.pid for child in r.children()}]
-        [server] = reaper.children()
-        reaper.kill()
+        grandchild = int((tmp_path / "grandchild.pid").read_text())
+        server, other = pid_of("raw.py grandchild"), pid_of("paging")
+        first, second = psutil.Process(server).parent(), psutil.Process(other).parent()
+        assert {first, second} == set(reapers())
+        assert first is not None
+        first.kill()
         failed = await watcher.fails("raw", S.RETRYING)
         assert failed.reason == "was ended by SIGKILL"
-        await eventually(lambda: not is_alive(server.pid))
+        await gone(server, grandchild)
         assert is_alive(other)
         assert watcher.last("other").status is S.READY
-        [zygote] = zygotes()
-        await eventually(lambda: len(zygote.children()) == 1)  # the dead one has been reaped
+        await eventually(lambda: zygote.children() == [second])  # the dead one has been reaped
+    assert children() == [], "the zygote has ended, too"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_servers_outlive_the_zygote_and_the_next_one_gets_another(
-    zygote: Zygote, number: signal.Signals
-) -> None:
-    async with started_together(zygote, 2) as servers:
-        [first] = zygotes()
-        first.send_signal(number)
-        await eventually(lambda: not is_alive(first.pid))
-        async with started_together(zygote, 1) as [another]:
-            [second] = zygotes()
-            assert second.pid != first.pid
-            assert await another.read_line() == b"1"
-            assert [await server.read_line() for server in servers] == [b"1", b"1"]
-            assert len(reapers()) == 3
-        assert [server.exit_code for server in servers] == [None, None]
-    assert [server.exit_code for server in (*servers, another)] == [0, 0, 0]
-
-
-async def test_servers_whose_zygote_was_killed_end_with_gemdeck(tmp_path: Path) -> None:
-    mark = uuid.uuid4().hex
-    with host(tmp_path, mark, "save", "ignore_eof,ignore_term,daemon") as gemdeck:
-        await eventually(lambda: len(marked(mark)) == 3)
-        [zygote] = psutil.Process(gemdeck.pid).children()
-        zygote.kill()
-        await eventually(lambda: not is_alive(zygote.pid))
-        assert len(marked(mark)) == 3
-        gemdeck.kill()
-        gemdeck.wait()
-        await eventually(lambda: marked(mark) == [])
-    assert (tmp_path / "saved").exists()
+async def test_servers_outlive_the_zygote_and_the_next_one_gets_another(zygote: Zygote) -> None:
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        async with started_together(zygote, 2) as servers:
+            [first] = zygotes()
+            first.send_signal(number)
+            await gone(first.pid)
+            async with started_together(zygote, 1) as [another]:
+                [second] = zygotes()
+                assert second.pid != first.pid
+                for server in (*servers, another):
+                    assert await server.read_line() == b"1"
+                assert len(reapers()) == 3
+            assert [server.exit_code for server in servers] == [None, None]
+        assert [server.exit_code for server in (*servers, another)] == [0, 0, 0]
 
 
 async def test_no_descriptor_of_a_server_reaches_another(zygote: Zygote) -> None:
@@ -124,7 +96,7 @@ async def test_no_descriptor_of_a_server_reaches_another(zygote: Zygote) -> None
         assert [server.exit_code for server in servers[1:]] == [None, None]
 
 
-async def test_twenty_servers_that_start_at_once_share_a_zygote(zygote: Zygote) -> None:
+async def test_many_servers_that_start_at_once_share_a_zygote(zygote: Zygote) -> None:
     async with started_together(zygote, 20) as servers:
         [parent] = zygotes()
         assert len({server.pid for server in servers}) == 20
@@ -133,16 +105,16 @@ async def test_twenty_servers_that_start_at_once_share_a_zygote(zygote: Zygote) 
     await eventually(lambda: parent.children() == [])
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8, 13, 40])
-async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote, steps: int) -> None:
+async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote) -> None:
     async with started_together(zygote, 1):
-        start = asyncio.create_task(started(zygote, *READER))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        assert start.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await start
-        await eventually(lambda: len(reapers()) == len(server_processes()) == 1)
+        for steps in (1, 2, 3, 5, 8, 13, 40):
+            start = asyncio.create_task(started(zygote))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            assert start.cancel(), f"it was cancelled after {steps} steps"
+            with pytest.raises(asyncio.CancelledError):
+                await start
+            await eventually(lambda: len(reapers()) == len(server_processes()) == 1)
 
 
 async def test_a_start_that_is_cancelled_while_the_zygote_hangs_leaves_nothing(
@@ -151,7 +123,7 @@ async def test_a_start_that_is_cancelled_while_the_zygote_hangs_leaves_nothing(
     async with started_together(zygote, 1):
         [parent] = zygotes()
         parent.suspend()
-        start = asyncio.create_task(started(zygote, *READER))
+        start = asyncio.create_task(started(zygote))
         await asyncio.sleep(0.1)
         start.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -170,7 +142,7 @@ async def test_a_zygote_that_hangs_is_replaced(
         with monkeypatch.context() as hasty:
             hasty.setattr("tui.engine.mcp.transports.stdio.process.START_TIMEOUT", 0.2)
             with pytest.raises(ServerError, match="its parent process does not answer") as caught:
-                await started(zygote, *READER)
+                await started(zygote)
         assert not caught.value.permanent
         assert not is_alive(first.pid)
         async with started_together(zygote, 1) as [server]:

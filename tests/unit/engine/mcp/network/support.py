@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.servers.web import Handler, RawServer
+from tests.servers.web import ECHO, Handler, Message, RawServer
 from tests.unit.engine.mcp.support import LATER, Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import RetryPolicy
@@ -65,3 +65,19 @@ async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -
     change = await outcome(url, transport, **more)
     assert change.failure is not None, change
     return change.failure.reason
+
+
+def stateless(**more: Message) -> dict[str, Handler]:
+    """Give what a server of 2026-07-28 answers: to `server/discover`, `tools/list` and more."""
+    about = {"ttlMs": 0, "cacheScope": "public"}
+    capabilities: Message = {"tools": {}} | ({"prompts": {}} if "prompts/list" in more else {})
+    known = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities}
+    results: dict[str, Message] = {
+        "server/discover": {**known, **about, "resultType": "complete"},
+        "tools/list": {"tools": [ECHO], **about},
+    }
+
+    def giving(result: Message) -> Handler:
+        return lambda exchange: exchange.result(result)
+
+    return {method: giving(result) for method, result in (results | more).items()}

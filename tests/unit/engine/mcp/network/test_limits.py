@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import itertools
 import json
 import time
 import zlib
@@ -23,6 +24,8 @@ from tui.model.servers import Transport
 MIB = 2**20
 JSON = "application/json"
 STREAM = "text/event-stream"
+NOTHING = b"\x00\x00\x00\xff\xff"
+"""A packed block of no bytes."""
 
 
 def result(request_id: object, words: str) -> bytes:
@@ -38,24 +41,24 @@ async def lives(manager: ServerManager, server: RawServer) -> None:
     assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_a_small_packed_answer_is_unpacked(encoding: str) -> None:
+async def test_a_small_packed_answer_is_unpacked() -> None:
     async def pack(exchange: Exchange) -> None:
-        body = result(exchange.request.message["id"], "packed")
+        body = result(exchange.request.message["id"], encoding)
         packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
         await exchange.respond(200, packed, content_type=JSON, content_encoding=encoding)
 
     async with answering(pack) as (_, manager, _):
-        assert (await call(manager, "echo")).parts == (TextPart("packed"),)
+        for encoding in ("gzip", "deflate"):
+            assert (await call(manager, "echo")).parts == (TextPart(encoding),)
 
 
 async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
     measure: Measure, loop_watch: LoopWatch
 ) -> None:
     squeeze = zlib.compressobj(9, wbits=31)
-    zeros = bytes(MIB)
-    packed = b"".join([squeeze.compress(zeros) for _ in range(1_000)]) + squeeze.flush()
-
+    head = squeeze.flush(zlib.Z_FULL_FLUSH)
+    zeros = squeeze.compress(bytes(MIB)) + squeeze.flush(zlib.Z_FULL_FLUSH)
+    packed = head + zeros * 1_000
     bomb = answer(200, packed, content_type=JSON, content_encoding="gzip")
     async with answering(bomb) as (server, manager, _):
         loop_watch.clear()
@@ -72,31 +75,10 @@ async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
         await lives(manager, server)
 
 
-@pytest.mark.parametrize(
-    ("piece", "reason"),
-    [(b"x" * 2**16, "corrupted"), (b"\x00\x00\x00\xff\xff" * 2**13, "more than 16 MiB")],
-    ids=["after its end", "of nothing"],
-)
-async def test_a_packed_answer_without_end_ends_at_the_limit(piece: bytes, reason: str) -> None:
-    whole = gzip.compress(b"{}")
-    head = whole if reason == "corrupted" else whole[:10]
-
-    async def pour(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=JSON, content_encoding="gzip")
-        await exchange.write(head)
-        while not exchange.writer.is_closing():
-            await exchange.write(piece)
-            await asyncio.sleep(0)
-
-    async with answering(pour) as (server, manager, _):
-        await refuses(reason, manager, "echo")
-        await lives(manager, server)
-
-
 async def test_an_event_that_is_too_complex_fails_its_call_and_holds_nobody_up(
     loop_watch: LoopWatch,
 ) -> None:
-    rows = "[" + "[]," * 3_000_000 + "0]"
+    rows = "[" + "[]," * 1_000_000 + "0]"
 
     async def nest(exchange: Exchange) -> None:
         request_id = exchange.request.message["id"]
@@ -134,50 +116,51 @@ async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
     assert sent < 10_000_000
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x\x1b[31m"])
-async def test_an_unknown_packing_is_refused(encoding: str) -> None:
-    pack = answer(200, b"xxx", content_type=JSON, content_encoding=encoding)
-    async with answering(pack) as (server, manager, _):
-        await refuses(r"unsupported encoding|broke", manager, "echo")
-        await lives(manager, server)
+def pouring(head: bytes, piece: bytes, **headers: str) -> Handler:
+    """Make a handler whose answer never ends."""
+
+    async def pour(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=JSON, **headers)
+        await exchange.write(head)
+        while not exchange.writer.is_closing():
+            await exchange.write(piece)
+            await asyncio.sleep(0)
+
+    return pour
 
 
-@pytest.mark.parametrize("kind", [JSON, STREAM])
-async def test_damaged_packing_fails_the_call(kind: str) -> None:
-    async def pack(exchange: Exchange) -> None:
-        body = b"data: " + result(exchange.request.message["id"], "x" * 500) + b"\n\n"
-        half = gzip.compress(body)[:40]
-        await exchange.respond(200, half, content_type=kind, content_encoding="gzip")
+def announcing(length: str) -> Handler:
+    """Make a handler that announces so many bytes and sends none."""
 
-    async with answering() as (server, manager, _):
-        for handler in (pack, answer(200, b"no gzip", content_type=kind, content_encoding="gzip")):
-            server.on["tools/call"] = handler
-            await refuses(r"closed the connection|corrupted", manager, "echo")
-        await lives(manager, server)
-
-
-@pytest.mark.parametrize("length", [str(17 * MIB), "9" * 30])
-async def test_an_announced_giant_is_refused_unread(length: str) -> None:
     async def announce(exchange: Exchange) -> None:
         await exchange.begin(200, content_type=JSON, content_length=length)
         await exchange.hang()
 
-    async with answering(announce) as (server, manager, _):
-        async with asyncio.timeout(2):
-            await refuses(r"more than 16 MiB|closed the connection before", manager, "echo")
-        await lives(manager, server)
+    return announce
 
 
-async def test_an_endless_body_ends_at_the_limit() -> None:
-    async def pour(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=JSON)
-        while not exchange.writer.is_closing():
-            await exchange.write(b" " * MIB)
-            await asyncio.sleep(0)
-
-    async with answering(pour) as (server, manager, _):
-        await refuses("more than 16 MiB", manager, "echo")
-        await lives(manager, server)
+async def test_what_is_packed_or_sized_amiss_fails_its_call_only() -> None:
+    packed = gzip.compress(b"{}")
+    half = gzip.compress(b"data: " + result(0, "x" * 500) + b"\n\n")[:40]
+    amiss: list[tuple[Handler, str]] = [
+        (pouring(b"", b" " * MIB), "more than 16 MiB"),
+        (pouring(packed, b"x" * 2**16, content_encoding="gzip"), "corrupted"),
+        (pouring(packed[:10], NOTHING * 2**13, content_encoding="gzip"), "more than 16 MiB"),
+        (announcing(str(17 * MIB)), "more than 16 MiB"),
+        (announcing("9" * 30), "more than 16 MiB|closed the connection before"),
+    ]
+    for encoding in ("br", "gzip, gzip", "x\x1b[31m"):
+        unknown = answer(200, b"xxx", content_type=JSON, content_encoding=encoding)
+        amiss.append((unknown, "unsupported encoding|broke"))
+    for kind, body in itertools.product((JSON, STREAM), (half, b"no gzip")):
+        damaged = answer(200, body, content_type=kind, content_encoding="gzip")
+        amiss.append((damaged, "closed the connection|corrupted"))
+    async with answering() as (server, manager, watcher):
+        for handler, words in amiss:
+            server.on["tools/call"] = handler
+            await refuses(words, manager, "echo")
+            await lives(manager, server)
+        assert watcher.statuses(WEB) == [S.STARTING, S.READY]
 
 
 async def test_an_event_of_20_mib_fails_its_call_only(loop_watch: LoopWatch) -> None:
@@ -197,8 +180,7 @@ async def test_an_event_of_20_mib_fails_its_call_only(loop_watch: LoopWatch) -> 
         await lives(manager, server)
 
 
-@pytest.mark.parametrize("kind", [JSON, STREAM])
-async def test_large_answers_under_the_limit_arrive_whole(kind: str) -> None:
+async def test_large_answers_under_the_limit_arrive_whole() -> None:
     async def large(exchange: Exchange) -> None:
         body = result(exchange.request.message["id"], "x" * 3 * MIB)
         if kind == STREAM:
@@ -206,9 +188,8 @@ async def test_large_answers_under_the_limit_arrive_whole(kind: str) -> None:
         await exchange.respond(200, body, content_type=kind)
 
     async with answering(large) as (_, manager, _):
-        given = await call(manager, "echo")
-        assert not given.is_error
-        assert "x" * 1_000 in given.display
+        for kind in (JSON, STREAM):  # noqa: B007 - the server sends it
+            assert "x" * 1_000 in (await call(manager, "echo")).display
 
 
 async def test_an_sse_stream_carries_large_events_and_ends_at_a_giant() -> None:
@@ -234,22 +215,20 @@ async def test_cookies_are_not_kept() -> None:
         assert all("cookie" not in request.headers for request in server.requests)
 
 
-@pytest.mark.parametrize(
-    "session", ["x" * 1_025, "a\x1b[2J", "a b", "é"], ids=["long", "escape", "space", "foreign"]
-)
-async def test_an_odd_session_id_is_refused(session: str) -> None:
+async def test_an_odd_session_id_is_refused() -> None:
     async def give(exchange: Exchange) -> None:
         result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}}
         await exchange.result(result, mcp_session_id=session)
 
     async with RawServer(on={"initialize": give}) as server:
-        words = await reason(server.url)
-        assert "session id that is not valid" in words or "closed the connection" in words
+        for session in ("x" * 1_025, "a\x1b[2J", "a b", "é"):  # noqa: B007 - the server gives it
+            words = await reason(server.url)
+            assert "session id that is not valid" in words or "closed the connection" in words
 
 
 async def test_slow_heads_hold_up_nobody_else() -> None:
     async def drip(exchange: Exchange) -> None:
-        for byte in b"HTTP/1.1 200 OK\r\nx-slow: " + b"y" * 1_000:
+        for byte in b"HTTP/1.1 200 OK\r\nx-slow: " + b"y" * 100:
             await exchange.write(bytes([byte]))
             await asyncio.sleep(0.05)
 
@@ -260,22 +239,13 @@ async def test_slow_heads_hold_up_nobody_else() -> None:
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
-async def test_a_quiet_tool_is_waited_for() -> None:
-    async def think(exchange: Exchange) -> None:
-        await asyncio.sleep(0.4)
-        await exchange.text("done")
-
-    async with answering(think) as (_, manager, _):
-        assert (await call(manager, "echo")).parts == (TextPart("done"),)
-
-
 async def test_a_flood_of_announcements_costs_nothing_but_itself(loop_watch: LoopWatch) -> None:
     async def flood(exchange: Exchange) -> None:
         await exchange.begin(200, content_type=STREAM)
         log = {"level": "info", "data": "again"}
         event = {"jsonrpc": "2.0", "method": "notifications/message", "params": log}
         data = b"data: " + json.dumps(event).encode() + b"\n\n"
-        for _ in range(50):
+        for _ in range(20):
             await exchange.write(data * 100)
         await exchange.write(b"data: " + result(exchange.request.message["id"], "out") + b"\n\n")
 

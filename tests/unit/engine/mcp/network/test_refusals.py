@@ -41,7 +41,6 @@ def refusing(handler: Handler) -> RawServer:
         (405, S.FAILED, "accepts no messages at this address (HTTP 405)", '"sse"'),
         (429, S.RETRYING, "asks to slow down (HTTP 429) of 30 s", "later"),
         (500, S.RETRYING, "failed: HTTP 500 Internal Server Error", "try again later"),
-        (503, S.RETRYING, "failed: HTTP 503 Service Unavailable", "try again later"),
         (599, S.RETRYING, "failed: HTTP 599", "try again later"),
     ],
 )
@@ -54,27 +53,23 @@ async def test_a_status_is_told_in_words(status: int, expected: S, words: str, a
     assert advice in change.failure.advice
 
 
-@pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
-@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("status", "transport"),
+    [(401, Transport.HTTP), (403, Transport.HTTP), (401, Transport.SSE), (403, Transport.SSE)],
+)
 async def test_a_server_that_wants_a_sign_in_says_so_and_waits(
     status: int, transport: Transport
 ) -> None:
-    server = refusing(answer(status))
-    server.on["GET"] = answer(status)
-    async with server:
-        change = await outcome(server.url, transport)
+    async with refusing(answer(status)) as server:
+        if transport is Transport.SSE:
+            server.on["GET"] = answer(status)
+        change = await outcome(server.url, transport, sse_fallback=transport is Transport.HTTP)
+        assert ("GET" in server.methods()) is (transport is Transport.SSE), "it is not looked for"
     assert change.status is S.NEEDS_SIGN_IN
     assert change.failure is not None
     assert f"HTTP {status}" in change.failure.reason
     assert "put a token into `headers`" in change.failure.advice
     assert '"Authorization": "Bearer' in change.failure.advice
-
-
-async def test_a_sign_in_is_not_looked_for_over_sse() -> None:
-    async with refusing(answer(401)) as server:
-        change = await outcome(server.url, sse_fallback=True)
-        assert change.status is S.NEEDS_SIGN_IN
-        assert "GET" not in server.methods()
 
 
 async def test_credentials_turned_down_later_end_in_a_sign_in() -> None:
@@ -114,36 +109,24 @@ async def test_an_error_of_the_server_itself_is_told_as_such() -> None:
         assert len(server.calls()) == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("text/html; charset=utf-8", "answered with a web page (text/html) and not with MCP"),
-        ("image/png", "answered with image/png and not with MCP"),
-    ],
-)
-async def test_a_page_instead_of_an_answer_is_named(kind: str, words: str) -> None:
-    page = answer(200, b"<html><script>sign in</script>", content_type=kind)
-    async with refusing(page) as server:
-        assert await reason(server.url) == words
+async def test_a_page_instead_of_an_answer_is_named() -> None:
+    kinds = {"text/html; charset=utf-8": "a web page (text/html)", "image/png": "image/png"}
+    for kind, words in kinds.items():
+        async with refusing(answer(200, b"<html><script>", content_type=kind)) as server:
+            assert await reason(server.url) == f"answered with {words} and not with MCP"
 
 
-@pytest.mark.parametrize(
-    "body", [b"not json", b"[1]", b'{"jsonrpc":"2.0","id":"other","result":{}}']
-)
-async def test_an_answer_that_answers_nothing_fails_the_call_at_once(body: bytes) -> None:
-    async with answering(answer(200, body, content_type="application/json")) as (
-        _,
-        manager,
-        watcher,
-    ):
-        async with asyncio.timeout(2):
-            await refuses("is unknown", manager, "echo")
+async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
+    async with answering() as (server, manager, watcher):
+        bodies = (b"not json", b"[1]", b'{"jsonrpc":"2.0","id":"other","result":{}}')
+        useless = [answer(200, body, content_type="application/json") for body in bodies]
+        for handler in (*useless, answer(202)):
+            server.on["tools/call"] = handler
+            words = "is unknown" if handler in useless else "will send no answer"
+            await refuses(words, manager, "echo")
+            del server.on["tools/call"]
+            assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
         assert watcher.statuses(WEB)[-1] is S.READY
-
-
-async def test_a_request_taken_without_an_answer_fails_at_once() -> None:
-    async with answering(answer(202)) as (_, manager, _):
-        await refuses("will send no answer", manager, "echo")
 
 
 class Canary:
@@ -166,8 +149,10 @@ class Canary:
         await self.server.wait_closed()
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
+@pytest.mark.parametrize(
+    ("status", "transport"),
+    [(301, Transport.HTTP), (303, Transport.HTTP), (307, Transport.HTTP), (308, Transport.SSE)],
+)
 async def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(
     status: int, transport: Transport
 ) -> None:
@@ -186,29 +171,29 @@ async def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there
     assert SECRET not in repr(change)
 
 
-@pytest.mark.parametrize("location", ["", "http://[", "ftp://x/", "//127.0.0.2/", "\\\\x"])
-async def test_an_odd_redirect_is_no_way_out(location: str) -> None:
-    async with refusing(answer(307, location=location)) as server:
-        change = await outcome(server.url)
-    assert change.status in {S.FAILED, S.RETRYING}
+async def test_an_odd_redirect_is_no_way_out() -> None:
+    for location in ("", "http://[", "ftp://x/", "//127.0.0.2/", "\\\\x"):
+        async with refusing(answer(307, location=location)) as server:
+            assert (await outcome(server.url)).status in {S.FAILED, S.RETRYING}, location
 
 
 async def test_a_redirect_within_the_origin_is_followed_three_times() -> None:
-    async with RawServer() as server:
-        post = server._answer
+    class Hopping(RawServer):
+        """Sends each request on, to a path of one more slash."""
+
         hops = 2
 
-        async def hop(exchange: Exchange) -> None:
-            request = exchange.request
-            if request.path.count("/") <= hops:
-                await exchange.respond(308, location=request.path + "/")
+        async def _answer(self, exchange: Exchange) -> None:
+            path = exchange.request.path
+            if path.count("/") <= self.hops:
+                await exchange.respond(308, location=path + "/")
             else:
-                await post(exchange)
+                await super()._answer(exchange)
 
-        server._answer = hop  # type: ignore[method-assign]
+    async with Hopping() as server:
         async with connected(server.url) as (manager, _):
             assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
-        hops = 9
+        server.hops = 9
         assert "redirects to" in await reason(server.url)
 
 
@@ -237,24 +222,15 @@ async def test_a_server_that_accepts_no_connection_is_given_up(
         assert "did not accept a connection" in await reason(f"http://127.0.0.1:{port}/mcp")
 
 
-@pytest.mark.parametrize(
-    ("url", "headers"),
-    [
-        ("no address", {}),
-        ("ftp://127.0.0.1/", {}),
-        ("http://", {}),
-        ("http://127.0.0.1:99999/", {}),
-        ("http://127.0.0.1/mcp", {"X-Key": f"{SECRET}\r\nX-Other: 1"}),
-        ("http://127.0.0.1/mcp", {"X-Key": f"{SECRET}é"}),
-        ("http://127.0.0.1/mcp", {"X Key": SECRET}),
-    ],
-)
-async def test_a_definition_that_cannot_work_fails_for_good_and_keeps_its_secret(
-    url: str, headers: dict[str, str]
-) -> None:
-    change = await outcome(url, headers=headers)
-    assert change.status is S.FAILED
-    assert SECRET not in repr(change)
+async def test_a_definition_that_cannot_work_fails_for_good_and_keeps_its_secret() -> None:
+    addresses = ("no address", "ftp://127.0.0.1/", "http://", "http://127.0.0.1:99999/")
+    odd = ({"X-Key": f"{SECRET}\r\nX-Other: 1"}, {"X-Key": f"{SECRET}é"}, {"X Key": SECRET})
+    tries: list[tuple[str, dict[str, str]]] = [(url, {}) for url in addresses]
+    tries += [("http://127.0.0.1/mcp", headers) for headers in odd]
+    for url, headers in tries:
+        change = await outcome(url, headers=headers)
+        assert change.status is S.FAILED, (url, headers)
+        assert SECRET not in repr(change)
 
 
 def certificate(folder: Path, host: str, *, days: int = 1) -> Path:

@@ -17,7 +17,7 @@ from tests.servers.web import (
     free_port,
     serving,
 )
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, stateless
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.transports.http.http_transport import MAX_BREAKS
@@ -27,10 +27,15 @@ STREAM = "text/event-stream"
 HI = (TextPart("hi"),)
 
 
+def forget(server: RawServer) -> None:
+    """Have a server know no session any more."""
+    assert server.sessions is not None
+    server.sessions.clear()
+
+
 async def test_a_call_of_a_lost_session_is_repeated_once_in_a_new_one() -> None:
     async with answering(sessions=True, retry=HASTY) as (server, manager, watcher):
-        assert server.sessions is not None
-        server.sessions.clear()
+        forget(server)
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         first, second = (request.headers["mcp-session-id"] for request in server.calls())
         assert first != second
@@ -75,8 +80,7 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
         await exchange.text(words)
 
     async with answering(run, sessions=True, retry=HASTY) as (server, manager, _):
-        assert server.sessions is not None
-        server.sessions.clear()
+        forget(server)
         calls = (call(manager, "echo", {"text": str(n)}) for n in range(5))
         results = await asyncio.gather(*calls)
         assert [given.parts for given in results] == [(TextPart(str(n)),) for n in range(5)]
@@ -86,8 +90,7 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
 
 async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
     async with answering(sessions=True, retry=HASTY) as (server, manager, _):
-        assert server.sessions is not None
-        server.sessions.clear()
+        forget(server)
         server.tools = [{**ECHO, "description": "Delete everything."}]
         await refuses("changed this tool meanwhile; it was not run", manager, "echo")
         assert len(server.calls()) == 1
@@ -119,14 +122,17 @@ async def test_a_stateless_server_may_be_restarted_while_nobody_calls() -> None:
         assert (await call(manager, "add", {"a": 1})).parts == (TextPart("2"),)
 
 
-async def test_a_call_whose_fate_is_unknown_is_never_repeated() -> None:
-    async with answering(sessions=True) as (server, manager, watcher):
-        server.on["tools/call"] = Exchange.cut
+async def test_a_call_whose_fate_is_unknown_is_never_repeated_and_three_end_it() -> None:
+    async with answering(Exchange.cut, sessions=True) as (server, manager, watcher):
         await refuses(r"closed the connection .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
-        assert watcher.statuses(WEB)[-1] is S.READY
+        server.on["tools/call"] = Exchange.cut
+        for _ in range(MAX_BREAKS):
+            assert watcher.statuses(WEB)[-1] is S.READY
+            await refuses("is unknown", manager, "echo")
+        await watcher.until(WEB, S.READY, S.RETRYING)
 
 
 async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
@@ -147,13 +153,6 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert watcher.statuses(WEB)[-1] is S.READY
-
-
-async def test_three_breaks_in_a_row_end_the_connection() -> None:
-    async with answering(Exchange.cut) as (_, manager, watcher):
-        for _ in range(MAX_BREAKS):
-            await refuses("is unknown", manager, "echo")
-        await watcher.until(WEB, S.READY, S.RETRYING)
 
 
 async def test_a_server_that_is_gone_is_noticed_at_the_next_use() -> None:
@@ -192,21 +191,7 @@ async def test_cancelling_a_call_of_a_stateless_server_breaks_it_off() -> None:
         await exchange.hang()
         gone.set()
 
-    async def discover(exchange: Exchange) -> None:
-        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
-        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-        await exchange.result({**result, **about})
-
-    async def list_tools(exchange: Exchange) -> None:
-        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-        await exchange.result({"tools": [ECHO], **about})
-
-    on: dict[str, Handler] = {
-        "tools/call": hang,
-        "tools/list": list_tools,
-        "server/discover": discover,
-    }
-    async with answering(on) as (server, manager, _):
+    async with answering(stateless() | {"tools/call": hang}) as (server, manager, _):
         task = asyncio.create_task(call(manager, "echo"))
         await eventually(server.calls)
         headers = server.calls()[0].headers
@@ -260,19 +245,3 @@ async def test_a_farewell_that_is_not_heard_is_bounded() -> None:
             with pytest.raises(ToolCallError):
                 await pending
         assert "DELETE" in server.methods()
-
-
-async def test_killing_lets_go_at_once() -> None:
-    on: dict[str, Handler] = {"tools/call": Exchange.hang, "DELETE": Exchange.hang}
-    async with RawServer(on=on, sessions=set()) as server:
-        async with connected(server.url) as (manager, watcher):
-            pending = asyncio.create_task(call(manager, "echo"))
-            await eventually(server.calls)
-            began = time.perf_counter()
-            supervisor = manager._supervisors[WEB]
-            supervisor.kill()
-            await watcher.until(WEB, S.READY, S.RETRYING)
-            with pytest.raises(ToolCallError):
-                await pending
-            assert time.perf_counter() - began < 0.8
-        assert "DELETE" not in server.methods()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.servers.web import Exchange, SseServer, answer
 from tests.support.waiting import at_once
-from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome, reason
+from tests.unit.engine.mcp.network.support import WEB, connected, define, reason
 from tests.unit.engine.mcp.network.test_refusals import Canary
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
@@ -40,35 +40,33 @@ async def test_an_endpoint_elsewhere_is_refused_and_nothing_is_sent_there() -> N
         assert canary.touched == 0
 
 
-@pytest.mark.parametrize("place", ["http://[", "x" * 9_000, "file:///etc/passwd"])
-async def test_an_odd_endpoint_is_refused(place: str) -> None:
-    async with SseServer(endpoint=place) as server:
-        change = await outcome(server.url, Transport.SSE)
-        assert change.status in {S.RETRYING, S.FAILED}
+async def begin_and_end(exchange: Exchange) -> None:
+    await exchange.begin(200, content_type="text/event-stream")
+
+
+async def be_silent(exchange: Exchange) -> None:
+    await begin_and_end(exchange)
+    await exchange.hang()
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (SseServer(endpoint="http://["), ""),
+        (SseServer(endpoint="x" * 9_000), ""),
+        (SseServer(endpoint="file:///etc/passwd"), ""),
+        (SseServer(on={"GET": be_silent}), "was not ready within 0.5 s"),
+        (SseServer(on={"GET": begin_and_end}), "closed the connection"),
+        (SseServer(on={"GET": answer(200, b"<html>", content_type="text/html")}), "web page"),
+    ],
+    ids=["broken", "long", "file", "silent", "ended", "page"],
+)
+async def test_a_stream_that_names_no_usable_endpoint_is_given_up(
+    server: SseServer, words: str
+) -> None:
+    async with server:
+        assert words in await reason(server.url, Transport.SSE, timeout=0.5)
         assert server.methods() == ["GET"]
-
-
-async def test_a_stream_that_names_no_endpoint_is_given_up_after_its_timeout() -> None:
-    async def be_silent(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type="text/event-stream")
-        await exchange.hang()
-
-    async with SseServer(on={"GET": be_silent}) as server:
-        words = await reason(server.url, Transport.SSE, timeout=0.3)
-        assert words == "was not ready within 0.3 s"
-
-
-async def test_a_stream_that_ends_before_its_endpoint_is_a_failure() -> None:
-    async def end(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type="text/event-stream")
-
-    async with SseServer(on={"GET": end}) as server:
-        assert "closed the connection" in await reason(server.url, Transport.SSE)
-
-
-async def test_a_page_instead_of_a_stream_is_named() -> None:
-    async with SseServer(on={"GET": answer(200, b"<html>", content_type="text/html")}) as server:
-        assert "web page" in await reason(server.url, Transport.SSE)
 
 
 async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:

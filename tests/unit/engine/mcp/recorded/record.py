@@ -2,8 +2,9 @@
 
     python3 -m tests.unit.engine.mcp.recorded.record NAME COMMAND…
 
-NAME is a key of `CALLS`. In the command and in the calls ``{folder}`` is a folder with a note, a
-picture, a repository and a page; in the recording it is ``/home/user/shop``. What was used:
+It makes the calls that ``NAME.json`` holds, and records their results anew. In the command
+``{folder}`` is a folder with a note, a picture, a repository and a page; in the recording it is
+``/home/user/shop``. What was used:
 
     everything   node …/server-everything/dist/index.js stdio
     filesystem   node …/server-filesystem/dist/index.js {folder}
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,6 @@ from tests.servers.sample import PIXEL
 
 SHOWN: Final = "/home/user/shop"
 SHOWN_PORT: Final = "8080"
-_ADA: Final = {"name": "Ada", "entityType": "person", "observations": ["sells bread"]}
 _PAGE: Final = "<title>Shop</title><h1>Bread</h1><a href='/'>Home</a><button>Buy</button>"
 _QUIET: Final = {
     **{
@@ -37,62 +37,6 @@ _QUIET: Final = {
     },
     **dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-01-02T03:04:05Z"),
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
-}
-
-CALLS: Final[Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]] = {
-    "everything": [
-        ("echo", {"message": "héllo\n"}),
-        ("get-sum", {"a": 2, "b": 40}),
-        ("get-structured-content", {"location": "Chicago"}),
-        ("get-annotated-message", {"messageType": "error", "includeImage": True}),
-        ("get-tiny-image", {}),
-        ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}),
-        ("get-resource-links", {"count": 3}),
-        ("get-sum", {"a": "two"}),
-    ],
-    "filesystem": [
-        ("read_text_file", {"path": "{folder}/notes.txt"}),
-        ("read_file", {"path": "{folder}/notes.txt"}),
-        ("read_media_file", {"path": "{folder}/picture.png"}),
-        ("read_multiple_files", {"paths": ["{folder}/notes.txt", "{folder}/none.txt"]}),
-        ("list_directory", {"path": "{folder}"}),
-        ("directory_tree", {"path": "{folder}", "excludePatterns": [".git"]}),
-        ("list_allowed_directories", {}),
-        ("read_text_file", {"path": "{folder}/none.txt"}),
-    ],
-    "memory": [
-        ("create_entities", {"entities": [_ADA, {**_ADA, "name": "Bo"}]}),
-        ("create_relations", {"relations": [{"from": "Ada", "to": "Bo", "relationType": "knows"}]}),
-        ("add_observations", {"observations": [{"entityName": "Bo", "contents": ["naïve"]}]}),
-        ("read_graph", {}),
-        ("search_nodes", {"query": "Ada"}),
-        ("open_nodes", {"names": ["nobody"]}),
-        ("delete_entities", {"entityNames": ["Ada"]}),
-        ("add_observations", {"observations": [{"entityName": "Cy", "contents": ["x"]}]}),
-    ],
-    "git": [
-        ("git_status", {"repo_path": "{folder}"}),
-        ("git_log", {"repo_path": "{folder}"}),
-        ("git_show", {"repo_path": "{folder}", "revision": "HEAD"}),
-        ("git_branch", {"repo_path": "{folder}", "branch_type": "local"}),
-        ("git_show", {"repo_path": "{folder}", "revision": "none"}),
-    ],
-    "sqlite": [
-        ("create_table", {"query": "CREATE TABLE goods (name TEXT, price REAL)"}),
-        ("write_query", {"query": "INSERT INTO goods VALUES ('bread', 2.5), ('brötchen', 1)"}),
-        ("read_query", {"query": "SELECT * FROM goods"}),
-        ("list_tables", {}),
-        ("describe_table", {"table_name": "goods"}),
-        ("read_query", {"query": "SELECT * FROM none"}),
-    ],
-    "playwright": [
-        ("browser_navigate", {"url": "http://127.0.0.1:{port}/page.html"}),
-        ("browser_snapshot", {}),
-        ("browser_evaluate", {"function": "() => ({title: document.title, links: 1})"}),
-        ("browser_take_screenshot", {"type": "png"}),
-        ("browser_tabs", {"action": "list"}),
-        ("browser_click", {"element": "nothing", "target": "e99"}),
-    ],
 }
 
 
@@ -140,11 +84,10 @@ def record(name: str, command: Sequence[str], folder: Path) -> str:
     threading.Thread(target=web.serve_forever, daemon=True).start()
     port = str(web.server_address[1])
 
-    def filled(text: str) -> str:
-        return text.replace("{folder}", str(folder)).replace("{port}", port)
-
+    calls = Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8")
+    calls = calls.replace(SHOWN, str(folder)).replace(f":{SHOWN_PORT}/", f":{port}/")
     with subprocess.Popen(
-        [filled(word) for word in command],
+        [word.replace("{folder}", str(folder)) for word in command],
         cwd=folder,
         env=os.environ | {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")},
         stdin=subprocess.PIPE,
@@ -161,10 +104,9 @@ def record(name: str, command: Sequence[str], folder: Path) -> str:
         server.ask(0, "initialize", hello)
         server.send("notifications/initialized")
         results = []
-        for number, (tool, arguments) in enumerate(CALLS[name], 1):
-            given = json.loads(filled(json.dumps(arguments)))
-            result = server.ask(number, "tools/call", {"name": tool, "arguments": given})
-            results.append({"tool": tool, "arguments": given, "result": result})
+        for number, one in enumerate(json.loads(calls), 1):
+            given = {"name": one["tool"], "arguments": one["arguments"]}
+            results.append(one | {"result": server.ask(number, "tools/call", given)})
         process.terminate()
     web.shutdown()
     text = json.dumps(results, ensure_ascii=False, indent=1)
