@@ -1,8 +1,6 @@
 """The program in terminals that are odd, tiny, torn or not there."""
 
 import random
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 from tests.support import warm
 from tests.support.terminal import Terminal
 
-DEMO = (sys.executable, "-m", "tui", "--demo")
 RESIZES = 25
 
 
@@ -47,27 +44,3 @@ def test_D19_an_odd_terminal_gets_the_deck_or_a_word(
         assert "Traceback" not in screen
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0
-
-
-def test_D19_without_a_terminal_it_says_how_to_go_on(tmp_path: Path) -> None:
-    done = subprocess.run(
-        DEMO, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 42
-    assert done.stderr.startswith("gemdeck needs a terminal; use -p TEXT")
-    assert done.stdout == ""
-
-
-def test_D19_a_reader_that_went_away_is_no_traceback(tmp_path: Path) -> None:
-    command = [*DEMO, "-p", "hello"]
-    running = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert running.stdout is not None
-    assert running.stderr is not None
-    running.stdout.close()
-    with running.stderr:
-        said = running.stderr.read()
-    running.wait(timeout=60)
-    assert "Traceback" not in said
-    assert "Exception ignored" not in said
