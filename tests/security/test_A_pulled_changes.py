@@ -109,12 +109,6 @@ PULLS = {
         lambda clone: clone.npm("other"),
         "package.json",
     ),
-    "a module": Pull(
-        {**PYTHON, "args": ["-m", "tool"]},
-        lambda clone: clone.python("tool.py", "one"),
-        lambda clone: clone.python("tool.py", "other"),
-        "tool.py",
-    ),
     "what is behind node .": Pull(
         {**NODE, "args": ["."]},
         main_of_package,

@@ -177,18 +177,6 @@ async def test_A05_a_link_leads_to_no_other_folder_than_its_own(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone(place)
-    users(place, module=entry(place, *PACKAGE))
-    link = place.home / "link"
-    link.symlink_to(place.folder)
-    monkeypatch.chdir(link)
-    async with opened(Place(place.home, link, place.songs_file)) as deck:
-        assert (await deck.question()).place == "~/clone"
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("module", S.READY)
-    again = place.home / "again"
-    again.symlink_to(place.folder)
-    async with opened(Place(place.home, again, place.songs_file)) as deck:
-        await deck.reach("module", S.READY)  # the yes is about where the link leads
     other = place.home / "other"
     other.mkdir()
     (other / "within").symlink_to(place.folder)
@@ -208,39 +196,6 @@ async def test_A14_a_server_starts_in_the_opened_folder_wherever_gemdeck_was_sta
     async with opened(place) as deck:
         await deck.reach("mine", S.READY)
     assert [song["cwd"] for song in place.songs()] == [str(place.folder)]
-
-
-async def test_A14_not_now_asks_again_and_never_does_not(place: Place) -> None:
-    clone(place)
-    users(place, module=entry(place, *PACKAGE))
-    for answer in (TrustAnswer.NOT_NOW, TrustAnswer.NEVER):
-        async with opened(place) as deck:
-            await deck.answer(answer)
-            await eventually(lambda: not deck.questions())
-            assert deck.statuses() == {"module": S.UNTRUSTED}
-    async with opened(place) as deck:
-        assert deck.questions() == []
-        deck.engine.review_folder()
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("module", S.READY)
-        deck.engine.forget_folder()
-        await deck.reach("module", S.UNTRUSTED)
-        assert deck.questions() == []
-    assert place.words() == ["sung"]
-
-
-async def test_A14_trust_in_the_folders_content_counts_as_that_yes(place: Place) -> None:
-    clone(place)
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    users(place, module=entry(place, *PACKAGE))
-    async with opened(place) as deck:
-        question = await deck.answer(TrustAnswer.TRUST)
-        assert question.subject is TrustSubject.FOLDER
-        await deck.reach("it", S.READY)
-        await deck.reach("module", S.READY)
-        assert [one.subject for one in deck.answered] == [TrustSubject.FOLDER]
-        deck.engine.forget_folder()
-        await deck.reach("module", S.UNTRUSTED)
 
 
 async def test_A08_without_a_screen_the_folder_must_be_named(place: Place) -> None:

@@ -1,6 +1,5 @@
 """Files with secrets and records: private from the start, no trick of links, and complete."""
 
-import json
 import os
 import signal
 import stat
@@ -17,9 +16,6 @@ from tui.engine.files.preferences import append_message, save_theme
 from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.manager import Enablement
-from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.events import ToolCallChanged, ToolCallDecided
-from tui.model.servers import ServerId
 from tui.ui.crash import write_report
 
 KEY = "a-key-of-no-worth"
@@ -116,39 +112,6 @@ def test_I02_a_planted_lock_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(CredentialError, match="cannot be written"):
         FilePlace(tmp_path / "credentials.json").set(KEY)
     assert not canary.exists()
-
-
-CALL = EntryId("call-1")
-
-
-def decided(arguments: str, decision: str, source: str) -> ToolCallDecided:
-    name = "delete\n{}"
-    return ToolCallDecided(
-        CALL, ServerId("s"), "ab" * 32, name, "cd" * 32, arguments, decision, source
-    )
-
-
-def test_I10_each_decision_and_each_call_leaves_a_record_that_cannot_be_forged(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "audit.jsonl"
-    log = AuditLog(path, on_problem=pytest.fail)
-    for number in range(3):
-        arguments = json.dumps({"path": f"/{number}"})
-        log.heed(decided(arguments, "allow", "you: once"))
-        log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 1.5))
-    log.close(5)
-    before = path.read_bytes()
-    records = [json.loads(line) for line in before.splitlines()]
-    assert [record["event"] for record in records] == ["decision", "call"] * 3
-    assert {record["definition"] for record in records} == {"cd" * 32}
-    assert len({record["arguments"]["sha256"] for record in records}) == 3
-    again = AuditLog(path, on_problem=pytest.fail)
-    again.heed(decided("{}", "deny", "settings"))
-    again.close(5)
-    assert path.read_bytes().startswith(before)
-    last = json.loads(path.read_bytes().splitlines()[-1])
-    assert last["run"] != records[0]["run"]
 
 
 def test_I09_a_crash_leaves_no_memory_on_the_disk(tmp_path: Path) -> None:

@@ -20,10 +20,7 @@ from tui.engine.files.paths import state_dir
 from tui.engine.files.preferences import load_theme, save_theme
 from tui.engine.files.state_file import StateFile
 from tui.engine.files.unwritten import write_now
-from tui.engine.keys.key_store import FilePlace
 from tui.engine.logs.audit import AuditLog
-from tui.engine.mcp.manager import Enablement
-from tui.model.events import Event, NoticeRaised
 
 IS_ROOT: Final = os.geteuid() == 0
 
@@ -185,17 +182,6 @@ def test_J08_a_folder_that_cannot_be_written_can_still_be_read() -> None:
     assert result["messages"] == ["hello"]
 
 
-async def test_J04_the_user_hears_of_it_as_a_notice(tmp_path: Path) -> None:
-    """A disk that fails while the engine runs; the thread that met it may not publish itself."""
-    events: list[Event] = []
-    (state_dir() / "disabled-servers.json").mkdir()
-    options = EngineOptions(tmp_path, demo=True, follow_settings=False, server_patience=0)
-    async with Engine(options, events.append) as engine:
-        await engine.start()
-    notices = [event.notice.text for event in events if isinstance(event, NoticeRaised)]
-    assert any("disabled-servers.json" in text for text in notices)
-
-
 async def test_J06_a_run_leaves_the_users_settings_as_they_are(home: Path, tmp_path: Path) -> None:
     settings = home / ".gemini" / "settings.json"
     settings.parent.mkdir()
@@ -206,23 +192,6 @@ async def test_J06_a_run_leaves_the_users_settings_as_they_are(home: Path, tmp_p
         await engine.start()
     assert (settings.read_bytes(), settings.stat().st_mtime_ns) == before
     assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
-
-
-def test_J07_a_link_to_a_state_file_elsewhere_stays_one(tmp_path: Path) -> None:
-    """As those have it who keep their settings in a repository."""
-    place, repository = tmp_path / "state", tmp_path / "dotfiles"
-    place.mkdir()
-    repository.mkdir()
-    (repository / "disabled.json").write_text('{"version": 1, "disabled": [], "own": 1}')
-    link = place / "disabled-servers.json"
-    link.symlink_to(repository / "disabled.json")
-    enablement = Enablement(link)
-    enablement.load()
-    enablement.save()
-    assert link.is_symlink()
-    assert json.loads((repository / "disabled.json").read_text())["own"] == 1
-    assert [path.name for path in repository.iterdir()] == ["disabled.json"]
-    FilePlace(place / "credentials.json").set("a-key-of-no-worth")
 
 
 def test_J11_without_a_home_there_is_a_clear_word_and_nothing_is_written(
@@ -253,16 +222,3 @@ def test_J11_a_relative_state_home_does_not_lead_into_the_opened_folder(
         place = state_dir()
     assert place in {None, home / ".local" / "state" / "gemdeck"}
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["loop", "file", "file/below"])
-def test_J11_a_state_folder_that_cannot_be_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("GEMDECK_HOME", str(tmp_path / name))
-    result = CliRunner().invoke(main, ["-p", "hello", "--demo"])
-    assert result.exit_code == 1
-    assert "the state folder cannot be used" in result.output
-    assert "Traceback" not in result.output

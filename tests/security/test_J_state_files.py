@@ -18,7 +18,7 @@ from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import script
 from tui.engine.files.atomic import STALE_AFTER, locked, remove_stale, set_aside, write_private
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.files.state_file import STATE_VERSION, StateFile
+from tui.engine.files.state_file import StateFile
 from tui.engine.keys.key_store import FilePlace
 from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.manager import Enablement
@@ -165,18 +165,6 @@ def test_J05_messages_cut_off_at_any_byte_lose_no_more_than_the_last(tmp_path: P
         assert list(load_messages(tmp_path)) == ["first"] * (length >= first) + ["zwölf"] * (
             length == len(whole) - 1
         )
-
-
-@pytest.mark.parametrize("version", [STATE_VERSION - 1, STATE_VERSION + 1])
-def test_J05_a_file_of_another_version_is_kept_beside(tmp_path: Path, version: int) -> None:
-    path, told = tmp_path / "trust.json", list[str]()
-    other = json.dumps({"version": version, "folders": []}).encode()
-    write_private(path, other)
-    file = StateFile(path, fails_closed=True, on_problem=told.append)
-    assert file.load() is None
-    [aside] = tmp_path.glob("trust.json.corrupt-*")
-    assert aside.read_bytes() == other
-    assert "another version" in told[0]
 
 
 def test_J12_a_clock_that_goes_back_changes_no_order_and_replaces_no_file(
