@@ -39,7 +39,7 @@ async def rows_seen_by_paging(hands: Confirming) -> list[str]:
         top = view.scroll_offset.y
         box = view.content_region
         lines = hands.text.split("\n")[box.y : box.bottom]
-        width = view._shown.width
+        width = view.virtual_size.width
         seen |= {top + n: line[box.x : box.x + width] for n, line in enumerate(lines)}
         await hands.press("pagedown")
         await hands.pilot.pause()
@@ -81,8 +81,7 @@ async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> Non
         await hands.edit_as_json('{"b": "\u202edev", "a":   1.50}')
         await hands.finish()
         await hands.press("j")
-        shown = hands.modal.arguments
-        rows = [shown._row(row).plain for row in range(shown.row_count)]
+        rows = [row.rstrip() for row in await rows_seen_by_paging(hands)]
         await hands.press("o")
         (decision,) = hands.decisions
         assert decision.arguments == "\n".join(rows)

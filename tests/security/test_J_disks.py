@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from tests.security.unprivileged import as_somebody
 from tui.cli.main import main
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.files.paths import state_dir
 from tui.engine.files.preferences import load_theme, save_theme
 from tui.engine.files.state_file import StateFile
 from tui.engine.files.unwritten import write_now
@@ -208,17 +207,4 @@ def test_J11_without_a_home_there_is_a_clear_word_and_nothing_is_written(
     assert result.exit_code == 1
     assert "there is no home folder" in result.output
     assert "Set GEMDECK_HOME" in result.output
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_J11_a_relative_state_home_does_not_lead_into_the_opened_folder(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GEMDECK_HOME")
-    monkeypatch.setenv("XDG_STATE_HOME", "state")
-    place: Path | None = None
-    with suppress(OSError):  # older releases of platformdirs give the relative one
-        place = state_dir()
-    assert place in {None, home / ".local" / "state" / "gemdeck"}
     assert list(tmp_path.iterdir()) == []

@@ -94,7 +94,7 @@ async def test_J04_what_was_decided_on_a_full_disk_is_written_when_there_is_room
     run = Run(folder)
     async with run.engine:
         await run.decide()
-        await eventually(lambda: len(unwritten._waiting) >= len(DECIDED))
+        await eventually(lambda: told(run))
         make_room()
         await eventually(lambda: kept() >= DECIDED)
     assert len(told(run)) == 1
@@ -107,7 +107,7 @@ async def test_J04_at_the_latest_on_leaving_so_that_nothing_asks_again(
     run = Run(folder)
     async with run.engine:
         await run.decide()
-        await eventually(lambda: len(unwritten._waiting) >= len(DECIDED))
+        await eventually(lambda: told(run))
         make_room()
     assert kept() >= DECIDED
     again = Run(folder)
