@@ -169,15 +169,6 @@ def test_A14_a_program_that_is_found_elsewhere_asks_again(reader: Reader, tmp_pa
     assert reader.question().servers[0].program == str(other)
 
 
-def test_A14_programs_in_the_home_are_the_users_own(tmp_path: Path) -> None:
-    tool = tmp_path / ".local" / "bin" / "tool"
-    tool.parent.mkdir(parents=True)
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
-    avoid = guarded_folders((tmp_path, tmp_path.parent), tmp_path)
-    assert find_program("tool", {"PATH": str(tool.parent)}, tmp_path, avoid) == str(tool)
-
-
 def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: Reader) -> None:
     reader.environ |= {"GEMINI_API_KEY": "hunter22", "PORT": "1"}
     entry = {"url": "http://127.0.0.1:${PORT}/?k=${GEMINI_API_KEY}", "timeout": "$T"}

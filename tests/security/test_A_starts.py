@@ -41,12 +41,8 @@ def users(place: Place, **servers: object) -> None:
     ("name", "value", "is_held"),
     [
         ("PYTHONPATH", ".", True),
-        ("PYTHONPATH", "/usr/lib:", True),
-        ("LD_LIBRARY_PATH", "lib", True),
         ("NODE_OPTIONS", "--require ./hook.js", True),
         ("PYTHONPATH", "/usr/lib", False),
-        ("NODE_OPTIONS", "--max-old-space-size=4096", False),
-        ("EDITOR", "vim", False),
     ],
 )
 async def test_A14_a_variable_that_a_server_inherits_may_make_it_run_code_of_a_clone(
@@ -102,50 +98,6 @@ async def test_A14_what_runs_code_of_a_clone_waits_for_a_yes_that_is_kept(place:
         assert (await deck.question()).subject is TrustSubject.STARTED_HERE
         await deck.reach("module", S.UNTRUSTED)
     assert len(place.songs()) == sung
-
-
-async def test_A14_neither_a_place_elsewhere_nor_a_variable_nor_a_wrapper_hides_the_code(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PWD", str(place.folder))
-    clone(place)
-    (place.folder / "prog").write_text(f"#!{sys.executable}\n{CANARY.read_text()}")
-    (place.folder / "prog").chmod(0o755)
-    sings = f"exec {sys.executable} {CANARY} {place.songs_file} sourced"
-    (place.folder / "env.sh").write_text(sings)
-    (place.folder / "pkg" / "sitecustomize.py").symlink_to(place.folder / "server.py")
-    elsewhere = place.home / "elsewhere"
-    elsewhere.mkdir()
-    own = elsewhere / "own.sh"
-    own.write_text("#!/bin/bash\ncat\n")
-    own.chmod(0o755)
-    package = str(place.folder / "pkg")
-    users(
-        place,
-        script=entry(place, sys.executable, "${PWD}/server.py", cwd=str(elsewhere)),
-        program=entry(place, "${PWD}/prog", cwd=str(elsewhere)),
-        climbing=entry(place, sys.executable, "../clone/server.py", cwd=str(elsewhere)),
-        sourced=entry(place, str(own), env={"BASH_ENV": "env.sh"}),
-        library=entry(place, sys.executable, str(CANARY), env={"PYTHONPATH": package}),
-        found=entry(place, "find", "/dev/null", "-exec", *PACKAGE),
-        mine=place.canary("mine", cwd=str(elsewhere)),
-        data=place.canary("data", package, cwd=str(elsewhere)),
-    )
-    held = {"script", "program", "climbing", "sourced", "library", "found"}
-    async with opened(place) as deck:
-        question = await deck.question()
-        assert question.place == "~/clone"
-        assert {str(one.server) for one in question.started} == held
-        await deck.reach("mine", S.READY)
-        await deck.reach("data", S.READY)
-        assert {name for name, status in deck.statuses().items() if status is S.UNTRUSTED} == held
-        assert sorted(place.words()) == [f"data {package}", "mine"]
-        await deck.answer(TrustAnswer.TRUST)
-        for name in held - {"found", "climbing"}:
-            await deck.reach(name, S.READY)
-        assert deck.statuses()["climbing"] is S.UNTRUSTED, "a relative path starts elsewhere"
-        assert (await deck.answer(TrustAnswer.TRUST)).place == "~/elsewhere"
-        await deck.reach("climbing", S.READY)
 
 
 async def test_A14_a_yes_to_the_opened_folder_is_none_to_the_place_elsewhere(
