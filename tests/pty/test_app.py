@@ -2,10 +2,11 @@
 
 import json
 import os
+import random
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,7 @@ FOCUS: Final = "\x1b[I"
 RINGS: Final = re.compile(rb"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(\x07)")
 """Finds the bell, but not where it ends a string for the terminal."""
 
+RESIZES: Final = 25
 LONG: Final = "a pasted line\n" * 400
 
 Deck = Callable[..., Terminal]
@@ -48,8 +50,11 @@ def deck(tmp_path: Path) -> Deck:
     workspace = tmp_path / "shop"
     workspace.mkdir()
 
-    def start(*arguments: str, columns: int = 120, rows: int = 36) -> Terminal:
-        return Terminal(warm.deck(*arguments), columns=columns, rows=rows, cwd=workspace)
+    def start(
+        *arguments: str, columns: int = 120, rows: int = 36, env: Mapping[str, str] | None = None
+    ) -> Terminal:
+        command = warm.deck(*arguments)
+        return Terminal(command, columns=columns, rows=rows, cwd=workspace, env=env)
 
     return start
 
@@ -327,3 +332,32 @@ def test_two_turns_at_once_ask_in_their_own_tabs(deck: Deck) -> None:
         terminal.press("up")
         terminal.wait_for("> half a thought")
         leave(terminal)
+
+
+def test_D14_a_storm_of_resizes_neither_ends_the_app_nor_leaves_it_torn(deck: Deck) -> None:
+    sizes = random.Random(14)
+    with deck("--demo") as terminal:
+        terminal.wait_for("1 ready")
+        for _ in range(RESIZES):
+            terminal.resize(sizes.randint(1, 200), sizes.randint(1, 60))
+        terminal.resize(1, 1)
+        terminal.resize(120, 36)
+        assert "Traceback" not in terminal.wait_for("1 ready")
+        terminal.type("still here")
+        terminal.wait_for("> still here")
+        leave(terminal)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1"},
+        {"TERM": "dumb", "COLORTERM": ""},
+    ],
+    ids=["neither UTF-8 nor colours", "a dumb terminal"],
+)
+def test_D19_an_odd_terminal_gets_the_deck(environment: Mapping[str, str], deck: Deck) -> None:
+    with deck("--demo", env=environment) as terminal:
+        assert "Traceback" not in terminal.wait_for("1 ready")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0

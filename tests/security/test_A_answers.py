@@ -75,28 +75,6 @@ async def test_a_trusted_folder_starts_its_servers_unasked_and_with_its_values(
     assert place.songs()[0]["env"] == {"SEEN_A": "own", "SEEN_B": "brought"}
 
 
-async def test_forgetting_stops_the_folders_servers_and_asks_in_the_next_run(
-    place: Place,
-) -> None:
-    place.user({"mcpServers": {"mine": place.canary("mine")}})
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    async with opened(place) as deck:
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("it", S.READY)
-        await deck.reach("mine", S.READY)
-        deck.engine.forget_folder()
-        await deck.reach("it", S.UNTRUSTED)
-        await eventually(lambda: deck.trust() is T.UNTRUSTED)
-        assert deck.statuses()["mine"] is S.READY
-        deck.engine.review_folder()
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("it", S.READY)
-        deck.engine.forget_folder()
-        await deck.reach("it", S.UNTRUSTED)
-    async with opened(place) as deck:
-        assert (await deck.question()).subject is TrustSubject.FOLDER
-
-
 async def test_an_answer_is_not_asked_for_again_while_another_file_is_half_written(
     place: Place,
 ) -> None:
@@ -128,22 +106,33 @@ async def test_an_answer_that_cannot_be_saved_is_told_and_asked_for_again(
         await deck.reach("it", S.READY)
 
 
-async def test_never_holds_in_later_runs_until_the_user_reviews_the_folder(place: Place) -> None:
+async def test_never_and_forgetting_hold_until_the_user_reviews_the_folder(place: Place) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
     place.project({"mcpServers": {"it": place.canary("it")}})
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.NEVER)
         await eventually(lambda: deck.trust() is T.NEVER)
-        assert deck.statuses() == {}
+        await deck.reach("mine", S.READY)
     async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
         assert deck.trust() is T.NEVER
         assert deck.questions() == []
+        assert place.words() == ["mine", "mine"]
         deck.engine.review_folder()
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("it", S.READY)
         deck.engine.review_folder()
         await deck.answer(TrustAnswer.NEVER)
-        await eventually(lambda: deck.statuses() == {})
-    assert place.words() == ["it"]
+        await eventually(lambda: deck.statuses() == {"mine": S.READY})
+        deck.engine.review_folder()
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
+        deck.engine.forget_folder()
+        await deck.reach("it", S.UNTRUSTED)
+        await eventually(lambda: deck.trust() is T.UNTRUSTED)
+        assert deck.statuses()["mine"] is S.READY
+    async with opened(place) as deck:
+        assert (await deck.question()).subject is TrustSubject.FOLDER
 
 
 async def test_A22_an_answer_counts_only_for_what_was_shown(place: Place) -> None:
