@@ -81,7 +81,9 @@ async def test_B07_a_change_since_an_earlier_run_never_reaches_the_model_unseen(
         assert len(turncoat.calls) == 1
 
 
-async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat, play: Play) -> None:
+async def test_B07_a_change_that_is_taken_back_needs_nobody_and_a_refused_one_a_review(
+    turncoat: Turncoat, play: Play
+) -> None:
     async with play(calling("look", 2), turncoat) as running:
         await running.ask("look", Choice.ALWAYS_TOOL)
         turncoat.offer(tool("look", POISON))
@@ -91,21 +93,16 @@ async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat, 
         await running.restart("shop")
         await eventually(lambda: request not in running.store.state.pending)
         await running.ask("look")
-    assert len(turncoat.calls) == 2
-    assert len(running.raised(ConfirmationRequest)) == 1
+        assert len(turncoat.calls) == 2
+        assert len(running.raised(ConfirmationRequest)) == 1
 
-
-async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(
-    turncoat: Turncoat, play: Play
-) -> None:
-    async with play([], turncoat) as running:
         turncoat.offer(tool("look", POISON))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
         running.engine.desk.answer(request.id, ToolChangeAnswer.KEEP_AWAY)
         await eventually(lambda: not running.store.state.pending)
         await running.restart("shop")
-        assert len(running.raised(ToolChangeRequest)) == 1
+        assert len(running.raised(ToolChangeRequest)) == 2
         assert running.offered() == []
         running.engine.access.review.review(ServerId("shop"))
         await running.accept_changes()
