@@ -253,7 +253,7 @@ async def test_A14_outside_nothing_of_the_clone_runs(
     assert len(place.songs()) == 5 * count
 
 
-@pytest.mark.parametrize("laid", [STAYING], indirect=True)
+@pytest.mark.parametrize("laid", [STAYING, ("cwd", "program")], indirect=True, ids=["all", "one"])
 async def test_A14_what_cannot_leave_starts_nowhere_outside(place: Place, laid: Laid) -> None:
     async with opened(place) as deck:
         assert not (await deck.answer(A.START_OUTSIDE)).may_start_outside
