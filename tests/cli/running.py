@@ -1,65 +1,114 @@
-"""Runs `gemdeck -p` as a process of its own."""
+"""Runs `gemdeck` in this process or, where it is about one, as a process of its own."""
 
+import asyncio
+import gc
 import json
+import logging
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import anyio
+import anyio.to_thread
+import pytest
 from anyio.abc import Process
+from click.testing import CliRunner
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support import warm
 from tests.support.waiting import PATIENCE
+from tui.cli.main import main
 from tui.engine.demo import notes_server as notes_server_file
+from tui.engine.logs.log_file import OWN
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a finished run left."""
+    """What a finished run left; `raw` is standard output, byte for byte."""
 
     code: int
-    stdout: str
+    raw: bytes
     stderr: str
 
     @property
-    def raw(self) -> bytes:
-        """Standard output, byte for byte."""
-        return self.stdout.encode("utf-8", "surrogateescape")
+    def stdout(self) -> str:
+        return self.raw.decode(errors="surrogateescape")
 
     @property
     def json(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(self.stdout)
+        value: dict[str, Any] = json.loads(self.raw)
         return value
 
 
 async def run(
     *arguments: str,
     gemini: FakeGemini | None = None,
-    stdin: bytes | None = None,
-    env: dict[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Result:
-    """Run the command to its end."""
+    """Run the command to its end in a thread of this process; nothing is piped into it."""
+    environ = environment(gemini) | dict(env or {})
+    return await anyio.to_thread.run_sync(partial(_run_here, arguments, environ, cwd))
+
+
+def _run_here(arguments: Sequence[str], environ: dict[str, str], cwd: Path | None) -> Result:
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        patch.dict(os.environ, environ, clear=True),
+        process_as_before(),
+    ):
+        patched.chdir(cwd or Path.home())
+        # Signals reach the main thread alone; tests of them start a process.
+        patched.setattr(asyncio.SelectorEventLoop, "add_signal_handler", lambda *_: None)
+        result = CliRunner().invoke(main, arguments, prog_name="gemdeck")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Result(result.exit_code, result.stdout_bytes, result.stderr)
+
+
+@contextmanager
+def process_as_before() -> Iterator[None]:
+    """Put back at the end what a run sets for its process."""
+    root, limits = logging.getLogger(), resource.getrlimit(resource.RLIMIT_CORE)
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.getLogger(OWN).setLevel(logging.NOTSET)
+        logging.captureWarnings(capture=False)
+        resource.setrlimit(resource.RLIMIT_CORE, limits)
+        gc.unfreeze()
+        gc.enable()
+
+
+async def run_process(
+    *arguments: str,
+    gemini: FakeGemini | None = None,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Result:
+    """Run the command to its end as a process of its own."""
     with anyio.fail_after(PATIENCE):
         completed = await anyio.run_process(
             [warm.python(), "-m", "tui", *arguments],
             input=stdin,
             stdin=None if stdin is not None else subprocess.DEVNULL,
             check=False,
-            env=environment(gemini) | (env or {}),
+            env=environment(gemini) | dict(env or {}),
             cwd=cwd or Path.home(),
         )
-    return Result(
-        completed.returncode,
-        completed.stdout.decode(errors="surrogateescape"),
-        completed.stderr.decode(),
-    )
+    return Result(completed.returncode, completed.stdout, completed.stderr.decode())
 
 
 @asynccontextmanager

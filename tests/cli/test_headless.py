@@ -1,144 +1,42 @@
-"""`gemdeck -p` as a process of its own, over the real wire and real servers."""
+"""`gemdeck -p` over the real wire and real servers: what is sent, and what it says of it."""
 
 import json
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests import servers
-from tests.cli.running import environment, finish, notes_server, opened, run, write_settings
+from tests.cli.running import notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Call, Fail, Say, Stall
+from tests.fakes.gemini_script import Call, Fail, Say
 from tests.security.listener import listening
-from tests.support.waiting import PATIENCE
-from tui.cli.output import ExitCode
-from tui.engine.files.paths import LOG_NAME, log_dir
+from tests.support import warm
+from tests.unit.engine.sessions.written import turn
+from tests.unit.engine.sessions.written import write as write_session
+from tui import __version__
+from tui.cli.output import ExitCode, json_or_text
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
+
+SERVERS = Path(servers.__file__).parent
 
 
-async def test_stdout_holds_the_answer_and_nothing_else(gemini: FakeGemini) -> None:
-    gemini.steps = [[Say("Four."), Say(" It is four.")]]
-
-    result = await run("-p", "two and two?", gemini=gemini)
-
-    assert (result.code, result.stdout) == (0, "Four. It is four.\n")
-    assert gemini.requests[0].contents[-1]["parts"] == [{"text": "two and two?"}]
-    assert gemini.violations == []
-
-
-async def test_a_tool_that_is_not_allowed_is_denied_and_the_model_is_told(
-    gemini: FakeGemini,
-) -> None:
+@pytest.fixture
+def note(gemini: FakeGemini) -> None:
+    """Let the model add a note, with the server for it in the settings."""
     write_settings({"mcpServers": {"notes": notes_server()}})
-    gemini.steps = [[Call([("add_note", {"text": "buy milk"})])], [Say("I may not.")]]
-
-    result = await run("-p", "add a note", "-o", "json", gemini=gemini)
-
-    assert result.code == 0
-    assert result.json["response"] == "I may not."
-    [call] = result.json["tool_calls"]
-    assert (call["server"], call["tool"], call["status"]) == ("notes", "add_note", "denied")
-    told = gemini.requests[1].contents[-1]["parts"][0]["functionResponse"]["response"]
-    assert told["error"].startswith("Denied")
-    assert gemini.violations == []
+    gemini.steps = adding()
 
 
-async def test_an_allowed_tool_runs_and_its_result_reaches_the_model(gemini: FakeGemini) -> None:
-    write_settings({"mcpServers": {"notes": notes_server()}})
-    gemini.steps = [[Call([("add_note", {"text": "buy milk"})])], [Say("Done.")]]
-
-    result = await run(
-        "-p", "add a note", "-o", "json", "--allowed-tools", "notes.add_note", gemini=gemini
-    )
-
-    [call] = result.json["tool_calls"]
-    assert call["status"] == "ok"
-    assert call["arguments"] == {"text": "buy milk"}
-    assert "buy milk" in call["result"]
-    told = gemini.requests[1].contents[-1]["parts"][0]["functionResponse"]["response"]
-    assert "buy milk" in told["output"]
-    assert result.json["error"] is None
+def adding() -> list[Any]:
+    return [[Call([("add_note", {"text": "milk"})])], [Say("Done, "), Say("käse.")]]
 
 
-async def test_the_demo_needs_no_key() -> None:
-    result = await run(
-        "-p", "add a note: buy milk", "--demo", "--allowed-tools", "notes", "-o", "json"
-    )
-
-    assert result.code == 0
-    assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
-    assert result.json["model"] == "demo"
-
-
-async def test_a_failed_turn_says_why_and_what_to_do(gemini: FakeGemini) -> None:
-    gemini.steps = [[Fail(400, "API key not valid.", reason="API_KEY_INVALID")]]
-
-    result = await run("-p", "hello", "-o", "json", gemini=gemini)
-
-    assert result.code == ExitCode.ERROR
-    assert result.json["outcome"] == "failed"
-    assert "key" in result.json["error"]["message"].lower()
-    assert result.json["error"]["advice"]
-    assert KEY not in result.stdout + result.stderr
-
-
-async def test_what_is_piped_in_goes_before_the_prompt(gemini: FakeGemini) -> None:
-    gemini.steps = [[Say("A list.")]]
-
-    await run("-p", "what is this?", gemini=gemini, stdin=b"milk\nbread\n")
-
-    [part] = gemini.requests[0].contents[-1]["parts"]
-    assert part["text"] == "milk\nbread\n\nwhat is this?"
-
-
-async def test_without_a_terminal_the_deck_says_how_to_go_on() -> None:
-    result = await run("--demo")
-
-    assert result.code == ExitCode.NO_INPUT
-    assert "-p" in result.stderr
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_a_signal_stops_the_turn_down_to_the_wire(
-    gemini: FakeGemini, number: signal.Signals
-) -> None:
-    gemini.steps = [[Say("so "), Stall()]]
-    streams = {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
-    async with opened("-p", "hang", **streams) as process:
-        await gemini.wait_for_requests(1)
-        process.send_signal(number)
-        assert await finish(process) == ExitCode.CANCELLED
-    with anyio.fail_after(PATIENCE):
-        await gemini.wait_for_gone(1)
-
-
-async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGemini) -> None:
-    prices = {"currency": "EUR", "models": {"*": {"input": 1000, "output": 100_000}}}
-    gone = {"command": str(Path.home().parent / "gone")}
-    write_settings({"mcpServers": {"gone": gone}, "gemdeck": {"prices": prices}})
-    gemini.steps = [[Fail(503, "Busy.", retry_delay="0s")], [Say("Four.")]]
-
-    result = await run("-p", "two and two?", "-o", "json", gemini=gemini)
-
-    assert (result.code, result.json["response"]) == (0, "Four.")
-    assert set(result.json["usage"]) == {
-        "prompt_tokens",
-        "output_tokens",
-        "thought_tokens",
-        "cached_tokens",
-    }
-    assert result.json["usage"]["prompt_tokens"] > 0
-    assert result.json["cost"] == {"amount": pytest.approx(0.307), "currency": "EUR"}
-    server, retry = result.json["warnings"]
-    assert server.startswith("without server gone: failed: command not found")
-    assert "Trying again" in retry
-    assert result.json["error"] is None
-    assert retry in result.stderr
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def program(name: str, text: str) -> dict[str, Any]:
@@ -148,19 +46,142 @@ def program(name: str, text: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": ["-P", str(file)]}
 
 
+def library(**says: str | list[str]) -> dict[str, Any]:
+    """Make the entry of a server that offers what it is told to."""
+    file = Path.home() / "library.json"
+    file.write_text(json.dumps(says), encoding="utf-8")
+    return {"command": sys.executable, "args": [str(SERVERS / "library.py"), str(file)]}
+
+
+@pytest.mark.usefixtures("note")
+async def test_an_allowed_tool_runs_and_its_result_reaches_the_model(gemini: FakeGemini) -> None:
+    command = ("-p", "add it", "-o", "json", "--allowed-tools", "notes.add_note")
+    result = await run(*command, gemini=gemini)
+
+    found = result.json
+    assert (result.code, found["response"], found["error"]) == (0, "Done, käse.", None)
+    [call] = found["tool_calls"]
+    assert (call["server"], call["tool"], call["status"]) == ("notes", "add_note", "ok")
+    assert call["arguments"] == {"text": "milk"}
+    assert "milk" in call["result"]
+    told = gemini.requests[1].contents[-1]["parts"][0]["functionResponse"]["response"]
+    assert "milk" in told["output"]
+    assert gemini.violations == []
+    assert found["session_id"]
+    [(model, counts)] = found["stats"]["models"].items()
+    assert model == found["model"]
+    assert counts["api"].keys() == {"totalRequests", "totalErrors", "totalLatencyMs"}
+    assert (counts["api"]["totalRequests"], counts["api"]["totalErrors"]) == (2, 0)
+    assert counts["tokens"]["prompt"] == found["usage"]["prompt_tokens"]
+    tools = found["stats"]["tools"]
+    assert (tools["totalCalls"], tools["totalSuccess"], tools["totalFail"]) == (1, 1, 0)
+    assert tools["byName"]["add_note"]["decisions"]["auto_accept"] == 1
+
+
+@pytest.mark.usefixtures("note")
+async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemini) -> None:
+    result = await run("-p", "add it", "-o", "stream-json", "--yolo", gemini=gemini)
+
+    assert (result.code, result.stderr) == (0, "")
+    assert result.stdout.isascii()
+    init, user, use, done, first, second, end = lines(result.stdout)
+    assert init["type"] == "init"
+    assert f"/models/{init['model']}:" in gemini.requests[0].path
+    assert init["session_id"]
+    assert init["timestamp"].endswith("Z")
+    assert (user["type"], user["role"], user["content"]) == ("message", "user", "add it")
+    assert (use["type"], use["tool_name"], use["server"]) == ("tool_use", "add_note", "notes")
+    assert use["parameters"] == {"text": "milk"}
+    assert (done["type"], done["status"]) == ("tool_result", "success")
+    assert done["tool_id"] == use["tool_id"]
+    assert "milk" in done["output"]
+    assert [one["content"] for one in (first, second)] == ["Done, ", "käse."]
+    assert {one["role"] for one in (first, second)} == {"assistant"}
+    assert first["delta"] is True
+    assert (end["type"], end["status"], end["outcome"]) == ("result", "success", "completed")
+    stats = end["stats"]
+    assert stats["tool_calls"] == 1
+    assert stats["total_tokens"] >= stats["input_tokens"] + stats["output_tokens"] > 0
+    assert stats["models"].keys() == {init["model"]}
+
+
+@pytest.mark.usefixtures("note")
+async def test_consent_that_is_missing_is_said_to_the_user_and_the_model(
+    gemini: FakeGemini,
+) -> None:
+    words = "notes.add_note was denied: it needs consent, and nobody can be asked."
+    results = {}
+    for output in ("text", "json", "stream-json"):
+        gemini.steps = adding()
+        results[output] = await run("-p", "add it", "-o", output, gemini=gemini)
+        assert results[output].code == 0
+        assert words in results[output].stderr
+        assert "add --allowed-tools notes.add_note" in results[output].stderr
+        told = gemini.requests[-1].contents[-1]["parts"][0]["functionResponse"]["response"]
+        assert told["error"].startswith("Denied")
+    assert results["text"].stdout == "Done, käse.\n"
+    found = results["json"].json
+    [call], [warning] = found["tool_calls"], found["warnings"]
+    assert (call["tool"], call["status"], words in warning) == ("add_note", "denied", True)
+    tools = found["stats"]["tools"]
+    assert (tools["totalCalls"], tools["totalFail"]) == (1, 1)
+    assert tools["byName"]["add_note"]["decisions"]["reject"] == 1
+    said = lines(results["stream-json"].stdout)
+    [warned] = [one for one in said if one["type"] == "error"]
+    assert (warned["severity"], words in warned["message"]) == ("warning", True)
+    [denied] = [one for one in said if one["type"] == "tool_result"]
+    assert (denied["status"], denied["error"]["type"]) == ("error", "denied")
+
+
+async def test_the_demo_needs_no_key() -> None:
+    command = ("-p", "add a note: buy milk", "--demo", "--allowed-tools", "notes", "-o", "json")
+    result = await run(*command)
+    assert (result.code, result.json["model"]) == (0, "demo")
+    assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
+
+
+async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGemini) -> None:
+    prices = {"currency": "EUR", "models": {"*": {"input": 1000, "output": 100_000}}}
+    write_settings({"gemdeck": {"prices": prices}})
+    gemini.steps = [[Fail(503, "Busy.", retry_delay="0s")], [Say("Four.")]]
+
+    result = await run("-p", "two and two?", "-m", "gemini-2.5-pro", "-o", "json", gemini=gemini)
+
+    assert (result.code, result.json["response"], result.json["error"]) == (0, "Four.", None)
+    assert result.json["usage"].keys() == {
+        *("prompt_tokens", "output_tokens", "thought_tokens", "cached_tokens")
+    }
+    assert result.json["usage"]["prompt_tokens"] > 0
+    assert result.json["cost"] == {"amount": pytest.approx(0.307), "currency": "EUR"}
+    [retry] = result.json["warnings"]
+    assert "Trying again" in retry
+    assert retry in result.stderr
+    assert result.json["model"] == "gemini-2.5-pro"
+    assert "/models/gemini-2.5-pro:" in gemini.requests[0].path
+
+
+async def test_a_failed_turn_says_why_and_what_to_do(gemini: FakeGemini) -> None:
+    gemini.steps = [[Fail(400, "API key not valid.", reason="API_KEY_INVALID")]]
+    result = await run("-p", "hello", "-o", "json", gemini=gemini)
+    assert (result.code, result.json["outcome"]) == (ExitCode.ERROR, "failed")
+    assert "key" in result.json["error"]["message"].lower()
+    assert result.json["error"]["advice"]
+    assert KEY not in result.stdout + result.stderr
+
+
 async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reason(
     gemini: FakeGemini,
 ) -> None:
-    servers = {
+    entries = {
         "notes": notes_server(),
         "gone": {"command": str(Path.home().parent / "gone")},
         "dies": program("dies", "raise SystemExit(3)"),
         "web": {"httpUrl": "http://127.0.0.1:9/mcp"},
         "bad": {"command": "x", "includeTools": [{}]},
         "off": {"command": "x", "disabled": True},
-        "slow": {**program("slow", "import time; time.sleep(60)"), "timeout": 1000},
+        "slow": {**program("slow", "import time; time.sleep(60)"), "timeout": 500},
     }
-    write_settings({"mcpServers": servers})
+    write_settings({"mcpServers": entries})
     gemini.steps = [[Say("Hello.")]]
 
     result = await run("-p", "hello", "-o", "json", gemini=gemini)
@@ -168,15 +189,56 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert result.code == 0
     said = [words for words in result.json["warnings"] if words.startswith("without server ")]
     reasons = dict(words.removeprefix("without server ").split(": ", 1) for words in said)
-    assert reasons.keys() == servers.keys() - {"notes"}
-    assert "command not found" in reasons["gone"]
+    assert reasons.keys() == entries.keys() - {"notes"}
+    assert reasons["gone"].startswith("failed: command not found")
     assert "exited with code 3" in reasons["dies"]
     again = ("retrying", "failed", "still starting")  # the next attempt may have begun
     assert reasons["web"].startswith(again)
     assert "includeTools" in reasons["bad"]
     assert reasons["off"] == "disabled: Disabled: the entry says so."
-    assert "was not ready within 1 s" in reasons["slow"]
+    assert "was not ready within 0.5 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
+
+
+async def test_a_run_waits_for_a_server_only_as_long_as_it_is_told(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    write_settings({"mcpServers": {"late": library(prompts=[], gate=str(tmp_path / "never"))}})
+    gemini.steps = [[Say("Hi.")]]
+    waiting = ("--wait", "0.1", "-o", "json")
+    result = await run("-p", "hello", *waiting, gemini=gemini, cwd=tmp_path)
+    assert result.code == 0
+    assert "tools" not in gemini.requests[0].body
+    [warning] = result.json["warnings"]
+    assert warning.startswith("without server late: ")
+    assert warning in result.stderr
+
+    result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path)
+    assert result.code == ExitCode.ERROR
+    assert result.json["error"] == {
+        "type": "Error",
+        "message": "There is no command /review.",
+        "advice": "Prompts of late come once it is ready.",
+        "code": ExitCode.ERROR,
+    }
+    assert len(gemini.requests) == 1
+
+
+async def test_a_mention_is_read_and_sent_along_and_what_is_no_prompt_is_not_sent(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    write_settings({"mcpServers": {"lib": library(resources=["memo://today"])}})
+    gemini.steps = [[Say("Fine.")]]
+    result = await run("-p", "explain @lib:memo://today", gemini=gemini, cwd=tmp_path)
+    assert result.code == 0, result.stderr
+    assert "content of memo://today" in json.dumps(gemini.requests[0].contents[-1])
+
+    result = await run("-p", "/nothing here", "-o", "json", gemini=gemini, cwd=tmp_path)
+    assert result.code == ExitCode.ERROR
+    error = result.json["error"]
+    assert error["message"] == "There is no command /nothing."
+    assert error["advice"] == "gemdeck mcp show SERVER lists the prompts of a server."
+    assert len(gemini.requests) == 1
 
 
 @pytest.mark.writes_secrets(".env")
@@ -201,8 +263,8 @@ async def test_a_key_in_the_users_env_file_counts_and_an_address_there_does_not(
 async def test_a_tool_that_gemini_cli_denies_is_not_offered_and_a_server_it_turned_off_not_started(
     gemini: FakeGemini,
 ) -> None:
-    servers = {"notes": notes_server(), "more": notes_server()}
-    write_settings({"mcpServers": servers, "tools": {"exclude": ["mcp_notes_add_note"]}})
+    entries = {"notes": notes_server(), "more": notes_server()}
+    write_settings({"mcpServers": entries, "tools": {"exclude": ["mcp_notes_add_note"]}})
     home = Path.home() / ".gemini"
     (home / "policies").mkdir()
     rule = '[[rule]]\ndecision = "deny"\nmcpName = "notes"\ntoolName = "delete_note"\n'
@@ -216,149 +278,222 @@ async def test_a_tool_that_gemini_cli_denies_is_not_offered_and_a_server_it_turn
     offered = {one["name"] for tool in tools for one in tool["functionDeclarations"]}
     assert "list_notes" in offered
     assert not offered & {"add_note", "delete_note", "more__list_notes"}
-    assert (
-        "without server more: disabled: Disabled: turned off in gemini-cli."
-        in (result.json["warnings"])
-    )
+    off = "without server more: disabled: Disabled: turned off in gemini-cli."
+    assert off in result.json["warnings"]
 
 
-async def test_a_server_really_gets_the_users_environment_without_secrets(
+async def test_debug_logs_handshakes_and_output_of_servers_that_got_no_secret_variables(
     gemini: FakeGemini,
 ) -> None:
     names = Path.home().parent / "names.json"
-    text = f"import json, os; json.dump(dict(os.environ), open({str(names)!r}, 'w'))"
-    write_settings({"mcpServers": {"dumps": {**program("dumps", text), "env": {"OWN_KEY": "k"}}}})
+    text = f"import json, os, sys; json.dump(dict(os.environ), open({str(names)!r}, 'w'))"
+    talks = program("talks", f"{text}; print('cannot open the disk', file=sys.stderr)")
+    entries = {"notes": notes_server(), "talks": {**talks, "env": {"OWN_KEY": "k"}}}
+    write_settings({"mcpServers": entries})
     gemini.steps = [[Say("Hello.")]]
-    environ = {"HTTPS_PROXY": "http://proxy.example:1", "KUBECONFIG": "/k", "MY_TOKEN": "t0ken123"}
+    given = {"HTTPS_PROXY": "http://proxy.example:1", "KUBECONFIG": "/k", "NO_PROXY": "127.0.0.1"}
 
-    await run("-p", "hello", gemini=gemini, env={**environ, "NO_PROXY": "127.0.0.1"})
-
-    given = json.loads(names.read_text())
-    assert given.items() >= {"KUBECONFIG": "/k", "OWN_KEY": "k", "NO_PROXY": "127.0.0.1"}.items()
-    assert given["HTTPS_PROXY"] == "http://proxy.example:1"
-    assert not given.keys() & {"MY_TOKEN", "GEMINI_API_KEY", "GEMDECK_HOME"}
-
-
-async def test_debug_logs_handshakes_and_servers_output_and_says_where(
-    gemini: FakeGemini,
-) -> None:
-    talks = program("talks", "import sys; print('cannot open the disk', file=sys.stderr)")
-    write_settings({"mcpServers": {"notes": notes_server(), "talks": talks}})
-    gemini.steps = [[Say("Hello.")]]
-
-    result = await run("-p", "hello", "--debug", gemini=gemini)
+    env = {**given, "MY_TOKEN": "t0ken123"}
+    result = await run("-p", "hello", "--debug", gemini=gemini, env=env)
 
     log = log_dir() / LOG_NAME
     assert f"gemdeck: the log is {log}\n" in result.stderr
-    records = [json.loads(line) for line in log.read_text().splitlines()]
+    records = lines(log.read_text())
     said = "\n".join(record["message"] for record in records)
     assert "notes: connecting to " in said
     assert re.search(r"notes: \S+ \S+ speaks 20\d\d-.*declares .*tools", said)
     assert re.search(r"notes: offers \d+ tools", said)
     assert "talks · stderr: cannot open the disk" in said
     assert {record["logger"].partition(".")[0] for record in records} == {"tui"}
+    environ = json.loads(names.read_text())
+    assert environ.items() >= {**given, "OWN_KEY": "k"}.items()
+    assert not environ.keys() & {"MY_TOKEN", "GEMINI_API_KEY", "GEMDECK_HOME"}
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-async def test_too_many_tool_calls_have_a_code_and_a_way_out(
-    gemini: FakeGemini, *, as_json: bool
+async def test_too_many_tool_calls_or_requests_have_a_code_and_a_way_out(
+    gemini: FakeGemini,
 ) -> None:
     write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": {"maxToolCalls": 1}})
     two: list[tuple[str, dict[str, Any]]] = [("list_notes", {}), ("list_notes", {})]
-    gemini.steps = [[Call(two)], [Call(two)], [Call(two)], [Call(two)]]
+    limited = "limited to 1 tool calls"
+    for output in ("text", "json"):
+        gemini.steps = [[Call(two)] for _ in range(4)]
+        result = await run("-p", "go on", "--yolo", "-o", output, gemini=gemini)
+        assert result.code == ExitCode.TURN_LIMIT
+        assert limited in result.stderr
+    assert "tool calls" in result.json["error"]["message"]
+    assert "gemdeck.maxToolCalls" in result.json["error"]["advice"]
+    assert any(limited in warning for warning in result.json["warnings"])
 
-    options = ["-o", "json"] if as_json else []
-    result = await run("-p", "go on", "--allowed-tools", "notes", *options, gemini=gemini)
-
+    before, gemini.steps = len(gemini.requests), adding()
+    command = ("-p", "add it", "-o", "json", "--max-turns", "1", "--yolo")
+    result = await run(*command, gemini=gemini)
     assert result.code == ExitCode.TURN_LIMIT
-    assert "limited to 1 tool calls" in result.stderr
-    if as_json:
-        assert "tool calls" in result.json["error"]["message"]
-        assert "gemdeck.maxToolCalls" in result.json["error"]["advice"]
-        assert any("limited to 1 tool calls" in warning for warning in result.json["warnings"])
+    assert len(gemini.requests) == before + 1
+    assert result.json["outcome"] == "too many requests"
+    assert result.json["error"]["type"] == "FatalTurnLimitedError"
+    assert "--max-turns" in result.json["error"]["advice"]
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
 
 
-@pytest.mark.parametrize("arguments", [("-o", "yaml"), ("--nonsense",), ("-m", "bad model")])
-async def test_wrong_usage_is_refused(arguments: tuple[str, ...]) -> None:
-    result = await run("-p", "hello", "--demo", *arguments)
+@pytest.mark.usefixtures("note")
+async def test_only_named_servers_start_and_all_their_tools_may_run(gemini: FakeGemini) -> None:
+    canary = Path.home() / "ran"
+    other = {"command": "touch", "args": [str(canary)]}
+    write_settings({"mcpServers": {"notes": notes_server(), "other": other}})
 
-    assert (result.code, result.stdout) == (ExitCode.USAGE, "")
-    assert arguments[0] in result.stderr
-
-
-async def test_the_model_of_the_command_line_is_the_one_that_is_asked(gemini: FakeGemini) -> None:
-    gemini.steps = [[Say("Hello.")]]
-
-    result = await run("-p", "hello", "-m", "gemini-2.5-pro", "-o", "json", gemini=gemini)
-
-    assert "/models/gemini-2.5-pro:" in gemini.requests[0].path
-    assert result.json["model"] == "gemini-2.5-pro"
-
-
-async def test_a_run_waits_for_servers_as_long_as_it_is_told_and_names_those_it_goes_without(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
-    server = str(Path(servers.__file__).with_name("raw.py"))
-    entry = {"command": sys.executable, "args": [server, "gated"], "cwd": str(tmp_path)}
-    write_settings({"mcpServers": {"late": entry}})
-    gemini.steps = [[Say("Hi.")]]
-
-    result = await run("-p", "hello", "--wait", "0.1", "-o", "json", gemini=gemini)
+    command = ("-p", "add it", "-o", "json", "--allowed-mcp-server-names", "notes, gone")
+    result = await run(*command, gemini=gemini)
 
     assert result.code == 0
-    assert "tools" not in gemini.requests[0].body
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+    assert not canary.exists()
     [warning] = result.json["warnings"]
-    assert warning.startswith("without server late: ")
-    assert warning in result.stderr
+    assert "there is no server gone; configured are: notes, other" in warning
 
 
-async def test_a_prompt_is_sent_with_standard_input_after_it(
+async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined_with_a_word(
     gemini: FakeGemini, tmp_path: Path
 ) -> None:
-    write_settings({"mcpServers": {"lib": library()}})
-    gemini.steps = [[Say("Fine.")]]
+    asks = {"command": warm.python(), "args": [str(SERVERS / "asking.py")]}
+    write_settings({"mcpServers": {"asks": asks}})
+    more = tmp_path / "more"
+    more.mkdir()
+    gemini.steps = [[Call([("roots", {}), ("form", {})])], [Say("Fine.")]]
 
-    piped = b"/nothing @lib:memo://today\n"
-    result = await run("-p", "/a/b", gemini=gemini, stdin=piped, cwd=tmp_path)
-
-    assert (result.code, result.stdout) == (0, "Fine.\n")
-    texts = [part["text"] for part in gemini.requests[0].contents[-1]["parts"]]
-    assert texts == ["a/b {}", "/nothing @lib:memo://today"]
-
-
-async def test_a_prompt_waits_no_longer_for_its_server_than_it_is_told(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
-    write_settings({"mcpServers": {"lib": library(gate=str(tmp_path / "never-open"))}})
-
-    command = ("-p", "/review", "--wait", "0.1", "-o", "json")
+    command = ("-p", "go", "-o", "json", "--yolo", "--include-directories", str(more))
     result = await run(*command, gemini=gemini, cwd=tmp_path)
 
-    assert result.code == ExitCode.ERROR
-    assert result.json["error"] == {
-        "type": "Error",
-        "message": "There is no command /review.",
-        "advice": "Prompts of lib come once it is ready.",
-        "code": ExitCode.ERROR,
-    }
-    assert gemini.requests == []
+    roots, form = result.json["tool_calls"]
+    assert tmp_path.as_uri() in roots["result"]
+    assert more.as_uri() in roots["result"]
+    assert "decline" in form["result"]
+    assert "asks asked for what only a user can give" in "".join(result.json["warnings"])
 
 
-def library(**more: str | list[str]) -> dict[str, Any]:
-    """Make the entry of a server with a prompt."""
-    says = Path.home() / "library.json"
-    says.write_text(json.dumps({"prompts": {"a/b": []}, **more}), encoding="utf-8")
-    server = Path(servers.__file__).with_name("library.py")
-    return {"command": sys.executable, "args": [str(server), str(says)]}
+async def test_a_session_goes_on_and_is_kept_and_one_that_is_not_there_is_no_turn(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    saved = write_session(
+        SessionLibrary(state_dir()), tmp_path, turn(1, "my name is Ada", "Hello, Ada.")
+    )
+    gemini.steps = [[Say("You are Ada.")], [Say("Still Ada.")]]
+
+    for words in ("who am I?", "and now?"):
+        command = ("-p", words, "--resume", str(saved.id), "-o", "json")
+        result = await run(*command, gemini=gemini, cwd=tmp_path)
+        assert result.code == 0, result.stderr
+        assert result.json["session_id"] == saved.id
+    assert result.json["response"] == "Still Ada."
+    sent = [part["text"] for one in gemini.requests[1].contents for part in one["parts"]]
+    assert sent == ["my name is Ada", "Hello, Ada.", "who am I?", "You are Ada.", "and now?"]
+
+    missing = await run("-p", "go on", "--resume", "2000", "-o", "json", gemini=gemini)
+    assert missing.code == ExitCode.ERROR
+    assert "no" in missing.json["error"]["message"]
+    assert len(gemini.requests) == 2
 
 
-async def test_a_command_without_a_prompt_of_that_name_is_no_message(gemini: FakeGemini) -> None:
-    write_settings({"mcpServers": {"notes": notes_server()}})
+async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> None:
+    hostile = "a\x9b\u202e\x7f\x1b"
+    gemini.steps = [[Call([("add_note", {"text": hostile})])], [Say(f"No. {hostile}\ud800")]]
+    result = await run("-p", "add a note", "-o", "json", gemini=gemini)
+    assert result.stdout.isascii()
+    assert not set(result.stdout) & {"\x7f", "\x1b"}
+    assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
 
-    result = await run("-p", "/nothing here", "-o", "json", gemini=gemini)
 
-    assert result.code == ExitCode.ERROR
-    error = result.json["error"]
-    assert error["message"] == "There is no command /nothing."
-    assert error["advice"] == "gemdeck mcp show SERVER lists the prompts of a server."
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [('{"a": 1}', {"a": 1}), ('{"a": "cut…', '{"a": "cut…'), ("[" * 100_000, "[" * 100_000)],
+)
+def test_arguments_that_were_cut_are_given_as_text(text: str, shown: object) -> None:
+    assert json_or_text(text) == shown
+
+
+async def test_the_version_is_told() -> None:
+    result = await run("--version")
+    assert (result.code, result.stdout) == (0, f"gemdeck, version {__version__}\n")
+
+
+async def test_what_cannot_be_meant_is_refused() -> None:
+    demo = ("-p", "hello", "--demo")
+    for words, said in (
+        ((*demo, "-o", "yaml"), "-o"),
+        ((*demo, "--nonsense"), "--nonsense"),
+        ((*demo, "-m", "bad model"), "-m"),
+        (("-p", "x", "-i", "y"), "give one of them"),
+        (("-p", "x", "--yolo", "--approval-mode", "default"), "contradict"),
+        (("-p", "x", "--include-directories", "gone"), "there is no folder "),
+        (("-p", "x", "--max-turns", "0"), "--max-turns"),
+    ):
+        result = await run(*words)
+        assert (result.code, result.stdout) == (ExitCode.USAGE, ""), words
+        assert said in result.stderr, words
+
+
+@pytest.mark.parametrize(
+    ("code", "prompt", "words", "said"),
+    [
+        (ExitCode.NO_KEY, ("hello",), "No Gemini API key", "Set GEMINI_API_KEY"),
+        (ExitCode.NO_INPUT, (" ", "--demo"), "No prompt", "Use -p TEXT"),
+        (ExitCode.BAD_SETTINGS, ("hello", "--demo"), "settings.json:", "not valid JSON"),
+    ],
+)
+async def test_where_no_turn_can_run_it_says_why_and_what_to_do(
+    code: ExitCode, prompt: tuple[str, ...], words: str, said: str
+) -> None:
+    if code is ExitCode.BAD_SETTINGS:
+        write_settings({})
+        (Path.home() / ".gemini" / "settings.json").write_text('{\n  "mcpServers": {\n')
+
+    told, result = await run("-p", *prompt), await run("-p", *prompt, "-o", "json")
+
+    assert (told.code, told.stdout, result.code) == (code, "", code)
+    assert (result.json["response"], result.json["outcome"]) == ("", None)
+    assert words in result.json["error"]["message"]
+    assert result.json["error"]["advice"]
+    assert result.json["tool_calls"] == []
+    for stderr in (told.stderr, result.stderr):
+        assert words in stderr
+        assert said in stderr
+    streamed = await run("-p", *prompt, "-o", "stream-json")
+    end = lines(streamed.stdout)[-1]
+    assert (streamed.code, end["type"], end["status"]) == (code, "result", "error")
+    assert end["error"]["code"] == code
+    if code is ExitCode.NO_KEY:
+        init, end = lines(streamed.stdout)
+        assert (init["type"], init["model"]) == ("init", "")
+        assert end["error"]["type"] == "FatalAuthenticationError"
+
+
+async def test_a_broken_file_of_the_folder_ends_no_run_and_no_state_folder_does(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "settings.json").write_text("{", encoding="utf-8")
+    result = await run("-p", "hello", "--demo", cwd=tmp_path)
+    assert result.code == 0
+    assert "settings.json" in result.stderr
+
+    (tmp_path / "file").write_text("")
+    result = await run("-p", "hello", "--demo", env={"GEMDECK_HOME": str(tmp_path / "file" / "x")})
+    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
+    assert result.stderr.count("\n") == 1
+    assert "GEMDECK_HOME" in result.stderr
+
+
+async def test_credentials_and_variables_that_cannot_be_used_are_named(gemini: FakeGemini) -> None:
+    for variable, value in (
+        ("GEMINI_API_KEY", "no key at all"),
+        ("ALL_PROXY", "socks5://user:hunter22@127.0.0.1:9"),
+        ("SSL_CERT_FILE", "gone"),
+    ):
+        result = await run("-p", "hello", "-o", "json", gemini=gemini, env={variable: value})
+        assert result.code == ExitCode.NO_KEY
+        assert variable in result.json["error"]["message"]
+        assert result.json["error"]["advice"]
+        assert "No Gemini API key" not in result.stderr
+        assert "Traceback" not in result.stderr
+        assert "hunter22" not in result.stdout + result.stderr
     assert gemini.requests == []

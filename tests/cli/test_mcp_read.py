@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any, Final
 import pytest
 
 from tests import servers
-from tests.cli.running import Result, run, write_settings
+from tests.cli.running import Result, run, run_process, write_settings
+from tests.support import warm
 from tests.support.terminal import Terminal
 from tui.cli.output import ExitCode
 
@@ -66,32 +66,40 @@ async def read(uri: str, *more: str) -> Result:
 
 def at_terminal(uri: str, *more: str) -> tuple[int, str, bytes]:
     """Give the exit code, what the screen shows, and what was written to it."""
-    command = [sys.executable, "-m", "tui", "mcp", "read", "a", uri, *more]
+    command = [warm.python(), "-m", "tui", "mcp", "read", "a", uri, *more]
     with Terminal(command, cwd=Path.home(), columns=200) as terminal:
         code = terminal.wait_for_exit()
         return code, terminal.screen.strip(), terminal.raw
 
 
-@pytest.mark.parametrize("uri", WHOLE)
-async def test_a_pipe_gets_the_bytes_and_nothing_else(uri: str) -> None:
-    result = await read(uri)
-    assert (result.code, result.stderr) == (ExitCode.OK, "")
-    assert result.raw == WHOLE[uri]
+async def test_a_pipe_gets_the_bytes_and_nothing_else() -> None:
+    for uri, whole in WHOLE.items():
+        result = await read(uri)
+        assert (result.code, result.stderr) == (ExitCode.OK, ""), uri
+        assert result.raw == whole, uri
+    real = await run_process("mcp", "read", "a", "a://both")
+    assert (real.code, real.raw, real.stderr) == (ExitCode.OK, WHOLE["a://both"], "")
 
 
-@pytest.mark.parametrize("uri", ["a://text", "a://blob", "a://both", "a://empty"])
-async def test_a_file_gets_the_bytes_in_place_of_what_it_held(uri: str, tmp_path: Path) -> None:
+async def test_a_file_gets_the_bytes_in_place_of_what_it_held(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(b"x" * (len(BYTES) + 1))
     old.chmod(0o644)
-    for file in (old, new):
-        result = await read(uri, "-o", str(file))
-        assert (result.code, result.stdout, result.stderr) == (ExitCode.OK, "", "")
-        assert file.read_bytes() == WHOLE[uri]
+    for uri in ("a://text", "a://blob", "a://both", "a://empty"):
+        for file in (old, new):
+            result = await read(uri, "-o", str(file))
+            assert (result.code, result.stdout, result.stderr) == (ExitCode.OK, "", "")
+            assert file.read_bytes() == WHOLE[uri]
     assert [file.stat().st_mode & 0o777 for file in (old, new)] == [0o644, 0o600]
 
 
-async def test_a_file_and_json_say_where_the_bytes_are(tmp_path: Path) -> None:
+async def test_json_has_every_content_or_says_where_the_bytes_are(tmp_path: Path) -> None:
+    result = await read("a://both", "--json")
+    assert result.code == ExitCode.OK
+    data = [one["data"] for one in result.json["content"] if one["type"] == "data"]
+    said = [one["text"] for one in result.json["content"] if one["type"] == "text"]
+    assert [base64.b64decode(one) for one in data] == [b"\xff\x00"]
+    assert {"one", "two\n"} < set(said)
     file = tmp_path / "out"
     result = await read("a://blob", "--json", "-o", str(file))
     where = {"server": "a", "uri": "a://blob", "file": str(file), "bytes": len(BYTES)}
@@ -99,42 +107,27 @@ async def test_a_file_and_json_say_where_the_bytes_are(tmp_path: Path) -> None:
     assert file.read_bytes() == BYTES
 
 
-async def test_json_has_every_content() -> None:
-    result = await read("a://both", "--json")
-    assert result.code == ExitCode.OK
-    data = [one["data"] for one in result.json["content"] if one["type"] == "data"]
-    said = [one["text"] for one in result.json["content"] if one["type"] == "text"]
-    assert [base64.b64decode(one) for one in data] == [b"\xff\x00"]
-    assert {"one", "two\n"} < set(said)
-
-
-@pytest.mark.parametrize("more", [(), ("-o",)], ids=["pipe", "file"])
-async def test_a_blob_that_cannot_be_decoded_is_an_error(
-    more: tuple[str, ...], tmp_path: Path
-) -> None:
+async def test_what_cannot_be_decoded_or_written_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "old"
     file.write_text("kept")
-    result = await read("a://broken", *more, *([str(file)] if more else []))
-    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
-    assert "a blob that is not valid base64" in result.stderr
+    wrong, none = "a blob that is not valid base64", tmp_path / "none" / "out"
+    for words, said in (
+        (["a://broken"], wrong),
+        (["a://broken", "-o", str(file)], wrong),
+        (["a://text", "-o", str(none)], "cannot be written: No such file or directory."),
+        (["a://text", "-o", str(tmp_path)], "cannot be written: Is a directory."),
+    ):
+        result = await read(*words)
+        assert (result.code, result.stdout) == (ExitCode.ERROR, ""), words
+        assert said in result.stderr
     assert file.read_text() == "kept"
-
-
-async def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    result = await read("a://text", "-o", str(tmp_path / "none" / "out"))
-    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
-    assert "cannot be written: No such file or directory." in result.stderr
-    folder = await read("a://text", "-o", str(tmp_path))
-    assert (folder.code, folder.stdout) == (ExitCode.ERROR, "")
-    assert "cannot be written: Is a directory." in folder.stderr
 
 
 def test_a_full_disk_behind_standard_output_is_an_error() -> None:
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "tui", "mcp", "read", "a", "a://line"],
+            [warm.python(), "-m", "tui", "mcp", "read", "a", "a://line"],
             cwd=Path.home(),
-            env={**os.environ, "PYTHONPATH": str(Path(servers.__file__).parents[2])},
             stdout=full,
             stderr=subprocess.PIPE,
             timeout=60,
@@ -145,15 +138,14 @@ def test_a_full_disk_behind_standard_output_is_an_error() -> None:
     assert b"Exception ignored" not in result.stderr
 
 
-@pytest.mark.parametrize("uri", ["a://blob", "a://both"])
-def test_a_terminal_gets_no_blob(uri: str) -> None:
-    code, screen, raw = at_terminal(uri)
+def test_a_terminal_gets_no_blob_and_text_that_cannot_control_it(tmp_path: Path) -> None:
+    code, screen, raw = at_terminal("a://both")
     assert code == ExitCode.USAGE
-    assert screen == f"gemdeck: {uri} is binary: use -o FILE or a pipe."
+    assert screen == "gemdeck: a://both is binary: use -o FILE or a pipe."
     assert raw.count(b"\n") == 1
-
-
-def test_a_terminal_gets_text_that_cannot_control_it(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    assert at_terminal("a://blob", "-o", str(file)) == (ExitCode.OK, "", b"")
+    assert file.read_bytes() == BYTES
     code, screen, raw = at_terminal("a://text")
     assert (code, screen.splitlines()[0]) == (ExitCode.OK, "⟨U+FEFF⟩a")
     assert b"\x1b" not in raw
@@ -163,6 +155,3 @@ def test_a_terminal_gets_text_that_cannot_control_it(tmp_path: Path) -> None:
     code, _, raw = at_terminal("a://long")
     assert code == ExitCode.OK
     assert b"250,000 more characters are not shown; -o FILE writes all." in raw
-    file = tmp_path / "out"
-    assert at_terminal("a://blob", "-o", str(file)) == (ExitCode.OK, "", b"")
-    assert file.read_bytes() == BYTES

@@ -4,45 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from tests.cli.running import notes_server
+from tests.security.opened import Place, opened, place
 from tests.support.waiting import eventually
 from tui.cli.servers.server_edits import own_edits
-from tui.engine.engine import Engine, EngineOptions
 from tui.engine.settings.edits import add_server, remove_server
-from tui.model.events import Event, RequestRaised, ServerStatusChanged
-from tui.model.requests import PendingRequest
 from tui.model.servers import ServerStatus
 from tui.model.trust import TrustAnswer
 
+__all__ = ["place"]
 
-class Deck:
-    """A gemdeck that runs in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.events = list[Event]()
-        options = EngineOptions(folder, attended=True, needs_model=False)
-        self.engine = Engine(options, self.events.append)
-
-    @property
-    def questions(self) -> list[PendingRequest]:
-        return [event.request for event in self.events if isinstance(event, RequestRaised)]
-
-    def is_ready(self, server: str) -> bool:
-        return any(
-            isinstance(event, ServerStatusChanged)
-            and (event.server, event.status) == (server, ServerStatus.READY)
-            for event in self.events
-        )
-
-
-@pytest.fixture
-def deck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deck:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return Deck(folder)
+READY = ServerStatus.READY
+UNKNOWN = {"command": "gemdeck-unknown-program"}
 
 
 def entry(name: str) -> dict[str, Any]:
@@ -53,58 +27,44 @@ async def write(name: str, scope: str) -> None:
     await anyio.to_thread.run_sync(own_edits().add, scope, name, entry(name))
 
 
-async def test_a_server_of_the_user_starts_unasked(deck: Deck) -> None:
-    async with deck.engine as engine:
-        await engine.start()
-        await write("notes", "user")
-        await eventually(lambda: deck.is_ready("notes"))
-        assert deck.questions == []
-        await anyio.to_thread.run_sync(
-            add_server, own_edits().file_of("user"), "other", {"command": "gemdeck-unknown-program"}
-        )  # anybody else's edit is asked about
-        await eventually(lambda: len(deck.questions) == 1)
-
-
-async def test_a_server_that_was_removed_is_asked_about_when_others_write_it_again(
-    deck: Deck,
+async def test_a_server_of_the_user_starts_unasked_and_is_asked_about_when_others_write_it(
+    place: Place,
 ) -> None:
-    async with deck.engine as engine:
-        await engine.start()
+    path = own_edits().file_of("user")
+    async with opened(place) as deck:
         await write("notes", "user")
-        await eventually(lambda: deck.is_ready("notes"))
+        await deck.reach("notes", READY)
+        assert deck.questions() == []
+        await anyio.to_thread.run_sync(add_server, path, "other", UNKNOWN)
+        question = await deck.answer(TrustAnswer.NOT_NOW)
+        assert [one.server for one in question.servers] == ["other"]
         await anyio.to_thread.run_sync(own_edits().remove, "user", "notes")
-    again = Deck(Path.cwd())
-    async with again.engine as engine:
-        await engine.start()
-        path = own_edits().file_of("user")
+        await anyio.to_thread.run_sync(own_edits().remove, "user", "other")
+    async with opened(place) as deck:
         await anyio.to_thread.run_sync(add_server, path, "notes", entry("notes"))
-        await eventually(lambda: len(again.questions) == 1)
+        assert [one.server for one in (await deck.question()).servers] == ["notes"]
 
 
-async def test_a_trusted_folder_stays_trusted_with_the_edit(deck: Deck) -> None:
+async def test_a_trusted_folder_stays_trusted_with_the_edit(place: Place) -> None:
     await write("first", "project")
-    async with deck.engine as engine:
-        await engine.start()
-        await eventually(lambda: len(deck.questions) == 1)
-        engine.desk.answer(deck.questions[0].id, TrustAnswer.TRUST)
-        await eventually(lambda: deck.is_ready("first"))
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("first", READY)
         await write("second", "project")
-        await eventually(lambda: deck.is_ready("second"))
-        assert len(deck.questions) == 1
+        await deck.reach("second", READY)
+        assert deck.questions() == []
 
 
-async def test_what_else_changed_meanwhile_is_asked_about(deck: Deck) -> None:
+async def test_what_else_changed_meanwhile_is_asked_about(place: Place) -> None:
     await write("first", "project")
     path = own_edits().file_of("project")
 
     def tamper() -> None:
-        add_server(path, "wanted", {"command": "gemdeck-unknown-program"})
+        add_server(path, "wanted", UNKNOWN)
         remove_server(path, "first")
 
-    async with deck.engine as engine:
-        await engine.start()
-        await eventually(lambda: len(deck.questions) == 1)
-        engine.desk.answer(deck.questions[0].id, TrustAnswer.TRUST)
-        await eventually(lambda: deck.is_ready("first"))
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("first", READY)
         await anyio.to_thread.run_sync(own_edits().change, path, "wanted", tamper)
-        await eventually(lambda: len(deck.questions) == 2)
+        await eventually(deck.questions)

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.cli.running import run, write_settings
+from tests.cli.running import run_process, write_settings
 from tests.servers.web import free_port
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE, eventually
@@ -98,6 +98,6 @@ async def test_googles_credentials_ask_the_users_gcloud(opened: Path, tmp_path: 
         "GOOGLE_CLOUD_LOCATION": "global",
         "GOOGLE_CLOUD_PROJECT": "any",
     }
-    result = await run("-p", "hello", env=env, cwd=opened)
+    result = await run_process("-p", "hello", env=env, cwd=opened)
     assert not (opened / "trapped").exists(), (opened / "trapped").read_text()
     assert (tmp_path / "seen").exists(), result.stderr

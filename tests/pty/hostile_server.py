@@ -1,4 +1,4 @@
-"""An MCP server whose every text is harmless or hostile, as its argument says."""
+"""An MCP server whose every text is hostile."""
 
 import sys
 from typing import Any, Final
@@ -12,35 +12,33 @@ HOSTILE: Final = (
 )
 """Everything a terminal or a markup parser might act on."""
 
-EXTRA: Final = HOSTILE if sys.argv[1:2] == ["hostile"] else "harmless"
-
-server: MCPServer[Any] = MCPServer(f"server {EXTRA}", instructions=f"instructions {EXTRA}")
+server: MCPServer[Any] = MCPServer(f"server {HOSTILE}", instructions=f"instructions {HOSTILE}")
 
 
-@server.tool(name="report", description=f"Gives a report. {EXTRA}", title=f"Report {EXTRA}")
+@server.tool(name="report", description=f"Gives a report. {HOSTILE}", title=f"Report {HOSTILE}")
 def report() -> str:
     """Answer with the text, once on a line of its own and among blank lines."""
-    return f"the report says\n{EXTRA}\n{EXTRA}" + "\n" * 5_000 + "end of report"
+    return f"the report says\n{HOSTILE}\n{HOSTILE}" + "\n" * 5_000 + "end of report"
 
 
-@server.tool(name="broken", description=f"Always fails. {EXTRA}")
+@server.tool(name="broken", description=f"Always fails. {HOSTILE}")
 def broken() -> str:
     """Fail with the text."""
-    raise ValueError(f"it broke {EXTRA}")
+    raise ValueError(f"it broke {HOSTILE}")
 
 
-@server.prompt(name="ask", description=f"Asks. {EXTRA}")
+@server.prompt(name="ask", description=f"Asks. {HOSTILE}")
 def ask(topic: str) -> str:
     """Put the text into a prompt."""
-    return f"{topic} {EXTRA}"
+    return f"{topic} {HOSTILE}"
 
 
-@server.resource("note://one", name=f"One {EXTRA}", description=f"A note. {EXTRA}")
+@server.resource("note://one", name=f"One {HOSTILE}", description=f"A note. {HOSTILE}")
 def one() -> str:
     """Put the text into a resource."""
-    return f"one {EXTRA}"
+    return f"one {HOSTILE}"
 
 
 if __name__ == "__main__":
-    print(f"starting {EXTRA}", file=sys.stderr, flush=True)
+    print(f"starting {HOSTILE}", file=sys.stderr, flush=True)
     server.run("stdio")

@@ -66,39 +66,31 @@ def test_an_app_is_typed_to_resized_and_quit(small: Path) -> None:
         assert {kind for kind in kinds if not kind.startswith("CSI")} == {"OSC 22"}, "the pointer"
 
 
-def test_closing_the_terminal_hangs_the_program_up() -> None:
+def test_closing_the_terminal_hangs_the_program_up_and_a_signal_reaches_it() -> None:
     script = (
         "import signal, sys, time\n"
         "signal.signal(signal.SIGHUP, lambda *_: sys.exit(7))\n"
         "print('ready', flush=True)\n"
         "time.sleep(60)\n"
     )
-    with Terminal([sys.executable, "-c", script]) as terminal:
-        terminal.wait_for("ready")
-        terminal.hang_up()
-        assert terminal.wait_for_exit() == 7
+    for is_hung_up, code in ((True, 7), (False, -signal.SIGTERM)):
+        with Terminal([sys.executable, "-c", script]) as terminal:
+            terminal.wait_for("ready")
+            if is_hung_up:
+                terminal.hang_up()
+            else:
+                terminal.send_signal(signal.SIGTERM)
+            assert terminal.wait_for_exit() == code
 
 
-def test_a_signal_reaches_the_program() -> None:
-    with Terminal([sys.executable, "-c", "print('up'); import time; time.sleep(60)"]) as terminal:
-        terminal.wait_for("up")
-        terminal.send_signal(signal.SIGTERM)
-        assert terminal.wait_for_exit() == -signal.SIGTERM
-
-
-def test_what_does_not_come_fails_with_the_screen() -> None:
+def test_what_does_not_come_fails_with_the_screen_and_at_once_where_the_program_ended() -> None:
     with Terminal([sys.executable, "-c", "print('something else'); input()"]) as terminal:
         terminal.wait_for("something")
         with pytest.raises(AssertionError, match="something else"):
             terminal.wait_for("never", timeout=0.1)
-
-
-def test_a_program_that_ends_is_not_waited_for() -> None:
-    with (
-        Terminal([sys.executable, "-c", "print('bye')"]) as terminal,
-        pytest.raises(AssertionError, match="before the program ended"),
-    ):
-        terminal.wait_for("never", timeout=60)
+        terminal.press("enter")
+        with pytest.raises(AssertionError, match="before the program ended"):
+            terminal.wait_for("never", timeout=60)
 
 
 def test_a_program_that_does_not_end_is_killed_with_its_children() -> None:

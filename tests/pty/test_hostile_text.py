@@ -1,7 +1,6 @@
 """Text from outside, in every place that shows any, sends the terminal nothing but text."""
 
 import json
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio.to_thread
-import pytest
 
 from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Think
+from tests.pty.driving import leave, say, send, wait_for_end_of_turn
 from tests.pty.hostile_server import HOSTILE
 from tests.support import warm
 from tests.support.terminal import Terminal, escape_kinds
@@ -35,35 +34,26 @@ HELD: Final = "any other letter stops it"
 """Stands there while an answer waits for what follows it."""
 
 
-@dataclass
-class Recorded:
-    """What a run wrote to its terminal."""
-
-    raw: bytes = b""
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        return escape_kinds(self.raw)
+OWN_KINDS: Final = {
+    *("CSI <u", "CSI >25u", "CSI ?2026$p", "CSI ?2048$p", "CSI H", "CSI m", "OSC 22"),
+    *("CSI ?7h", "CSI ?7l", "CSI ?25h", "CSI ?25l", "CSI ?1000h", "CSI ?1000l", "CSI ?1003h"),
+    *("CSI ?1003l", "CSI ?1004h", "CSI ?1004l", "CSI ?1006h", "CSI ?1006l", "CSI ?1015h"),
+    *("CSI ?1015l", "CSI ?1049h", "CSI ?1049l", "CSI ?2004h", "CSI ?2004l"),
+}
+"""All that gemdeck and Textual write themselves from the start to the end."""
 
 
-def assert_harmless(hostile: Recorded, harmless: Recorded) -> None:
-    assert hostile.kinds - harmless.kinds == set()
-    assert b"\x1b]52" not in hostile.raw
-    assert b"\x1b]8" not in hostile.raw
+def assert_harmless(raw: bytes) -> None:
+    assert escape_kinds(raw) <= OWN_KINDS
+    assert b"\x1b]52" not in raw
+    assert b"\x1b]8" not in raw
     for character in INVISIBLE:
-        assert character.encode() not in hostile.raw
+        assert character.encode() not in raw
 
 
 def write(path: Path, value: object) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
-
-
-def say(terminal: Terminal, text: str) -> None:
-    terminal.type(text)
-    terminal.wait_for(f"> {text}")
-    terminal.press("enter")
-    terminal.wait_gone(f"> {text}")
 
 
 def insist(terminal: Terminal, key: str, title: str) -> None:
@@ -90,11 +80,6 @@ def insist_twice(terminal: Terminal, key: str, again: str) -> None:
     raise AssertionError(terminal.screen)
 
 
-def quit_app(terminal: Terminal) -> None:
-    terminal.press("ctrl+q")
-    assert terminal.wait_for_exit() == 0
-
-
 def visit_what_a_server_offers(terminal: Terminal) -> None:
     """Bring every text of the server to the screen."""
     terminal.wait_for("2 ready")
@@ -102,7 +87,7 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.wait_for(lambda screen: "A tool wants to run" in screen and HINT in screen)
     terminal.press("o")
     terminal.wait_gone("A tool wants to run")
-    terminal.wait_for(lambda screen: re.search(r"── .*tokens ──", screen) is not None)
+    wait_for_end_of_turn(terminal)
     terminal.press("f3")
     terminal.wait_for("details  v schema")
     terminal.press("home")
@@ -113,28 +98,24 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.press("f2", "enter")
     terminal.wait_for("instructions")
     terminal.press("escape")
-    quit_app(terminal)
+    leave(terminal)
 
 
-@pytest.mark.slow
 def test_D01_D02_D03_D17_what_a_server_offers_sends_the_terminal_only_text(
     tmp_path: Path, world: World
 ) -> None:
-    recorded = {}
-    for mode, name in (("harmless", "evil"), ("hostile", "evil[/x]\x1b]0;owned\x07\u202e")):
-        entry = {"command": sys.executable, "args": [str(HOSTILE_SERVER), mode]}
-        write(world.home / ".gemini" / "settings.json", {"mcpServers": {name: entry}})
-        with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
-            visit_what_a_server_offers(terminal)
-            recorded[mode] = Recorded(terminal.raw)
-    assert_harmless(recorded["hostile"], recorded["harmless"])
+    entry = {"command": sys.executable, "args": [str(HOSTILE_SERVER)]}
+    servers = {"mcpServers": {"evil[/x]\x1b]0;owned\x07\u202e": entry}}
+    write(world.home / ".gemini" / "settings.json", servers)
+    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
+        visit_what_a_server_offers(terminal)
+        assert_harmless(terminal.raw)
 
 
 @dataclass
 class Scene:
     """A folder that brings servers, a server that changes its tools, and a model that talks."""
 
-    extra: str
     home: Path
     folder: Path
 
@@ -143,7 +124,7 @@ class Scene:
         return self.home / "tools.json"
 
     def offer(self, words: str) -> None:
-        described = f"{words} {self.extra}"
+        described = f"{words} {HOSTILE}"
         schema = {
             "type": "object",
             "properties": {"text": {"type": "string", "description": described}},
@@ -159,29 +140,29 @@ class Scene:
         turncoat = [str(TURNCOAT), str(self.tools_file), str(self.home / "calls.jsonl")]
         own: Mapping[str, Any] = {
             "mcpServers": {"own": {"command": sys.executable, "args": turncoat}},
-            "gemdeck": {f"unknown {self.extra}": 1},
+            "gemdeck": {f"unknown {HOSTILE}": 1},
         }
         write(self.home / ".gemini" / "settings.json", own)
         entry = {
-            "command": f"no such program {self.extra}",
-            "args": [self.extra, "two"],
-            "env": {"LD_PRELOAD": self.extra},
-            "cwd": f"sub {self.extra}",
-            "description": self.extra,
+            "command": f"no such program {HOSTILE}",
+            "args": [HOSTILE, "two"],
+            "env": {"LD_PRELOAD": HOSTILE},
+            "cwd": f"sub {HOSTILE}",
+            "description": HOSTILE,
         }
-        write(self.folder / ".gemini" / "settings.json", {"mcpServers": {"p" + self.extra: entry}})
+        write(self.folder / ".gemini" / "settings.json", {"mcpServers": {"p" + HOSTILE: entry}})
 
     @property
     def steps(self) -> Sequence[Sequence[Action]]:
-        text = f"# {self.extra}\n\n[a {self.extra}](https://x.test/{self.extra})\n\n{self.extra}"
+        text = f"# {HOSTILE}\n\n[a {HOSTILE}](https://x.test/{HOSTILE})\n\n{HOSTILE}"
         return (
-            [Think(self.extra), Say(text), Call([("report", {"text": self.extra})])],
-            [Call([("turn", {"text": self.extra}), (f"no{self.extra}", {})])],
+            [Think(HOSTILE), Say(text), Call([("report", {"text": HOSTILE})])],
+            [Call([("turn", {"text": HOSTILE}), (f"no{HOSTILE}", {})])],
             [Say(text)],
-            [Fail(400, f"The request is wrong: {self.extra}")],
+            [Fail(400, f"The request is wrong: {HOSTILE}")],
         )
 
-    def play(self, url: str) -> Recorded:
+    def play(self, url: str) -> bytes:
         environment = {
             "GEMINI_API_KEY": KEY,
             "GOOGLE_GEMINI_BASE_URL": url,
@@ -193,12 +174,10 @@ class Scene:
             self._refuse_the_folder(terminal)
             self._answer_calls(terminal)
             self._look_at_rules(terminal)
-            terminal.type("again")
-            terminal.wait_for("> again")
-            terminal.press("enter")
+            send(terminal, "again")
             terminal.wait_for("The request is wrong")  # which puts the message back
-            quit_app(terminal)
-            return Recorded(terminal.raw)
+            leave(terminal)
+            return terminal.raw
 
     def _refuse_the_folder(self, terminal: Terminal) -> None:
         terminal.wait_for("Do you trust this folder?")
@@ -238,17 +217,14 @@ class Scene:
         terminal.press("f6")
 
 
-@pytest.mark.slow
 async def test_D01_D02_D03_D17_questions_and_answers_send_the_terminal_only_text(
     tmp_path: Path,
 ) -> None:
-    recorded = {}
-    for mode, extra in (("harmless", "harmless"), ("hostile", HOSTILE)):
-        home, folder = tmp_path / f"{mode}-home", tmp_path / mode
-        home.mkdir()
-        folder.mkdir()
-        scene = Scene(extra, home, folder)
-        scene.prepare()
-        async with FakeGemini(scene.steps) as fake:
-            recorded[mode] = await anyio.to_thread.run_sync(scene.play, fake.url)
-    assert_harmless(recorded["hostile"], recorded["harmless"])
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    scene = Scene(home, folder)
+    scene.prepare()
+    async with FakeGemini(scene.steps) as fake:
+        raw = await anyio.to_thread.run_sync(scene.play, fake.url)
+    assert_harmless(raw)

@@ -2,13 +2,13 @@
 
 import asyncio
 import base64
-import json
 import re
 from typing import Final
 
 import pytest
 
 from tests.conftest import World
+from tests.pty.driving import write_settings
 from tests.servers.authority import GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.support import warm
@@ -24,9 +24,7 @@ def start(world: World, server: GuardedServer) -> Terminal:
     """Start gemdeck with one server that wants a sign-in."""
     back = f"http://localhost:{free_port()}/oauth/callback"
     entry = {"url": server.url, "type": "http", "oauth": {"redirectUri": back}}
-    settings = world.home / ".gemini" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text(json.dumps({"mcpServers": {"events": entry}}))
+    write_settings({"mcpServers": {"events": entry}})
     workspace = world.home / "shop"
     workspace.mkdir(exist_ok=True)
     return Terminal(warm.deck("--demo"), columns=120, rows=40, cwd=workspace)

@@ -2,19 +2,15 @@
 
 import json
 
-import anyio
 import pytest
 
+from tests.cli.running import run
 from tests.conftest import World
 from tests.fakes.gemini import KEY
 from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
-from tests.support import warm
-from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.engine import Engine, EngineOptions
 from tui.engine.trust.folder_gate import OpenedFolder
-from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
@@ -79,28 +75,6 @@ async def test_a_trusted_folder_starts_its_servers_unasked_and_with_its_values(
     assert place.songs()[0]["env"] == {"SEEN_A": "own", "SEEN_B": "brought"}
 
 
-async def test_forgetting_stops_the_folders_servers_and_asks_in_the_next_run(
-    place: Place,
-) -> None:
-    place.user({"mcpServers": {"mine": place.canary("mine")}})
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    async with opened(place) as deck:
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("it", S.READY)
-        await deck.reach("mine", S.READY)
-        deck.engine.forget_folder()
-        await deck.reach("it", S.UNTRUSTED)
-        await eventually(lambda: deck.trust() is T.UNTRUSTED)
-        assert deck.statuses()["mine"] is S.READY
-        deck.engine.review_folder()
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("it", S.READY)
-        deck.engine.forget_folder()
-        await deck.reach("it", S.UNTRUSTED)
-    async with opened(place) as deck:
-        assert (await deck.question()).subject is TrustSubject.FOLDER
-
-
 async def test_an_answer_is_not_asked_for_again_while_another_file_is_half_written(
     place: Place,
 ) -> None:
@@ -132,22 +106,33 @@ async def test_an_answer_that_cannot_be_saved_is_told_and_asked_for_again(
         await deck.reach("it", S.READY)
 
 
-async def test_never_holds_in_later_runs_until_the_user_reviews_the_folder(place: Place) -> None:
+async def test_never_and_forgetting_hold_until_the_user_reviews_the_folder(place: Place) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
     place.project({"mcpServers": {"it": place.canary("it")}})
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.NEVER)
         await eventually(lambda: deck.trust() is T.NEVER)
-        assert deck.statuses() == {}
+        await deck.reach("mine", S.READY)
     async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
         assert deck.trust() is T.NEVER
         assert deck.questions() == []
+        assert place.words() == ["mine", "mine"]
         deck.engine.review_folder()
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("it", S.READY)
         deck.engine.review_folder()
         await deck.answer(TrustAnswer.NEVER)
-        await eventually(lambda: deck.statuses() == {})
-    assert place.words() == ["it"]
+        await eventually(lambda: deck.statuses() == {"mine": S.READY})
+        deck.engine.review_folder()
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
+        deck.engine.forget_folder()
+        await deck.reach("it", S.UNTRUSTED)
+        await eventually(lambda: deck.trust() is T.UNTRUSTED)
+        assert deck.statuses()["mine"] is S.READY
+    async with opened(place) as deck:
+        assert (await deck.question()).subject is TrustSubject.FOLDER
 
 
 async def test_A22_an_answer_counts_only_for_what_was_shown(place: Place) -> None:
@@ -197,16 +182,6 @@ async def test_A06_trust_with_children_covers_a_folder_below(
         assert deck.questions() == []
 
 
-async def test_A23_forty_servers_are_one_question(place: Place) -> None:
-    place.project({"mcpServers": {f"s{n}": place.canary(str(n)) for n in range(40)}})
-    async with opened(place) as deck:
-        question = await deck.question()
-        assert len(deck.questions()) == 1
-        assert len(question.servers) == 40
-        assert set(deck.statuses().values()) == {S.UNTRUSTED}
-    assert place.songs() == []
-
-
 async def test_a_folder_that_cannot_be_trusted_says_why_and_a_yes_changes_nothing(
     place: Place,
 ) -> None:
@@ -236,14 +211,9 @@ async def test_a_folder_named_on_the_command_line_is_trusted_for_this_run_as_it_
 
 async def headless(place: Place, *arguments: str) -> str:
     """Run ``gemdeck -p`` in the folder with the demo; give what it says on standard error."""
-    with anyio.fail_after(60):
-        done = await anyio.run_process(
-            [warm.python(), "-m", "tui", "-p", "hello", "--demo", *arguments],
-            cwd=place.folder,
-            check=False,
-        )
-    assert done.returncode == 0
-    return done.stderr.decode()
+    result = await run("-p", "hello", "--demo", *arguments, cwd=place.folder)
+    assert result.code == 0
+    return result.stderr
 
 
 async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_it_is_named(
@@ -268,7 +238,7 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
         said = await headless(place, *arguments)
         assert "has no effect" in said
         assert "lint" in said
-        assert "--trust-folder" in said
+        assert f"add --trust-folder {place.folder}" in said
     assert place.words() == ["lint", "lint"]
     said = await headless(
         place, "--trust-folder", "/elsewhere", "--trust-folder", str(place.folder)
@@ -276,16 +246,12 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
     assert "/elsewhere is not this folder" in said
     assert "has no effect" not in said
     assert place.words() == ["lint", "lint", "lint"]
-
-
-async def test_A08_never_holds_without_a_screen_too(place: Place) -> None:
-    place.project({"mcpServers": {"lint": place.canary("lint")}})
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.NEVER)
         await eventually(lambda: deck.trust() is T.NEVER)
     said = await headless(place, "--trust-folder", str(place.folder), "--yolo")
     assert "You chose never to trust" in said
-    assert place.songs() == []
+    assert place.words() == ["lint", "lint", "lint"]
 
 
 async def test_a_home_that_is_opened_brings_nothing_of_its_own(
@@ -335,21 +301,6 @@ async def test_I05_a_folder_that_is_not_trusted_says_nothing_about_what_is_maske
         assert KEY not in redactor.redact(f"key {KEY}")
 
 
-async def test_A08_the_word_on_standard_error_says_what_to_add(place: Place) -> None:
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    notices: list[Notice] = []
-
-    def note(event: Event) -> None:
-        if isinstance(event, NoticeRaised):
-            notices.append(event.notice)
-
-    options = EngineOptions(place.folder, follow_settings=False)
-    async with Engine(options, note) as engine:
-        await engine.start()
-    [advice] = [one.advice for one in notices if "not trusted" in one.text]
-    assert advice.endswith(f"add --trust-folder {place.folder}")
-
-
 async def test_A01_A03_trustfall_a_clone_runs_nothing_before_the_yes(place: Place) -> None:
     place.user({"mcpServers": {"mine": place.canary("mine")}})
     place.project({"mcpServers": {"lint": place.canary("settings")}})
@@ -361,14 +312,14 @@ async def test_A01_A03_trustfall_a_clone_runs_nothing_before_the_yes(place: Plac
         shown = {str(server.server): server for server in question.servers}
         assert shown["lint"].args[-1] == "settings"
         assert shown["docs"].source == "~/clone/.mcp.json"
-        await deck.reach("mine", ServerStatus.READY)
+        await deck.reach("mine", S.READY)
         assert place.words() == ["mine"]
-        assert deck.statuses()["lint"] is ServerStatus.UNTRUSTED
-        assert deck.trust() is FolderTrust.UNTRUSTED
+        assert deck.statuses()["lint"] is S.UNTRUSTED
+        assert deck.trust() is T.UNTRUSTED
         await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("lint", ServerStatus.READY)
-        await deck.reach("docs", ServerStatus.READY)
-        assert deck.trust() is FolderTrust.TRUSTED
+        await deck.reach("lint", S.READY)
+        await deck.reach("docs", S.READY)
+        assert deck.trust() is T.TRUSTED
         assert sorted(place.words()) == ["mine", "settings", "shared"]
 
 
@@ -377,31 +328,31 @@ async def test_A09_mcpoison_an_edit_of_what_was_trusted_asks_again(place: Place)
     place.project(safe)
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("build", ServerStatus.READY)
-        await deck.reach("other", ServerStatus.READY)
+        await deck.reach("build", S.READY)
+        await deck.reach("other", S.READY)
         evil = json.loads(json.dumps(safe))
         evil["mcpServers"]["build"]["args"][-1] = "evil"
         place.project(evil)
         question = await deck.question()
-        assert deck.trust() is FolderTrust.CHANGED
+        assert deck.trust() is T.CHANGED
         signs = {(line.sign, line.text) for line in question.difference}
         assert {("-", "argument safe"), ("+", "argument evil")} <= signs
         assert [server.change for server in question.servers] == ["changed", ""]
-        await deck.reach("build", ServerStatus.UNTRUSTED)
-        assert deck.statuses()["other"] is ServerStatus.READY
+        await deck.reach("build", S.UNTRUSTED)
+        assert deck.statuses()["other"] is S.READY
         await deck.answer(TrustAnswer.NOT_NOW)
         assert "evil" not in place.words()
         place.project(safe)
-        await deck.reach("build", ServerStatus.READY)
-        assert deck.trust() is FolderTrust.TRUSTED
+        await deck.reach("build", S.READY)
+        assert deck.trust() is T.TRUSTED
         assert deck.questions() == []
     assert "evil" not in place.words()
     place.project(evil)
     async with opened(place) as deck:
         question = await deck.question()
         assert question.difference
-        await deck.reach("other", ServerStatus.READY)
-        assert deck.statuses()["build"] is ServerStatus.UNTRUSTED
+        await deck.reach("other", S.READY)
+        assert deck.statuses()["build"] is S.UNTRUSTED
     assert "evil" not in place.words()
     assert place.words().count("other") == 2
 
@@ -409,7 +360,7 @@ async def test_A09_mcpoison_an_edit_of_what_was_trusted_asks_again(place: Place)
 async def test_A11_curxecute_own_settings_edited_meanwhile_start_nothing(place: Place) -> None:
     place.user({"mcpServers": {"git": place.canary("known"), "old": place.canary("old")}})
     async with opened(place) as deck:
-        await deck.reach("git", ServerStatus.READY)
+        await deck.reach("git", S.READY)
         assert deck.questions() == []
         place.user(
             {
@@ -426,30 +377,19 @@ async def test_A11_curxecute_own_settings_edited_meanwhile_start_nothing(place: 
         changes = {server.server: server.change for server in question.servers}
         assert changes == {"git": "changed", "more": "new", "old": "changed"}
         assert question.rules == ("The tools of old would run without asking.",)
-        assert set(deck.statuses().values()) == {ServerStatus.UNTRUSTED}
+        assert set(deck.statuses().values()) == {S.UNTRUSTED}
         await deck.answer(TrustAnswer.NOT_NOW)
         place.user({"mcpServers": {"git": place.canary("evil"), "mine": place.canary("mine")}})
         question = await deck.question()
         assert {server.server for server in question.servers} == {"git", "mine"}
         assert sorted(place.words()) == ["known", "old"]
         await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("mine", ServerStatus.READY)
-        await deck.reach("git", ServerStatus.READY)
+        await deck.reach("mine", S.READY)
+        await deck.reach("git", S.READY)
         assert sorted(place.words()) == ["evil", "known", "mine", "old"]
-
-
-async def test_A11_a_new_server_that_was_put_off_is_asked_about_on_review(place: Place) -> None:
-    async with opened(place) as deck:
-        place.user({"mcpServers": {"new": place.canary("new")}})
-        await deck.answer(TrustAnswer.NOT_NOW)
-        await deck.reach("new", ServerStatus.UNTRUSTED)
-        assert deck.questions() == []
-        deck.engine.review_folder()
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("new", ServerStatus.READY)
+        known = {"git": place.canary("evil"), "mine": place.canary("mine")}
         place.user({})
         await eventually(lambda: not deck.statuses())
-        with anyio.fail_after(PATIENCE):
-            place.user({"mcpServers": {"new": place.canary("new")}})
-            await deck.reach("new", ServerStatus.READY)
-        assert place.words() == ["new", "new"]
+        place.user({"mcpServers": known})
+        await deck.reach("mine", S.READY)
+        assert deck.questions() == [], "what was allowed once comes back unasked"

@@ -27,8 +27,15 @@ STDIO: Mapping[str, Any] = {"command": "true", "args": ["a"], "env": {"A": "1"},
 HTTP: Mapping[str, Any] = {"url": "https://h.example/mcp", "headers": {"A": "1"}}
 
 
-def write(reader: Reader, **content: object) -> None:
-    reader.place.project(content)
+def write(reader: Reader, **servers: object) -> None:
+    reader.place.project({"mcpServers": servers})
+
+
+def put(reader: Reader, name: str, text: str) -> Path:
+    path = reader.place.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -49,28 +56,30 @@ def write(reader: Reader, **content: object) -> None:
 def test_A09_each_change_of_what_runs_asks_again_and_going_back_does_not(
     reader: Reader, entry: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    write(reader, mcpServers={"it": entry})
+    write(reader, it=entry)
     reader.say_yes()
     before = reader.server()
-    write(reader, mcpServers={"it": entry | change})
+    write(reader, it=entry | change)
     assert reader.trust() is T.CHANGED
     changed = reader.server()
     assert changed.withheld is ServerStatus.UNTRUSTED
     assert changed.fingerprint != before.fingerprint
     assert {line.sign for line in reader.question().difference} >= {"+"}
-    write(reader, mcpServers={"it": entry})
+    write(reader, it=entry)
     assert reader.trust() is T.TRUSTED
     assert reader.server() == before
-    write(reader, mcpServers={"it": entry | change})
+    write(reader, it=entry | change)
     reader.say_yes()
-    write(reader, mcpServers={"it": entry})
+    write(reader, it=entry)
     assert reader.trust() is T.TRUSTED
 
 
 def test_A09_what_runs_nothing_asks_nothing(reader: Reader) -> None:
-    write(reader, mcpServers={"it": STDIO})
+    write(reader, it=STDIO)
     reader.say_yes()
-    write(reader, mcpServers={"it": {**STDIO, "description": "x", "trust": True}}, ui={"theme": 1})
+    reader.place.project(
+        {"mcpServers": {"it": {**STDIO, "description": "x", "trust": True}}, "ui": {"theme": 1}}
+    )
     assert reader.trust() is T.TRUSTED
     reader.place.project("UNUSED=1\n", ".env")
     assert reader.trust() is T.TRUSTED
@@ -79,13 +88,13 @@ def test_A09_what_runs_nothing_asks_nothing(reader: Reader) -> None:
 def test_A09_a_server_that_did_not_change_keeps_running_beside_one_that_did(
     reader: Reader,
 ) -> None:
-    write(reader, mcpServers={"it": STDIO, "other": HTTP})
+    write(reader, it=STDIO, other=HTTP)
     reader.say_yes()
-    write(reader, mcpServers={"it": {**STDIO, "args": ["b"]}, "more": STDIO})
+    write(reader, it={**STDIO, "args": ["b"]}, more=STDIO)
     assert reader.server("it").withheld is ServerStatus.UNTRUSTED
     changes = {server.server: server.change for server in reader.question().servers}
     assert changes == {"it": "changed", "more": "new", "other": "gone"}
-    write(reader, mcpServers={"it": STDIO, "more": STDIO})
+    write(reader, it=STDIO, more=STDIO)
     assert reader.server("it").withheld is None
     assert reader.server("more").withheld is ServerStatus.UNTRUSTED
 
@@ -93,7 +102,7 @@ def test_A09_a_server_that_did_not_change_keeps_running_beside_one_that_did(
 def test_A09_words_cut_elsewhere_make_another_server(reader: Reader) -> None:
     prints = set()
     for args in (["a b"], ["a", "b"], ["a", " b"], ["a b", ""], ['a","b']):
-        write(reader, mcpServers={"it": {"command": "true", "args": args}})
+        write(reader, it={"command": "true", "args": args})
         prints.add(reader.server().fingerprint)
     assert len(prints) == 5
 
@@ -139,7 +148,7 @@ def test_A14_the_opened_folder_puts_no_program_in_the_way(
     path = f"{entry.format(folder=folder)}:/usr/bin:/bin"
     reader.environ["PATH"] = path
     monkeypatch.chdir(folder)
-    write(reader, mcpServers={"it": {"command": "true"}})
+    write(reader, it={"command": "true"})
     reader.place.user({"mcpServers": {"mine": {"command": "true"}}})
     reader.say_yes()
     assert os.path.realpath(reader.server().program) == os.path.realpath("/usr/bin/true")
@@ -150,7 +159,7 @@ def test_A14_the_opened_folder_puts_no_program_in_the_way(
 
 
 def test_A14_a_program_that_is_found_elsewhere_asks_again(reader: Reader, tmp_path: Path) -> None:
-    write(reader, mcpServers={"it": {"command": "true"}})
+    write(reader, it={"command": "true"})
     reader.say_yes()
     other = tmp_path / "true"
     other.write_text("#!/bin/sh\n")
@@ -160,19 +169,10 @@ def test_A14_a_program_that_is_found_elsewhere_asks_again(reader: Reader, tmp_pa
     assert reader.question().servers[0].program == str(other)
 
 
-def test_A14_programs_in_the_home_are_the_users_own(tmp_path: Path) -> None:
-    tool = tmp_path / ".local" / "bin" / "tool"
-    tool.parent.mkdir(parents=True)
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
-    avoid = guarded_folders((tmp_path, tmp_path.parent), tmp_path)
-    assert find_program("tool", {"PATH": str(tool.parent)}, tmp_path, avoid) == str(tool)
-
-
 def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: Reader) -> None:
     reader.environ |= {"GEMINI_API_KEY": "hunter22", "PORT": "1"}
     entry = {"url": "http://127.0.0.1:${PORT}/?k=${GEMINI_API_KEY}", "timeout": "$T"}
-    write(reader, mcpServers={"it": entry})
+    write(reader, it=entry)
     server = reader.server()
     assert server.withheld is ServerStatus.UNTRUSTED
     assert "hunter22" not in server.url
@@ -189,7 +189,7 @@ def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: 
 
 
 def test_A20_a_variable_that_is_not_set_is_reported_and_not_emptied(reader: Reader) -> None:
-    write(reader, mcpServers={"it": {"command": "true", "args": ["${GONE}"]}})
+    write(reader, it={"command": "true", "args": ["${GONE}"]})
     assert reader.load().problems == ()
     reader.say_yes()
     assert reader.server().args == ("${GONE}",)
@@ -200,7 +200,7 @@ def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader:
     reader.environ["BOTH"] = "own"
     reader.place.user({"mcpServers": {"mine": {"command": "true", "args": ["${TOKEN:-none}"]}}})
     args = ["${TOKEN}", "${BOTH}", "${NESTED}"]
-    write(reader, mcpServers={"it": {"command": "true", "args": args}})
+    write(reader, it={"command": "true", "args": args})
     reader.place.project("TOKEN=wrong\n", ".env")
     reader.place.project(
         "TOKEN=brought\nBOTH=brought\nNESTED='${TOKEN}'\nGEMINI_API_KEY=x\n=bad\n", ".gemini/.env"
@@ -217,35 +217,46 @@ def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader:
     assert changed == {"argument other", ".env variable TOKEN = other"}
 
 
-def test_A22_the_program_that_was_shown_is_the_one_that_starts(reader: Reader) -> None:
-    tool = reader.place.folder / "tool"
-    tool.write_text("#!/bin/sh\n")
+def test_A22_what_was_shown_is_what_starts_however_it_was_changed(reader: Reader) -> None:
+    tool = put(reader, "tool", "#!/bin/sh\n")
     tool.chmod(0o755)
-    write(reader, mcpServers={"it": {"command": "./tool"}})
+    script = put(reader, "server.py", "good")
+    write(
+        reader,
+        it={"command": "./tool"},
+        script={"command": "sh", "args": ["./server.py"]},
+    )
     reader.say_yes()
-    server = reader.server()
+    server, reads = reader.server(), reader.server("script")
     assert shown_program(server) == str(tool)
     reader.check(server)
+    reader.check(reads)
     tool.write_text("#!/bin/sh\ntouch canary\n")
-    with pytest.raises(ServerError, match="its program has changed since it was shown"):
+    changed = "its program has changed since it was shown"
+    with pytest.raises(ServerError, match=changed):
         reader.check(server)
     tool.unlink()
-    with pytest.raises(ServerError, match="its program has changed since it was shown"):
+    with pytest.raises(ServerError, match=changed):
         reader.check(server)
+    before = script.stat()
+    script.write_text("evil")  # at once, and dated back
+    os.utime(script, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(ServerError, match=r"server\.py"):
+        reader.check(reads)
 
 
 def test_what_was_trusted_is_kept_without_secrets(reader: Reader) -> None:
     token = "ghp_" + "a1" * 18
     args = ["--token", "hunter22", f"--key={token}", "x" * 5_000]
     entry = {"command": "true", "args": args, "env": {"PASSWORD": "hunter23"}}
-    write(reader, mcpServers={"it": entry, "net": {"url": "https://u:hunter24@h/?k=hunter25"}})
+    write(reader, it=entry, net={"url": "https://u:hunter24@h/?k=hunter25"})
     reader.say_yes()
     kept = (reader.state / "trust.json").read_text()
     for secret in ("hunter2", token):
         assert secret not in kept
     assert len(json.loads(kept)["folders"][0]["content"]["servers"]) == 2
     args[1] = "hunter26"
-    write(reader, mcpServers={"it": entry})
+    write(reader, it=entry)
     lines = [line.text for line in reader.question().difference if line.sign == "+"]
     assert len(lines) == 1
     assert lines[0].startswith("argument *** #")
@@ -292,15 +303,8 @@ def test_A13_a_search_path_that_reaches_the_folder_through_a_link_finds_nothing_
     assert found == f"{tmp_path}/outside/tool"
 
 
-def put(reader: Reader, name: str, text: str) -> Path:
-    path = reader.place.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
 def asked(reader: Reader, **entry: object) -> Disclosure:
-    reader.place.project({"mcpServers": {"it": entry}})
+    write(reader, it=entry)
     [server] = reader.question().servers
     return server
 
@@ -339,7 +343,7 @@ def test_A17_more_than_is_watched_is_said(reader: Reader, many: str) -> None:
 def test_A09_a_change_names_each_file(reader: Reader) -> None:
     put(reader, "server.py", "1")
     put(reader, "pyproject.toml", "")
-    reader.place.project({"mcpServers": {"it": {"command": "uv", "args": ["run", "server.py"]}}})
+    write(reader, it={"command": "uv", "args": ["run", "server.py"]})
     reader.say_yes()
     put(reader, "server.py", "2")
     assert reader.trust() is FolderTrust.CHANGED
@@ -348,17 +352,3 @@ def test_A09_a_change_names_each_file(reader: Reader) -> None:
     assert reader.trust() is FolderTrust.TRUSTED
     put(reader, "uv.toml", "")
     assert difference(reader) == ["+ file uv.toml"]
-
-
-def test_A22_a_file_that_was_written_over_at_once_and_dated_back_is_noticed(
-    reader: Reader,
-) -> None:
-    script = put(reader, "server.py", "good")
-    reader.place.project({"mcpServers": {"it": {"command": "sh", "args": ["server.py"]}}})
-    reader.say_yes()
-    server, before = reader.server(), script.stat()
-    reader.check(server)
-    script.write_text("evil")
-    os.utime(script, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(ServerError, match=r"server\.py"):
-        reader.check(server)

@@ -74,32 +74,26 @@ async def test_A12_every_character_of_a_long_argument_can_be_reached() -> None:
         assert value_after(rows, "3") == "--danger"
 
 
-@pytest.mark.parametrize(
-    "hidden",
-    ["x" + " " * 300 + "; rm -rf ~", "x\n\n\nserver     harmless", "⟨U+202E⟩fdp.exe", "\tx\r\ny"],
-    ids=["blanks", "newlines", "bidi", "tabs"],
-)
-async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight(hidden: str) -> None:
-    server = replace(GIT, args=("--first", hidden, "--last"))
-    async with asking(trust(servers=(server,)), armed=True) as hands:
+HIDDEN = ("x" + " " * 300 + "; rm -rf ~", "x\n\n\nserver     no", "⟨U+202E⟩fdp.exe", "\tx\r\ny")
+
+
+async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight() -> None:
+    many = (f"--option-{n}" for n in range(6, 301))
+    server = replace(GIT, args=(*HIDDEN, "--last", *many))
+    async with asking(trust(servers=(server,)), (80, 60), armed=True) as hands:
         await hands.press("t")
         assert hands.calls == []
         rows = await rows_seen_by_paging(hands)
-        visible = hidden.replace("\n", "␊").replace("\t", "␉").replace("\r", "␍")
-        assert value_after(rows, "2").replace(" ", "") == visible.replace(" ", "")
-        assert value_after(rows, "3") == "--last"
+        for number, hidden in enumerate(HIDDEN, 1):
+            visible = hidden.replace("\n", "␊").replace("\t", "␉").replace("\r", "␍")
+            assert value_after(rows, str(number)).replace(" ", "") == visible.replace(" ", "")
+        assert value_after(rows, "5") == "--last"
         assert [row for row in rows if row.startswith("server")] == ["server     git"]
-
-
-async def test_A12_five_hundred_arguments_stand_one_a_line_with_their_numbers() -> None:
-    server = replace(GIT, args=tuple(f"--option-{n}" for n in range(1, 501)))
-    async with asking(trust(servers=(server,)), (80, 60), armed=True) as hands:
-        rows = await rows_seen_by_paging(hands)
         numbered = [row.split() for row in rows if "--option-" in row]
-        assert numbered == [[str(n), f"--option-{n}"] for n in range(1, 501)]
+        assert numbered == [[str(n), f"--option-{n}"] for n in range(6, 301)]
 
 
-@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
 async def test_A23_forty_servers_and_a_held_enter_trust_nothing(size: tuple[int, int]) -> None:
     servers = tuple(replace(GIT, server=ServerId(f"server-{n}")) for n in range(40))
     async with asking(trust(servers=servers), size) as hands:

@@ -128,7 +128,6 @@ def test_A12_not_even_texts_that_imitate_the_spelling(one: str, other: str) -> N
     ("line", "word"),
     [
         ("npx -y x", "Not pinned (x)"),
-        ("npx -y @a/b@latest", "Not pinned (@a/b@latest)"),
         ("npx -y @a/b@^1.2.3", "Not pinned"),
         ("/usr/bin/npx -c id", "Runs code"),
         ("uvx mcp-server-git", "Not pinned"),
@@ -144,7 +143,6 @@ def test_A12_not_even_texts_that_imitate_the_spelling(one: str, other: str) -> N
         ("podman run --privileged img:1", "not isolated"),
         ("docker run --network=host img:1", "not isolated"),
         ("sh -c id", "Runs a shell (sh)"),
-        ("/bin/bash -lc id", "Runs a shell (bash)"),
         ("env A=b sh x", "Runs a shell"),
         ("cmd.exe /c dir", "Runs a shell (cmd)"),
         ("powershell -enc x", "Runs a shell (powershell)"),
@@ -164,14 +162,12 @@ def test_A15_what_deserves_a_second_look_is_named(line: str, word: str) -> None:
     [
         "npx -y x@1.2.3",
         "npx -y @a/b@1.2.3-beta.1 --port 3",
-        "uvx mcp-server-git==1.0",
         "uvx --from tool==1.0 tool",
         "uv run server.py",
         "docker run -i --rm img:1.2",
         "docker run --name rebind --mount type=volume,src=x,dst=/h img:1.2",
         "docker run img@sha256:0123",
         "python -m server",
-        "node server.js",
         "mcp-server-git --repository .",
     ],
 )
@@ -197,19 +193,13 @@ def test_A15_places_are_no_secrets_and_what_is_one_still_is(reader: Reader) -> N
     assert own == f"docker run -v {home}:/workspace -v {home}:/old -w {home} -v /x/***:/y img:1.2"
 
 
-@pytest.mark.parametrize(
-    ("address", "word"),
-    [
+def test_A15_an_odd_address_is_warned_of_and_one_on_this_machine_may_be_plain() -> None:
+    for address, word in (
         ("http://h.example/", "Not encrypted"),
         ("https://xn--exmple-cua.example/", "imitate"),
         ("https://ex\u0430mple.com/", "several scripts"),
-    ],
-)
-def test_A15_an_odd_address_is_warned_of(address: str, word: str) -> None:
-    assert any(word in caution for caution in address_cautions(address))
-
-
-def test_A15_an_address_on_this_machine_may_be_plain() -> None:
+    ):
+        assert any(word in caution for caution in address_cautions(address))
     for address in ("http://localhost:1/", "http://127.0.0.1/", "http://[::1]/", "https://h/"):
         assert list(address_cautions(address)) == []
 

@@ -69,13 +69,3 @@ def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
     with pytest.raises(StateFileError, match="is not used"):
         file.save(lambda _: {"mine": 2})
     assert path.read_bytes() == data
-
-
-@pytest.mark.parametrize("data", [b"", b"null", b"garbage", b'{"version": 1, "a": 1, "a": 2}'])
-def test_A07_garbage_grants_nothing_and_its_bytes_are_kept(path: Path, data: bytes) -> None:
-    told = list[str]()
-    write_private(path, data)
-    assert StateFile(path, fails_closed=True, on_problem=told.append).load() is None
-    [aside] = path.parent.glob("trust.json.corrupt-*")
-    assert aside.read_bytes() == data
-    assert "its content is ignored" in told[0]

@@ -27,7 +27,7 @@ def clone(reader: Reader) -> Path:
     return folder
 
 
-def test_A04_nothing_that_lies_in_a_folder_makes_it_another_one(
+def test_A04_A05_neither_a_git_folder_nor_a_path_that_begins_alike_is_the_trusted_one(
     reader: Reader, clone: Path
 ) -> None:
     other = reader.clone(reader.place.home / "other")
@@ -35,33 +35,26 @@ def test_A04_nothing_that_lies_in_a_folder_makes_it_another_one(
     (clone / ".git" / "worktrees" / "x").mkdir(parents=True)
     (clone / ".git" / "worktrees" / "x" / "gitdir").write_text(f"{other}/.git\n")
     assert reader.trust(other) is T.UNTRUSTED
-
-
-def test_A05_a_path_that_only_begins_alike_is_not_trusted(reader: Reader, clone: Path) -> None:
     reader.say_yes(clone, children=True)
     assert reader.trust(reader.clone(clone.with_name("shop2"))) is T.UNTRUSTED
     assert reader.trust(reader.clone(clone.with_name("SHOP"))) is T.UNTRUSTED
 
 
-def test_A05_other_spellings_of_the_path_lead_to_the_same_folder(
+def test_A05_other_spellings_lead_to_the_same_folder_and_a_link_only_while_it_does(
     reader: Reader, clone: Path
 ) -> None:
     link = reader.place.home / "link"
     link.symlink_to(clone)
     for spelling in (link, clone / ".." / "shop", Path(f"{clone}/")):
         assert reader.trust(spelling) is T.TRUSTED
-
-
-def test_A05_a_link_that_leads_elsewhere_since_is_not_trusted(reader: Reader, clone: Path) -> None:
-    link = reader.place.home / "link"
-    link.symlink_to(clone)
-    assert reader.trust(link) is T.TRUSTED
     link.unlink()
     link.symlink_to(reader.clone(reader.place.home / "evil"))
     assert reader.trust(link) is T.UNTRUSTED
 
 
-def test_A05_a_folder_put_in_its_place_is_asked_about(reader: Reader, clone: Path) -> None:
+def test_A05_a_folder_put_in_the_place_of_a_trusted_or_shown_one_gets_no_yes(
+    reader: Reader, clone: Path
+) -> None:
     copy = clone.with_name("copy")
     shutil.copytree(clone, copy)
     clone.rename(clone.with_name("away"))
@@ -71,6 +64,14 @@ def test_A05_a_folder_put_in_its_place_is_asked_about(reader: Reader, clone: Pat
     assert loaded.servers[0].withheld is ServerStatus.UNTRUSTED
     assert loaded.project.question is not None
     assert loaded.project.question.difference[0].text.startswith("this is not the trusted folder")
+    folder = reader.clone(clone.with_name("fresh"))
+    word = reader.word(folder)
+    shown = reader.load(folder, word).project
+    assert shown.offer is not None
+    folder.rename(folder.with_name("gone"))
+    reader.clone(folder)
+    word.trust(shown.offer, shown.folder, children=False)
+    assert reader.trust(folder) is T.UNTRUSTED
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_A05_a_group_of_ones_own_is_no_reason_to_refuse(tmp_path: Path) -> None:
     assert reason_to_refuse(tmp_path) == ""
 
 
-def test_A06_trust_covers_the_folders_in_it_only_where_asked_for(
+def test_A06_trust_covers_the_folders_in_it_where_asked_for_as_they_were_first(
     reader: Reader, clone: Path
 ) -> None:
     child = reader.clone(clone / "packages" / "a")
@@ -110,14 +111,6 @@ def test_A06_trust_covers_the_folders_in_it_only_where_asked_for(
     reader.say_yes(clone, children=True)
     assert reader.trust(child) is T.TRUSTED
     assert reader.server("it", child).withheld is None
-
-
-def test_A06_what_a_covered_folder_brings_is_pinned_when_it_is_first_seen(
-    reader: Reader, clone: Path
-) -> None:
-    reader.say_yes(clone, children=True)
-    child = reader.clone(clone / "a")
-    assert reader.trust(child) is T.TRUSTED
     (child / ".gemini" / "settings.json").write_text('{"mcpServers": {"it": {"command": "id"}}}')
     loaded = reader.load(child)
     assert loaded.project.trust is T.CHANGED
@@ -152,44 +145,17 @@ def test_A06_what_was_taken_back_is_taken_back_from_the_folders_below(
     reader: Reader, clone: Path
 ) -> None:
     reader.say_yes(clone, children=True)
-    child = reader.clone(clone / "a")
-    reader.word(child).forget()
+    child, seen = reader.clone(clone / "a"), reader.clone(clone / "seen")
+    assert reader.trust(seen) is T.TRUSTED
+    for folder in (child, seen):
+        reader.word(folder).forget()
+        assert reader.trust(folder) is T.UNTRUSTED
     assert reader.trust(reader.clone(child / "deeper")) is T.UNTRUSTED
     assert reader.trust(reader.clone(clone / "b")) is T.TRUSTED
-
-
-def test_A05_a_folder_put_in_the_place_of_the_shown_one_gets_no_yes(
-    reader: Reader, clone: Path
-) -> None:
-    folder = reader.clone(clone.with_name("fresh"))
-    word = reader.word(folder)
-    shown = reader.load(folder, word).project
-    assert shown.offer is not None
-    folder.rename(folder.with_name("gone"))
-    reader.clone(folder)
-    word.trust(shown.offer, shown.folder, children=False)
-    assert reader.trust(folder) is T.UNTRUSTED
-
-
-def test_A06_a_covered_folder_that_is_forgotten_is_asked_about(reader: Reader, clone: Path) -> None:
-    reader.say_yes(clone, children=True)
-    child = reader.clone(clone / "a")
-    assert reader.trust(child) is T.TRUSTED
-    reader.word(child).forget()
-    assert reader.trust(child) is T.UNTRUSTED
-    reader.word(clone).forget()
-    assert reader.trust(clone) is T.UNTRUSTED
-
-
-def test_A06_a_parent_that_was_swapped_or_opened_to_others_covers_nothing(
-    reader: Reader, clone: Path
-) -> None:
-    reader.say_yes(clone, children=True)
-    child = reader.clone(clone / "a")
     clone.chmod(0o777)
-    assert reader.trust(child) is T.UNTRUSTED
+    assert reader.trust(clone / "b") is T.UNTRUSTED, "others could have swapped what is in it"
     clone.chmod(0o755)
-    assert reader.trust(child) is T.TRUSTED
+    assert reader.trust(clone / "b") is T.TRUSTED
 
 
 def test_A06_some_folders_never_cover_those_in_them(reader: Reader, tmp_path: Path) -> None:
@@ -236,13 +202,9 @@ def test_A07_a_trust_store_that_cannot_be_relied_on_trusts_nothing(
     assert held <= kept
 
 
-def test_A07_a_lost_salt_asks_about_everything_again(reader: Reader, clone: Path) -> None:
-    (reader.state / "salt.json").unlink()
-    assert reader.trust(clone) is T.CHANGED
-
-
-def test_A07_a_salt_that_others_can_read_is_not_used(reader: Reader, clone: Path) -> None:
-    reader.say_yes(clone)
+def test_A07_a_salt_that_is_lost_or_that_others_can_read_is_not_used(
+    reader: Reader, clone: Path
+) -> None:
     salt = reader.state / "salt.json"
     assert salt.stat().st_mode & 0o777 == 0o600
     salt.chmod(0o644)
@@ -250,6 +212,8 @@ def test_A07_a_salt_that_others_can_read_is_not_used(reader: Reader, clone: Path
     assert any("salt.json is not used" in problem for problem in reader.problems)
     salt.chmod(0o600)
     assert reader.trust(clone) is T.TRUSTED
+    salt.unlink()
+    assert reader.trust(clone) is T.CHANGED, "everything is asked about again"
 
 
 def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: Reader) -> None:

@@ -4,78 +4,62 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.cli.running import notes_server, run, write_settings
+from tests.cli.running import Result, notes_server, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tui.cli.output import ExitCode
 
+ADD_NOTE = [{"server": "notes", "tool": "add_note"}]
+DENIED = [{"server": "NOTES", "tool": "ADD_*"}]
+
 
 @pytest.fixture
 async def gemini() -> AsyncIterator[FakeGemini]:
-    async with FakeGemini([[Call([("add_note", {"text": "milk"})])], [Say("done")]]) as fake:
+    async with FakeGemini() as fake:
         yield fake
 
 
-def rules(**gemdeck: object) -> dict[str, object]:
-    return {"mcpServers": {"notes": notes_server()}, "gemdeck": gemdeck}
+async def turn(gemini: FakeGemini, *flags: str, **gemdeck: object) -> Result:
+    """Run a turn in which the model adds a note, with rules of the user's."""
+    gemini.steps = [[Call([("add_note", {"text": "milk"})])], [Say("done")]]
+    write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": gemdeck})
+    return await run("-p", "x", "-o", "json", *flags, gemini=gemini)
 
 
-ADD_NOTE = [{"server": "notes", "tool": "add_note"}]
+def statuses(result: Result) -> list[str]:
+    return [call["status"] for call in result.json["tool_calls"]]
 
 
-async def test_A08_yolo_runs_what_no_rule_denies(gemini: FakeGemini) -> None:
-    write_settings(rules())
-    result = await run("-p", "x", "-o", "json", "--yolo", gemini=gemini)
-    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--yolo",),
-        ("--allowed-tools", "notes.add_note"),
-        ("--yolo", "--allowed-tools", "notes"),
-    ],
-)
-async def test_A08_a_rule_that_denies_holds_whatever_the_command_line_says(
-    gemini: FakeGemini, flags: tuple[str, ...]
+async def test_A08_what_the_command_line_or_a_rule_of_the_user_allows_runs_without_a_user(
+    gemini: FakeGemini,
 ) -> None:
-    settings = rules(alwaysDeny=[{"server": "NOTES", "tool": "ADD_*"}], alwaysAllow=ADD_NOTE)
-    write_settings(settings)
-    result = await run("-p", "x", "-o", "json", *flags, gemini=gemini)
-    assert [call["status"] for call in result.json["tool_calls"]] == ["error"]
-    assert '"add_note"' not in str(gemini.requests[0].body.get("tools"))
+    for flags in (("--yolo",), ("--approval-mode", "yolo")):
+        assert statuses(await turn(gemini, *flags)) == ["ok"]
+    assert statuses(await turn(gemini, alwaysAllow=ADD_NOTE)) == ["ok"]
+    assert statuses(await turn(gemini, "--allowed-tools", "", alwaysAllow=[])) == ["denied"]
 
 
-async def test_A08_a_rule_of_the_users_settings_allows_without_a_user(gemini: FakeGemini) -> None:
-    write_settings(rules(alwaysAllow=ADD_NOTE))
-    result = await run("-p", "x", "-o", "json", gemini=gemini)
-    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+async def test_A08_a_rule_that_denies_holds_whatever_the_command_line_says(
+    gemini: FakeGemini,
+) -> None:
+    by_name = ("--allowed-tools", "notes.add_note")
+    for flags in (("--yolo",), by_name, ("--yolo", "--allowed-tools", "notes")):
+        result = await turn(gemini, *flags, alwaysDeny=DENIED, alwaysAllow=ADD_NOTE)
+        assert statuses(result) == ["error"]
+        assert '"add_note"' not in str(gemini.requests[-2].body.get("tools"))
 
 
-async def test_A08_an_empty_list_allows_nothing(gemini: FakeGemini) -> None:
-    write_settings(rules(alwaysAllow=[]))
-    result = await run("-p", "x", "-o", "json", "--allowed-tools", "", gemini=gemini)
-    assert [call["status"] for call in result.json["tool_calls"]] == ["denied"]
-
-
-async def test_A08_a_tool_that_its_server_does_not_have_is_told(gemini: FakeGemini) -> None:
-    write_settings(rules())
-    result = await run(
-        "-p", "x", "-o", "json", "--allowed-tools", "notes.ad_note,notes", gemini=gemini
-    )
+async def test_A08_a_tool_or_server_that_is_not_there_is_told(gemini: FakeGemini) -> None:
+    result = await turn(gemini, "--allowed-tools", "notes.ad_note,notes")
     assert "--allowed-tools: notes has no tool ad_note" in result.stderr
     assert result.stderr.count("--allowed-tools") == 1
-    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+    assert statuses(result) == ["ok"]
 
-
-async def test_A08_a_server_that_is_not_configured_is_told(gemini: FakeGemini) -> None:
-    write_settings(rules())
-    result = await run("-p", "x", "-o", "json", "--allowed-tools", "note.add_note", gemini=gemini)
+    result = await turn(gemini, "--allowed-tools", "note.add_note")
     words = "--allowed-tools: note.add_note names no server; configured are: notes"
     assert words in result.stderr
     assert words in result.json["warnings"]
-    assert [call["status"] for call in result.json["tool_calls"]] == ["denied"]
+    assert statuses(result) == ["denied"]
 
 
 async def test_A08_a_word_with_two_meanings_runs_nothing_though_one_server_is_down(

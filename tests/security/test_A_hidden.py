@@ -8,7 +8,6 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.model.servers import ServerStatus
 from tui.model.settings import ToolPattern
@@ -176,17 +175,6 @@ def test_A22_a_file_of_the_folder_that_runs_asks_again_when_it_changes(
     [line] = came(reader)
     what = "program" if name == "tool" else "file"
     assert line.startswith(f"{what} {name} has changed: content #")
-
-
-def test_A22_a_script_that_changed_since_it_was_shown_is_not_started(reader: Reader) -> None:
-    path = tool(reader, "server.py")
-    write(reader, it={"command": "sh", "args": ["./server.py"]})
-    reader.say_yes()
-    server = reader.server()
-    reader.check(server)
-    path.write_text("touch canary\n")
-    with pytest.raises(ServerError, match=r"server\.py"):
-        reader.check(server)
 
 
 def test_A10_values_of_the_folder_are_part_of_what_its_server_is(reader: Reader) -> None:

@@ -13,7 +13,7 @@ from tui.engine.settings.loader import LoadedSettings, inheritance_of
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.trust.folder_gate import Trust
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings import GemdeckSettings
 from tui.model.trust import TrustAnswer, TrustSubject
 
 __all__ = ["place"]
@@ -73,21 +73,6 @@ async def test_A11_a_refused_permission_does_not_count_after_a_restart(place: Pl
         await eventually(lambda: deck.questions() or deck.statuses()["mine"] is S.READY)
 
 
-def test_A11_a_prohibition_that_goes_holds_until_the_end() -> None:
-    rm, mv = ToolPattern(tool="rm"), ToolPattern(tool="mv")
-    answers = Answers()
-    denied: list[tuple[ToolPattern, ...]] = []
-    for deny in ((rm,), (mv,), ()):
-        settings = GemdeckSettings(always_deny=deny)
-        sources = LoadedSettings(settings, (), (), ProjectVerdict())
-        answers = answers.reading(sources, Trust())
-        now = plan(sources, Trust(), answers)
-        denied.append(now.rules.always_deny)
-    assert denied == [(rm,), (mv, rm), (mv, rm)]
-    [notice] = now.notices
-    assert "until a restart" in notice.text
-
-
 def test_A11_servers_inherit_no_more_than_when_gemdeck_started() -> None:
     answers = Answers()
     passed: list[set[str]] = []
@@ -116,42 +101,19 @@ async def test_A11_a_server_that_was_excluded_does_not_start_unasked(place: Plac
     assert place.words() == ["mine"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({"excludeTools": ["rm", "mv"]}, {"excludeTools": ["mv"]}),
-        ({"excludeTools": ["rm"]}, {}),
-        ({"includeTools": ["sing"]}, {"includeTools": ["sing", "rm"]}),
-        ({"includeTools": ["sing"]}, {}),
-    ],
-)
-async def test_A11_a_tool_that_was_held_back_is_not_offered_unasked(
-    place: Place, before: dict[str, object], after: dict[str, object]
+async def test_A11_a_tool_that_was_held_back_waits_for_a_yes_and_holding_one_back_needs_none(
+    place: Place,
 ) -> None:
-    place.user({"mcpServers": {"mine": place.canary("mine", **before)}})
+    place.user({"mcpServers": {"mine": place.canary("mine", excludeTools=["rm", "mv"])}})
     async with opened(place) as deck:
         await deck.reach("mine", S.READY)
-        place.user({"mcpServers": {"mine": place.canary("mine", **after)}})
-        await deck.answer(TrustAnswer.NOT_NOW)
-        assert deck.statuses()["mine"] is S.UNTRUSTED
-    assert place.words() == ["mine"]
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({}, {"excludeTools": ["rm"]}),
-        ({}, {"includeTools": ["sing"]}),
-    ],
-)
-async def test_A11_a_tool_that_is_held_back_needs_no_answer(
-    place: Place, before: dict[str, object], after: dict[str, object]
-) -> None:
-    place.user({"mcpServers": {"mine": place.canary("mine", **before)}})
-    async with opened(place) as deck:
-        await deck.reach("mine", S.READY)
-        servers = {"mine": place.canary("mine", **after), "next": place.canary("next")}
-        place.user({"mcpServers": servers})
+        more = place.canary("mine", excludeTools=["rm", "mv", "cp"])
+        place.user({"mcpServers": {"mine": more, "next": place.canary("next")}})
         question = await deck.answer(TrustAnswer.NOT_NOW)
         assert [shown.server for shown in question.servers] == ["next"]
         await deck.reach("mine", S.READY)
+        sung = place.words()
+        place.user({"mcpServers": {"mine": place.canary("mine", excludeTools=["mv"])}})
+        await deck.answer(TrustAnswer.NOT_NOW)
+        assert deck.statuses() == {"mine": S.UNTRUSTED}
+    assert place.words() == sung

@@ -69,17 +69,8 @@ class Pull:
     named: str
 
 
-def script(clone: Clone) -> None:
-    clone.python("server.py", "one")
-
-
 def package(clone: Clone) -> None:
     clone.python("pkg/__main__.py", "one")
-
-
-def main_of_package(clone: Clone) -> None:
-    clone.write("package.json", '{"main": "lib/main"}')
-    clone.node("lib/main.js", "one")
 
 
 def hook(clone: Clone) -> None:
@@ -97,29 +88,11 @@ NODE = {"command": str(node_executable())}
 PYTHON = {"command": sys.executable}
 HOOKED = {"NODE_OPTIONS": "--require ./hook"}
 PULLS = {
-    "a script": Pull(
-        {**PYTHON, "args": ["server.py"]},
-        script,
-        lambda clone: clone.python("server.py", "other"),
-        "server.py",
-    ),
     "a script of npm": Pull(
         {**NODE, "args": [str(NPM), "--silent", "start"]},
         lambda clone: clone.npm("one"),
         lambda clone: clone.npm("other"),
         "package.json",
-    ),
-    "a module": Pull(
-        {**PYTHON, "args": ["-m", "tool"]},
-        lambda clone: clone.python("tool.py", "one"),
-        lambda clone: clone.python("tool.py", "other"),
-        "tool.py",
-    ),
-    "what is behind node .": Pull(
-        {**NODE, "args": ["."]},
-        main_of_package,
-        lambda clone: clone.node("lib/main.js", "other"),
-        "lib/main.js",
     ),
     "what node loads first": Pull(
         {**NODE, "args": ["../server.js"], "env": HOOKED},

@@ -169,22 +169,6 @@ def test_A02_a_projects_list_of_servers_narrows_the_users(reader: Reader) -> Non
     assert statuses == {"a": off, "b": None, "it": None, "c": off}
 
 
-def test_prohibitions_of_all_files_add_up_and_a_bad_one_does_not_void_the_others(
-    reader: Reader,
-) -> None:
-    system = reader.place.home / "system.json"
-    reader.environ["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] = str(system)
-    system.write_text(json.dumps({"gemdeck": {"alwaysDeny": [{"server": "a"}]}}))
-    reader.place.user({"gemdeck": {"alwaysDeny": [{"tool": "rm"}, 7, {"tool": ""}]}})
-    loaded = reader.load()
-    assert loaded.gemdeck.always_deny == (ToolPattern(tool="rm"), ToolPattern(server="a"))
-    assert len(loaded.problems) == 2
-    reader.place.user({"gemdeck": {"alwaysDeny": "rm"}})
-    loaded = reader.load()
-    assert ToolPattern() in loaded.gemdeck.always_deny
-    assert "no tool runs until" in str(loaded.problems[0])
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(below=Files, above=Files, dotenv=st.text(max_size=40), trusted=st.booleans())
 def test_A17_no_content_of_a_folder_makes_reading_or_asking_fail(

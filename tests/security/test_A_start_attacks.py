@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,17 +25,10 @@ NPX: Final = {"command": "npx", "args": ["-y", "server"]}
 
 @dataclass(frozen=True)
 class Trap:
-    """What a clone brings, and the user's server that would fall into it.
-
-    Attributes:
-        entry: The server.
-        lay: Lays the trap.
-        leaves: Whether the server could start elsewhere.
-    """
+    """What lays a trap into a clone, and the user's server that would fall into it."""
 
     entry: dict[str, Any]
-    lay: Callable[[Place], None]
-    leaves: bool = True
+    lay: Callable[[Place], object]
 
 
 def program(place: Place, path: str, word: str = "evil") -> Path:
@@ -66,43 +59,64 @@ def lay_npmrc(place: Place) -> None:
     program(place, "hook").rename(place.folder / ".npmrc")
 
 
+PYTHON: Final = {"command": sys.executable}
 TRAPS: Final = {
-    "node_modules": Trap(NPX, lambda place: _drop(program(place, "node_modules/.bin/server"))),
     "npmrc": Trap(NPX, lay_npmrc),
-    "package": Trap(
-        {"command": sys.executable, "args": ["-m", "pkg"]},
-        lambda place: script(place, "pkg/__main__.py"),
-        leaves=False,
-    ),
-    "script": Trap(
-        {"command": sys.executable, "args": ["./server.py"]},
-        lambda place: script(place, "server.py"),
-        leaves=False,
-    ),
-    "program": Trap(
-        {"command": "tools/server"},
-        lambda place: _drop(program(place, "tools/server")),
-        leaves=False,
-    ),
+    "node_modules": Trap(NPX, lambda place: program(place, "node_modules/.bin/server")),
     "cwd": Trap(
-        {**NPX, "cwd": "sub"},
-        lambda place: _drop(program(place, "sub/node_modules/.bin/server")),
+        {**NPX, "cwd": "sub"}, lambda place: program(place, "sub/node_modules/.bin/server")
     ),
-    "PWD": Trap(
-        {**NPX, "cwd": "${PWD}"},
-        lambda place: _drop(program(place, "node_modules/.bin/server")),
+    "PWD": Trap({**NPX, "cwd": "${PWD}"}, lambda place: program(place, "node_modules/.bin/server")),
+    "package": Trap(
+        {**PYTHON, "args": ["-m", "pkg"]}, lambda place: script(place, "pkg/__main__.py")
     ),
+    "script": Trap({**PYTHON, "args": ["./server.py"]}, lambda place: script(place, "server.py")),
+    "program": Trap({"command": "tools/server"}, lambda place: program(place, "tools/server")),
 }
 """Each way to let the user's own servers run code of a clone."""
 
 
-def _drop(_: object) -> None:
-    pass
+@dataclass(frozen=True)
+class Laid:
+    """A clone with traps, and the user's servers that would fall into them."""
+
+    place: Place
+    traps: Mapping[str, Trap]
+
+    def users(self, *more: str) -> dict[str, Any]:
+        """Write the user's servers, each with further arguments."""
+        servers = {
+            name: {**trap.entry, "args": [*trap.entry.get("args", []), *more]}
+            for name, trap in self.traps.items()
+        }
+        self.place.user({"mcpServers": servers})
+        return servers
+
+    def all_are(self, status: ServerStatus) -> dict[str, ServerStatus]:
+        return dict.fromkeys(self.traps, status)
+
+    async def reach(self, deck: Opened, status: ServerStatus) -> None:
+        for name in self.traps:
+            await deck.reach(name, status)
+
+    async def say(self, answer: TrustAnswer) -> None:
+        """Open the folder, and answer its question."""
+        async with opened(self.place) as deck:
+            await deck.answer(answer)
+            if answer.allows:
+                await self.reach(deck, S.READY)
+
+    async def are_held(self, deck: Opened) -> bool:
+        await deck.question()
+        for name in self.traps:
+            deck.engine.servers.start(deck.server(name).id)
+        deck.engine.servers.restart_all()
+        return deck.statuses() == self.all_are(S.UNTRUSTED)
 
 
-@pytest.fixture(params=TRAPS)
-def trap(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> Trap:
-    """Lay a trap, and set up an ``npx`` as it works: what the folder has comes first."""
+@pytest.fixture
+def laid(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> Laid:
+    """Lay traps, and set up an ``npx`` as it works: what the folder has comes first."""
     tools = place.home / "bin"
     tools.mkdir()
     npx = tools / "npx"
@@ -116,10 +130,17 @@ def trap(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.Monke
     npx.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PWD", str(place.folder))
-    found: Trap = TRAPS[request.param]
-    found.lay(place)
-    place.user({"mcpServers": {"mine": found.entry}})
-    return found
+    laid = Laid(place, {name: TRAPS[name] for name in getattr(request, "param", NODE_MODULES)})
+    for trap in laid.traps.values():
+        trap.lay(place)
+    laid.users()
+    return laid
+
+
+NODE_MODULES: Final = ("node_modules",)
+NPMRC, OTHERS = ("npmrc",), tuple(name for name in TRAPS if name != "npmrc")
+LEAVING: Final = ("node_modules", "cwd", "PWD")
+STAYING: Final = ("package", "script", "program")
 
 
 def litter(place: Place, folder: Path) -> None:
@@ -130,138 +151,126 @@ def litter(place: Place, folder: Path) -> None:
     (folder / "node_modules" / "link").symlink_to(place.folder)
 
 
-def left_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
-
-
 async def headless(place: Place, *arguments: str) -> Result:
     return await run("-p", "hello", "--demo", "-o", "json", *arguments, cwd=place.folder)
 
 
-async def say(place: Place, answer: TrustAnswer) -> None:
-    """Open the folder, and answer its question."""
+@pytest.mark.parametrize("laid", [NPMRC, OTHERS], indirect=True, ids=["npmrc", "others"])
+async def test_A14_no_trap_runs_without_a_yes_which_lets_exactly_this_run_without_a_screen_too(
+    place: Place, laid: Laid
+) -> None:
+    count = len(laid.traps)
     async with opened(place) as deck:
-        await deck.answer(answer)
-        if answer.allows:
-            await deck.reach("mine", S.READY)
-
-
-async def is_held(deck: Opened) -> bool:
-    await deck.question()
-    deck.engine.servers.start(deck.server("mine").id)
-    deck.engine.servers.restart_all()
-    return deck.statuses() == {"mine": S.UNTRUSTED}
-
-
-async def test_A14_no_trap_runs_without_a_yes(place: Place, trap: Trap) -> None:
-    async with opened(place) as deck:
-        assert await is_held(deck)
+        assert await laid.are_held(deck)
         question = await deck.answer(A.NOT_NOW)
-        assert [one.server for one in question.started] == ["mine"]
-        assert question.started[0].command == trap.entry["command"]
-        assert question.may_start_outside is trap.leaves
+        started = {one.server: one.command for one in question.started}
+        assert started == {name: trap.entry["command"] for name, trap in laid.traps.items()}
         await eventually(lambda: not deck.questions())
-        assert deck.statuses() == {"mine": S.UNTRUSTED}
+        assert deck.statuses() == laid.all_are(S.UNTRUSTED)
     result = await headless(place)
-    warned = [text for text in result.json["warnings"] if "mine" in text]
-    assert any("from ~/clone" in text for text in warned)
-    assert any(f"--trust-folder {place.folder}" in text for text in warned)
-    assert all(text in result.stderr for text in warned)
+    for name in laid.traps:
+        warned = [text for text in result.json["warnings"] if name in text]
+        assert any("from ~/clone" in text for text in warned)
+        assert any(f"--trust-folder {place.folder}" in text for text in warned)
+        assert all(text in result.stderr for text in warned)
     assert place.songs() == []
 
-
-async def test_A14_a_yes_runs_exactly_this_on_the_screen_and_without(
-    place: Place, trap: Trap
-) -> None:
-    await say(place, A.TRUST)
-    assert place.words() == ["evil"]
+    await laid.say(A.TRUST)
+    assert place.words() == ["evil"] * count
     async with opened(place) as deck:
-        await deck.reach("mine", S.READY)
+        await laid.reach(deck, S.READY)
         assert deck.questions() == []
-    result = await headless(place)
-    assert result.json["warnings"] == []
-    assert place.words() == ["evil"] * 3
-    args = [*trap.entry.get("args", []), "more"]
-    place.user({"mcpServers": {"mine": {**trap.entry, "args": args}}})
+    assert (await headless(place)).json["warnings"] == []
+    assert place.words() == ["evil"] * 3 * count
+    laid.users("more")
     async with opened(place) as deck:
-        assert await is_held(deck)
+        assert await laid.are_held(deck)
         question = await deck.question()
-        assert [line.text for line in question.difference if line.sign == "+"] == ["argument more"]
-        assert [one.change for one in question.started] == ["changed"]
-    result = await headless(place)
-    assert "has changed since you allowed it" in result.stderr
-    assert place.words() == ["evil"] * 3
+        added = [line.text for line in question.difference if line.sign == "+"]
+        assert added == ["argument more"] * count
+        assert [one.change for one in question.started] == ["changed"] * count
+    assert "has changed since you allowed it" in (await headless(place)).stderr
+    assert place.words() == ["evil"] * 3 * count
 
 
-@pytest.mark.parametrize("trap", ["npmrc", "package", "script", "program"], indirect=True)
+@pytest.mark.parametrize("laid", [NPMRC, STAYING], indirect=True, ids=["npmrc", "others"])
 async def test_A14_what_was_pulled_since_does_not_run_and_the_rest_does(
-    place: Place, trap: Trap
+    place: Place, laid: Laid
 ) -> None:
-    servers = {"mine": trap.entry, "other": {"command": sys.executable, "args": ["./other.py"]}}
     script(place, "other.py", "other")
-    place.user({"mcpServers": servers})
+    place.user({"mcpServers": {**laid.users(), "other": {**PYTHON, "args": ["./other.py"]}}})
     async with opened(place) as deck:
         await deck.answer(A.TRUST)
-        await deck.reach("mine", S.READY)
+        await laid.reach(deck, S.READY)
         await deck.reach("other", S.READY)
     pull(place)
     async with opened(place) as deck:
         question = await deck.question()
-        assert [(one.server, one.change) for one in question.started] == [("mine", "changed")]
+        changes = {one.server: one.change for one in question.started}
+        assert changes == dict.fromkeys(laid.traps, "changed")
         assert any("has changed: content" in line.text for line in question.difference)
         await deck.reach("other", S.READY)
-        assert deck.statuses()["mine"] is S.UNTRUSTED
+        assert deck.statuses() == laid.all_are(S.UNTRUSTED) | {"other": S.READY}
     result = await headless(place)
-    [warning] = [text for text in result.json["warnings"] if text.startswith("Not started")]
-    assert "Not started: mine. What it would run from ~/clone has changed" in warning
-    assert sorted(place.words()) == ["evil", "other", "other", "other"]
+    for name in laid.traps:
+        words = f"Not started: {name}. What it would run from ~/clone has changed"
+        assert any(words in text for text in result.json["warnings"])
+    assert "Not started: other" not in result.stderr
+    assert sorted(place.words()) == ["evil"] * len(laid.traps) + ["other"] * 3
 
 
+@pytest.mark.parametrize("laid", [NPMRC, LEAVING], indirect=True, ids=["npmrc", "others"])
 async def test_A14_outside_nothing_of_the_clone_runs(
-    place: Place, trap: Trap, world: World
+    place: Place, laid: Laid, world: World
 ) -> None:
+    count = len(laid.traps)
     async with opened(place) as deck:
-        await deck.answer(A.START_OUTSIDE)
-        await deck.reach("mine", S.READY if trap.leaves else S.UNTRUSTED)
-        assert deck.server("mine").starts_outside is trap.leaves
-    if not trap.leaves:
-        assert place.songs() == []
-        return
-    [song] = place.songs()
-    folder = Path(song["cwd"])
-    assert folder.parent == world.state / "outside"
-    litter(place, folder)
+        assert (await deck.answer(A.START_OUTSIDE)).may_start_outside
+        await laid.reach(deck, S.READY)
+        assert all(deck.server(name).starts_outside for name in laid.traps)
+    folders = {Path(song["cwd"]) for song in place.songs()}
+    assert len(folders) == count
+    for folder in folders:
+        assert folder.parent == world.state / "outside"
+        litter(place, folder)
     program(place, "node_modules/.bin/server", "worse")
     async with opened(place) as deck:
-        await deck.reach("mine", S.READY)
+        await laid.reach(deck, S.READY)
         assert deck.questions() == []
-        assert not left_in(folder)
+        assert not any([*folder.iterdir()] for folder in folders)
     assert (await headless(place)).json["warnings"] == []
-    assert place.words() == ["fetched"] * 3
+    assert place.words() == ["fetched"] * 3 * count
     async with opened(place) as deck:
-        await deck.reach("mine", S.READY)
+        await laid.reach(deck, S.READY)
         deck.engine.review_folder()
         await deck.answer(A.TRUST)
-        await eventually(lambda: len(place.words()) == 5)
+        await eventually(lambda: len(place.words()) == 5 * count)
         deck.engine.forget_folder()
-        await deck.reach("mine", S.UNTRUSTED)
-    assert "mine" in (await headless(place)).stderr
-    assert place.words()[:4] == ["fetched"] * 4
-    assert len(place.songs()) == 5
+        await laid.reach(deck, S.UNTRUSTED)
+    said = (await headless(place)).stderr
+    assert all(f"Not started: {name}" in said for name in laid.traps)
+    assert place.words()[: 4 * count] == ["fetched"] * 4 * count
+    assert len(place.songs()) == 5 * count
 
 
-@pytest.mark.parametrize("trap", ["node_modules"], indirect=True)
-@pytest.mark.usefixtures("trap")
+@pytest.mark.parametrize("laid", [STAYING, ("cwd", "program")], indirect=True, ids=["all", "one"])
+async def test_A14_what_cannot_leave_starts_nowhere_outside(place: Place, laid: Laid) -> None:
+    async with opened(place) as deck:
+        assert not (await deck.answer(A.START_OUTSIDE)).may_start_outside
+        assert deck.statuses() == laid.all_are(S.UNTRUSTED)
+    assert place.songs() == []
+
+
 async def test_A05_a_yes_goes_with_the_folder_and_neither_with_its_name_nor_a_link(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, laid: Laid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = place.home / "link"
     link.symlink_to(place.folder)
     linked = Place(place.home, link, place.songs_file)
     async with opened(linked) as deck:
-        assert await is_held(deck)
+        assert await laid.are_held(deck)
         assert (await deck.answer(A.NOT_NOW)).place == "~/clone"
-    await say(place, A.TRUST)
+    await laid.say(A.TRUST)
     assert (await headless(linked)).json["warnings"] == []
     assert place.words() == ["evil"] * 2
     renamed = Place(place.home, place.home / "renamed", place.songs_file)
@@ -271,16 +280,15 @@ async def test_A05_a_yes_goes_with_the_folder_and_neither_with_its_name_nor_a_li
     for other in (renamed, place, linked):
         monkeypatch.chdir(other.folder)
         async with opened(other) as deck:
-            assert await is_held(deck)
-        assert "Not started: mine" in (await headless(other)).stderr
+            assert await laid.are_held(deck)
+        assert "Not started: node_modules" in (await headless(other)).stderr
     link.unlink()
     link.symlink_to(renamed.folder)
-    assert "Not started: mine" in (await headless(linked)).stderr
+    assert "Not started: node_modules" in (await headless(linked)).stderr
     assert place.words() == ["evil"] * 2
 
 
-@pytest.mark.parametrize("trap", ["node_modules"], indirect=True)
-@pytest.mark.usefixtures("trap")
+@pytest.mark.usefixtures("laid")
 async def test_A14_one_question_is_about_what_the_clone_brings_and_what_runs_from_it(
     place: Place,
 ) -> None:
@@ -289,8 +297,8 @@ async def test_A14_one_question_is_about_what_the_clone_brings_and_what_runs_fro
         question = await deck.answer(A.START_OUTSIDE)
         assert question.subject is TrustSubject.FOLDER
         assert [one.server for one in question.servers] == ["it"]
-        assert [one.server for one in question.started] == ["mine"]
-        await deck.reach("mine", S.READY)
+        assert [one.server for one in question.started] == ["node_modules"]
+        await deck.reach("node_modules", S.READY)
         assert deck.statuses()["it"] is S.UNTRUSTED
         assert deck.trust() is FolderTrust.UNTRUSTED
         assert place.words() == ["fetched"]
@@ -305,45 +313,42 @@ async def test_A14_one_question_is_about_what_the_clone_brings_and_what_runs_fro
         deck.engine.review_folder()
         assert (await deck.answer(A.NEVER)).started
         await eventually(lambda: "it" not in deck.statuses())
-        await deck.reach("mine", S.UNTRUSTED)
+        await deck.reach("node_modules", S.UNTRUSTED)
     sung = len(place.songs())
     async with opened(place) as deck:
-        await deck.reach("mine", S.UNTRUSTED)
+        await deck.reach("node_modules", S.UNTRUSTED)
         assert deck.questions() == []
     for arguments in ((), ("--trust-folder", str(place.folder))):
-        assert "Not started: mine" in (await headless(place, *arguments)).stderr
+        assert "Not started: node_modules" in (await headless(place, *arguments)).stderr
     assert len(place.songs()) == sung
 
 
-@pytest.mark.parametrize("trap", ["node_modules"], indirect=True)
 async def test_A06_a_yes_to_all_folders_in_it_is_kept_for_each_as_it_was_first(
-    place: Place, trap: Trap, monkeypatch: pytest.MonkeyPatch
+    place: Place, laid: Laid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await say(place, A.TRUST_WITH_CHILDREN)
+    await laid.say(A.TRUST_WITH_CHILDREN)
     below = Place(place.home, place.folder / "below", place.songs_file)
     program(below, "node_modules/.bin/server", "below")
     monkeypatch.chdir(below.folder)
-    assert "Not started: mine" in (await headless(below)).stderr
+    assert "Not started: node_modules" in (await headless(below)).stderr
     async with opened(below) as deck:
-        await deck.reach("mine", S.READY)
+        await deck.reach("node_modules", S.READY)
         assert deck.questions() == []
     assert (await headless(below)).json["warnings"] == []
     assert place.words() == ["evil", "below", "below"]
-    place.user({"mcpServers": {"mine": {**trap.entry, "args": ["server"]}}})
+    laid.users("more")
     async with opened(below) as deck:
-        assert await is_held(deck)
+        assert await laid.are_held(deck)
         deck.engine.forget_folder()
     async with opened(below) as deck:
-        assert await is_held(deck)
+        assert await laid.are_held(deck)
 
 
-@pytest.mark.parametrize("trap", ["node_modules"], indirect=True)
-@pytest.mark.usefixtures("trap")
 async def test_A14_a_folder_that_holds_the_state_is_nowhere_outside(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, laid: Laid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMDECK_HOME", str(place.folder / "state"))
     async with opened(place) as deck:
         assert not (await deck.answer(A.START_OUTSIDE)).may_start_outside
-        assert deck.statuses() == {"mine": S.UNTRUSTED}
+        assert deck.statuses() == laid.all_are(S.UNTRUSTED)
     assert place.songs() == []

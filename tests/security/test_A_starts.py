@@ -41,12 +41,8 @@ def users(place: Place, **servers: object) -> None:
     ("name", "value", "is_held"),
     [
         ("PYTHONPATH", ".", True),
-        ("PYTHONPATH", "/usr/lib:", True),
-        ("LD_LIBRARY_PATH", "lib", True),
         ("NODE_OPTIONS", "--require ./hook.js", True),
         ("PYTHONPATH", "/usr/lib", False),
-        ("NODE_OPTIONS", "--max-old-space-size=4096", False),
-        ("EDITOR", "vim", False),
     ],
 )
 async def test_A14_a_variable_that_a_server_inherits_may_make_it_run_code_of_a_clone(
@@ -104,50 +100,6 @@ async def test_A14_what_runs_code_of_a_clone_waits_for_a_yes_that_is_kept(place:
     assert len(place.songs()) == sung
 
 
-async def test_A14_neither_a_place_elsewhere_nor_a_variable_nor_a_wrapper_hides_the_code(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PWD", str(place.folder))
-    clone(place)
-    (place.folder / "prog").write_text(f"#!{sys.executable}\n{CANARY.read_text()}")
-    (place.folder / "prog").chmod(0o755)
-    sings = f"exec {sys.executable} {CANARY} {place.songs_file} sourced"
-    (place.folder / "env.sh").write_text(sings)
-    (place.folder / "pkg" / "sitecustomize.py").symlink_to(place.folder / "server.py")
-    elsewhere = place.home / "elsewhere"
-    elsewhere.mkdir()
-    own = elsewhere / "own.sh"
-    own.write_text("#!/bin/bash\ncat\n")
-    own.chmod(0o755)
-    package = str(place.folder / "pkg")
-    users(
-        place,
-        script=entry(place, sys.executable, "${PWD}/server.py", cwd=str(elsewhere)),
-        program=entry(place, "${PWD}/prog", cwd=str(elsewhere)),
-        climbing=entry(place, sys.executable, "../clone/server.py", cwd=str(elsewhere)),
-        sourced=entry(place, str(own), env={"BASH_ENV": "env.sh"}),
-        library=entry(place, sys.executable, str(CANARY), env={"PYTHONPATH": package}),
-        found=entry(place, "find", "/dev/null", "-exec", *PACKAGE),
-        mine=place.canary("mine", cwd=str(elsewhere)),
-        data=place.canary("data", package, cwd=str(elsewhere)),
-    )
-    held = {"script", "program", "climbing", "sourced", "library", "found"}
-    async with opened(place) as deck:
-        question = await deck.question()
-        assert question.place == "~/clone"
-        assert {str(one.server) for one in question.started} == held
-        await deck.reach("mine", S.READY)
-        await deck.reach("data", S.READY)
-        assert {name for name, status in deck.statuses().items() if status is S.UNTRUSTED} == held
-        assert sorted(place.words()) == [f"data {package}", "mine"]
-        await deck.answer(TrustAnswer.TRUST)
-        for name in held - {"found", "climbing"}:
-            await deck.reach(name, S.READY)
-        assert deck.statuses()["climbing"] is S.UNTRUSTED, "a relative path starts elsewhere"
-        assert (await deck.answer(TrustAnswer.TRUST)).place == "~/elsewhere"
-        await deck.reach("climbing", S.READY)
-
-
 async def test_A14_a_yes_to_the_opened_folder_is_none_to_the_place_elsewhere(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,18 +129,6 @@ async def test_A05_a_link_leads_to_no_other_folder_than_its_own(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone(place)
-    users(place, module=entry(place, *PACKAGE))
-    link = place.home / "link"
-    link.symlink_to(place.folder)
-    monkeypatch.chdir(link)
-    async with opened(Place(place.home, link, place.songs_file)) as deck:
-        assert (await deck.question()).place == "~/clone"
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("module", S.READY)
-    again = place.home / "again"
-    again.symlink_to(place.folder)
-    async with opened(Place(place.home, again, place.songs_file)) as deck:
-        await deck.reach("module", S.READY)  # the yes is about where the link leads
     other = place.home / "other"
     other.mkdir()
     (other / "within").symlink_to(place.folder)
@@ -208,39 +148,6 @@ async def test_A14_a_server_starts_in_the_opened_folder_wherever_gemdeck_was_sta
     async with opened(place) as deck:
         await deck.reach("mine", S.READY)
     assert [song["cwd"] for song in place.songs()] == [str(place.folder)]
-
-
-async def test_A14_not_now_asks_again_and_never_does_not(place: Place) -> None:
-    clone(place)
-    users(place, module=entry(place, *PACKAGE))
-    for answer in (TrustAnswer.NOT_NOW, TrustAnswer.NEVER):
-        async with opened(place) as deck:
-            await deck.answer(answer)
-            await eventually(lambda: not deck.questions())
-            assert deck.statuses() == {"module": S.UNTRUSTED}
-    async with opened(place) as deck:
-        assert deck.questions() == []
-        deck.engine.review_folder()
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("module", S.READY)
-        deck.engine.forget_folder()
-        await deck.reach("module", S.UNTRUSTED)
-        assert deck.questions() == []
-    assert place.words() == ["sung"]
-
-
-async def test_A14_trust_in_the_folders_content_counts_as_that_yes(place: Place) -> None:
-    clone(place)
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    users(place, module=entry(place, *PACKAGE))
-    async with opened(place) as deck:
-        question = await deck.answer(TrustAnswer.TRUST)
-        assert question.subject is TrustSubject.FOLDER
-        await deck.reach("it", S.READY)
-        await deck.reach("module", S.READY)
-        assert [one.subject for one in deck.answered] == [TrustSubject.FOLDER]
-        deck.engine.forget_folder()
-        await deck.reach("module", S.UNTRUSTED)
 
 
 async def test_A08_without_a_screen_the_folder_must_be_named(place: Place) -> None:

@@ -39,7 +39,7 @@ async def rows_seen_by_paging(hands: Confirming) -> list[str]:
         top = view.scroll_offset.y
         box = view.content_region
         lines = hands.text.split("\n")[box.y : box.bottom]
-        width = view._shown.width
+        width = view.virtual_size.width
         seen |= {top + n: line[box.x : box.x + width] for n, line in enumerate(lines)}
         await hands.press("pagedown")
         await hands.pilot.pause()
@@ -81,20 +81,20 @@ async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> Non
         await hands.edit_as_json('{"b": "\u202edev", "a":   1.50}')
         await hands.finish()
         await hands.press("j")
-        shown = hands.modal.arguments
-        rows = [shown._row(row).plain for row in range(shown.row_count)]
+        rows = [row.rstrip() for row in await rows_seen_by_paging(hands)]
         await hands.press("o")
         (decision,) = hands.decisions
         assert decision.arguments == "\n".join(rows)
         assert hands.sent() == {"a": 1.5, "b": "\u202edev"}
 
 
-@pytest.mark.parametrize("key", ["o", "t", "s", "e", "enter", "space"])
-async def test_B10_a_held_key_allows_nothing(key: str) -> None:
+@pytest.mark.parametrize("keys", [("o", "t", "s", "space"), ("e",), ("enter",)])
+async def test_B10_a_held_key_allows_nothing(keys: tuple[str, ...]) -> None:
     async with confirming() as hands:
-        for _ in range(HELD_KEYS):
-            await hands.pilot.press(key)
-            hands.clock.advance(KEY_REPEAT_SECONDS)
+        for key in keys:
+            for _ in range(HELD_KEYS):
+                await hands.pilot.press(key)
+                hands.clock.advance(KEY_REPEAT_SECONDS)
         assert not any(decision.choice.allows for decision in hands.decisions)
 
 
@@ -126,10 +126,7 @@ async def test_B10_the_next_question_takes_no_key_meant_for_the_one_before() -> 
         assert hands.decisions == [Decision(Choice.ONCE)]
 
 
-@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
-async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own(
-    size: tuple[int, int],
-) -> None:
+async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own() -> None:
     drawn = replace(
         asked({"command": FRAME}, (), title=FRAME),
         server=ServerId(FRAME),
@@ -137,7 +134,7 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own(
         description=FRAME * 40,
         claims=(FRAME,),
     )
-    async with confirming(drawn, size=size) as hands:
+    async with confirming(drawn, size=(80, 24)) as hands:
         view = hands.modal.frame
         lines = hands.text.split("\n")
         left = view.region.x

@@ -56,13 +56,6 @@ def test_B01_different_tools_never_share_a_grant(
     assert allowed == (asked in granted)
 
 
-def test_B01_names_with_dots_are_never_joined() -> None:
-    policy = make_policy()
-    policy.allow([make_tool("c", "a.b", definition_hash="h")], GrantScope.SESSION, "always")
-    assert policy.judge(make_tool("c", "a.b", definition_hash="h")).effect is Effect.ALLOW
-    assert policy.judge(make_tool("b.c", "a", definition_hash="h")).effect is Effect.ASK
-
-
 def test_B02_a_grant_is_about_a_definition_and_a_server_not_about_their_names() -> None:
     policy = make_policy()
     policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
@@ -71,6 +64,8 @@ def test_B02_a_grant_is_about_a_definition_and_a_server_not_about_their_names() 
     assert policy.judge(make_tool("go", fingerprint="another program")).effect is Effect.ASK
     renamed = make_tool("go", "renamed", fingerprint="what notes is")
     assert policy.judge(renamed).effect is Effect.ALLOW, "the same server under another name"
+    policy.allow([make_tool("c", "a.b")], GrantScope.SESSION, "always this tool")
+    assert policy.judge(make_tool("b.c", "a")).effect is Effect.ASK, "dots join nothing"
 
 
 def test_B02_nothing_lasting_is_granted_to_what_cannot_be_recognised() -> None:
@@ -115,10 +110,6 @@ def test_B04_a_rule_that_denies_catches_the_name_that_the_model_has() -> None:
 )
 def test_B04_a_rule_that_allows_takes_no_name_that_tools_may_not_have(name: str) -> None:
     assert not AllowingPatterns([rule("*", "*")]).match("files", name)
-
-
-def test_B05_lists_without_entries_mean_nothing() -> None:
-    assert judged(make_tool("go"), allow=[], deny=[]) is Effect.ASK
 
 
 MATCHING = (
@@ -188,14 +179,10 @@ def test_B12_a_condition_takes_the_one_value_and_no_other(value: object) -> None
     assert grants.find(tool, {"text": value}, "") == []
     assert grants.find(tool, {}, "") == []
     assert grants.find(tool, None, "") == []
-
-
-def test_B12_numbers_and_truth_values_are_not_mixed_up() -> None:
-    grants = GrantSet()
     grants.put(conditional("n", 1), NOTE)
-    assert grants.find(make_tool("go"), {"n": 1}, "") != []
+    assert grants.find(tool, {"n": 1}, "") != []
     for other in (True, "1", [1], 1.5):
-        assert grants.find(make_tool("go"), {"n": other}, "") == []
+        assert grants.find(tool, {"n": other}, "") == []
 
 
 def test_B12_paths_are_compared_after_links_are_resolved(tmp_path: Path) -> None:
@@ -247,13 +234,6 @@ def test_B05_a_record_that_says_less_than_it_must_allows_nothing(field: str, val
     entry = {**words, "scope": "EVERYWHERE", "arguments": []}
     assert len(g.read_all([entry])) == 1
     assert g.read_all([{**entry, field: value}]) == {}
-
-
-def test_B05_a_saved_rule_may_deny_a_whole_server() -> None:
-    grants = GrantSet()
-    tool = make_tool("go")
-    grants.put(Grant(Effect.DENY, tool.fingerprint, None, "", GrantScope.EVERYWHERE, "", ()), NOTE)
-    assert [grant.effect for grant in grants.find(tool, {}, "")] == [Effect.DENY]
 
 
 def test_B02_a_grant_for_a_folder_holds_in_no_other(tmp_path: Path) -> None:

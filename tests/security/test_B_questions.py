@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool
 from tests.unit.engine.mcp.support import eventually
-from tui.model.chat import ToolCallStatus, TurnOutcome
+from tui.model.chat import TurnOutcome
 from tui.model.consent import Choice, Decision, Effect
 from tui.model.events import TurnFinished
 from tui.model.requests import ConfirmationRequest
@@ -51,16 +51,6 @@ async def test_B04_a_tool_that_is_denied_by_rule_is_hidden_and_cannot_be_called(
     assert standing.effect is Effect.DENY
     assert "alwaysDeny" in standing.words
     assert shop.calls == []
-
-
-async def test_B04_a_tool_named_like_another_one_is_asked_about_under_its_own_name(
-    shop: Turncoat, bank: Turncoat, play: Play
-) -> None:
-    bank.offer(tool("1ook"))
-    async with play(calling("_1ook"), shop, bank) as running:
-        [asked] = await running.ask("look", Choice.DENY)
-    assert (asked.server, asked.tool) == ("bank", "1ook")
-    assert bank.calls == []
 
 
 @pytest.mark.parametrize("brings", ["nothing", "settings"])
@@ -143,19 +133,6 @@ async def test_B13_a_model_that_never_stops_calling_is_stopped(shop: Turncoat, p
         [finished] = [e for e in running.events if isinstance(e, TurnFinished)]
     assert finished.outcome is TurnOutcome.LIMITED
     assert len(shop.calls) == 3
-
-
-async def test_B14_parallel_calls_get_an_answer_each(shop: Turncoat, play: Play) -> None:
-    calls = [("buy", {"text": f"{number}"}) for number in range(5)]
-    async with play([[Call(calls)], [Say("done")]], shop) as running:
-        running.engine.send("buy")
-        await eventually(lambda: len(running.raised(ConfirmationRequest)) == 5)
-        for number, request in enumerate(running.raised(ConfirmationRequest)):
-            choice = Choice.DENY if number == 2 else Choice.ONCE
-            running.engine.desk.answer(request.id, Decision(choice))
-        await running.idle()
-    assert sorted(arguments["text"] for _, arguments in shop.calls) == ["0", "1", "3", "4"]
-    assert [call.status for call in running.calls].count(ToolCallStatus.DENIED) == 1
 
 
 async def test_B14_once_holds_for_no_later_step_and_a_denied_rest_for_its_turn_alone(

@@ -9,7 +9,7 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Play, Script, Turncoat, calling, tool
 from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import ToolCallStatus
-from tui.model.consent import Choice, Decision, Effect, GrantScope
+from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
@@ -81,7 +81,9 @@ async def test_B07_a_change_since_an_earlier_run_never_reaches_the_model_unseen(
         assert len(turncoat.calls) == 1
 
 
-async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat, play: Play) -> None:
+async def test_B07_a_change_that_is_taken_back_needs_nobody_and_a_refused_one_a_review(
+    turncoat: Turncoat, play: Play
+) -> None:
     async with play(calling("look", 2), turncoat) as running:
         await running.ask("look", Choice.ALWAYS_TOOL)
         turncoat.offer(tool("look", POISON))
@@ -91,21 +93,16 @@ async def test_B07_a_change_that_is_taken_back_needs_nobody(turncoat: Turncoat, 
         await running.restart("shop")
         await eventually(lambda: request not in running.store.state.pending)
         await running.ask("look")
-    assert len(turncoat.calls) == 2
-    assert len(running.raised(ConfirmationRequest)) == 1
+        assert len(turncoat.calls) == 2
+        assert len(running.raised(ConfirmationRequest)) == 1
 
-
-async def test_B07_a_refused_change_stays_away_until_it_is_reviewed(
-    turncoat: Turncoat, play: Play
-) -> None:
-    async with play([], turncoat) as running:
         turncoat.offer(tool("look", POISON))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
         running.engine.desk.answer(request.id, ToolChangeAnswer.KEEP_AWAY)
         await eventually(lambda: not running.store.state.pending)
         await running.restart("shop")
-        assert len(running.raised(ToolChangeRequest)) == 1
+        assert len(running.raised(ToolChangeRequest)) == 2
         assert running.offered() == []
         running.engine.access.review.review(ServerId("shop"))
         await running.accept_changes()
@@ -132,18 +129,6 @@ async def test_B07_the_answer_is_about_the_change_that_was_shown(
         assert f"+  {POISON}" in changed_lines(second)
 
 
-async def test_B07_a_new_tool_is_offered_and_always_asks(turncoat: Turncoat, play: Play) -> None:
-    async with play([*calling("look"), *calling("extra")], turncoat) as running:
-        await running.ask("look", Choice.ALWAYS_SERVER)
-        turncoat.offer(tool("look"), tool("extra"))
-        await running.restart("shop")
-        assert running.offered() == ["look", "extra"]
-        running.engine.send("extra")
-        assert (await running.decide(Choice.DENY)).tool == "extra"
-        await running.idle()
-    assert [name for name, _ in turncoat.calls] == ["look"]
-
-
 async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(
     turncoat: Turncoat, play: Play
 ) -> None:
@@ -164,17 +149,3 @@ async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(
     assert [name for name, _ in turncoat.calls] == ["turn"]
     assert running.calls[0].status is ToolCallStatus.ERROR
     assert "The tool changed or was removed before you answered." in running.calls[0].result
-
-
-async def test_B02_a_grant_for_a_server_dies_with_what_it_is(
-    turncoat: Turncoat, play: Play
-) -> None:
-    async with play(calling("look"), turncoat) as running:
-        await running.ask("look", Choice.ALWAYS_SERVER, scope=GrantScope.EVERYWHERE)
-        assert running.explained("shop", "look").effect is Effect.ALLOW
-    entry = turncoat.entry
-    changed = {"mcpServers": {"shop": {**entry, "args": [*entry["args"], "--evil"]}}}
-    async with play(calling("look"), turncoat, settings=changed) as running:
-        assert running.explained("shop", "look").effect is Effect.ASK
-        await running.ask("look", Choice.DENY)
-    assert len(turncoat.calls) == 1

@@ -1,6 +1,5 @@
 """Files with secrets and records: private from the start, no trick of links, and complete."""
 
-import json
 import os
 import signal
 import stat
@@ -17,9 +16,6 @@ from tui.engine.files.preferences import append_message, save_theme
 from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.manager import Enablement
-from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.events import ToolCallChanged, ToolCallDecided
-from tui.model.servers import ServerId
 from tui.ui.crash import write_report
 
 KEY = "a-key-of-no-worth"
@@ -66,16 +62,11 @@ def test_I01_a_key_that_others_could_read_is_not_used_until_the_user_looked(
         assert "chmod 600" in caught.value.advice
     path.chmod(0o600)
     assert place.get() == KEY
-
-
-def test_I01_a_key_replaces_a_file_that_was_there_with_a_private_one(tmp_path: Path) -> None:
-    """An existing file keeps its permissions when it is only written into."""
-    path = tmp_path / "credentials.json"
-    path.touch(0o600)
+    path.unlink()
+    path.touch(0o600)  # it would keep its permissions if it were only written into
     before = path.stat().st_ino
-    FilePlace(path).set(KEY)
-    assert mode(path) == 0o600
-    assert path.stat().st_ino != before
+    place.set(KEY)
+    assert (mode(path), path.stat().st_ino != before) == (0o600, True)
 
 
 def test_I02_planted_links_and_pipes_lead_nowhere(tmp_path: Path) -> None:
@@ -108,47 +99,10 @@ def test_I02_planted_links_and_pipes_lead_nowhere(tmp_path: Path) -> None:
     assert len(told) == 1
     assert canary.read_bytes() == b'{"version": 1}'
     assert [entry.name for entry in elsewhere.iterdir()] == ["canary"]
-
-
-def test_I02_a_planted_lock_is_not_followed(tmp_path: Path) -> None:
-    canary = tmp_path / "canary"
-    (tmp_path / "credentials.json.lock").symlink_to(canary)
+    (tmp_path / "credentials.json.lock").symlink_to(tmp_path / "none")
     with pytest.raises(CredentialError, match="cannot be written"):
         FilePlace(tmp_path / "credentials.json").set(KEY)
-    assert not canary.exists()
-
-
-CALL = EntryId("call-1")
-
-
-def decided(arguments: str, decision: str, source: str) -> ToolCallDecided:
-    name = "delete\n{}"
-    return ToolCallDecided(
-        CALL, ServerId("s"), "ab" * 32, name, "cd" * 32, arguments, decision, source
-    )
-
-
-def test_I10_each_decision_and_each_call_leaves_a_record_that_cannot_be_forged(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "audit.jsonl"
-    log = AuditLog(path, on_problem=pytest.fail)
-    for number in range(3):
-        arguments = json.dumps({"path": f"/{number}"})
-        log.heed(decided(arguments, "allow", "you: once"))
-        log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 1.5))
-    log.close(5)
-    before = path.read_bytes()
-    records = [json.loads(line) for line in before.splitlines()]
-    assert [record["event"] for record in records] == ["decision", "call"] * 3
-    assert {record["definition"] for record in records} == {"cd" * 32}
-    assert len({record["arguments"]["sha256"] for record in records}) == 3
-    again = AuditLog(path, on_problem=pytest.fail)
-    again.heed(decided("{}", "deny", "settings"))
-    again.close(5)
-    assert path.read_bytes().startswith(before)
-    last = json.loads(path.read_bytes().splitlines()[-1])
-    assert last["run"] != records[0]["run"]
+    assert not (tmp_path / "none").exists()
 
 
 def test_I09_a_crash_leaves_no_memory_on_the_disk(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import base64
 import json
 import logging
-import resource
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,14 +12,14 @@ from urllib.parse import quote
 import pytest
 
 from tests import servers
-from tests.cli.running import run
+from tests.cli.running import process_as_before, run
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
 from tests.security.decks import write_settings
 from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import LOG_NAME, log_dir
-from tui.engine.logs.log_file import OWN, prepare_process
+from tui.engine.logs.log_file import prepare_process
 
 TOKEN: Final = FIXTURE_SECRET + "of a server/+"
 HEADER: Final = FIXTURE_SECRET + "of-a-header"
@@ -31,14 +30,8 @@ RAW: Final = str(Path(servers.__file__).parent / "raw.py")
 @pytest.fixture(autouse=True)
 def process() -> Iterator[None]:
     """Put back what a run sets for its process."""
-    root, limits = logging.getLogger(), resource.getrlimit(resource.RLIMIT_CORE)
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger(OWN).setLevel(logging.NOTSET)
-    logging.captureWarnings(capture=False)
-    resource.setrlimit(resource.RLIMIT_CORE, limits)
+    with process_as_before():
+        yield
 
 
 @pytest.fixture
@@ -80,6 +73,11 @@ async def test_I05_no_secret_of_a_run_is_written_or_said(gemini: FakeGemini) -> 
     assert "*** is not accepted" in call["result"]
     assert "API key" in result.json["error"]["message"]
     assert spoken(result.stdout + result.stderr) == []
+    log = log_dir() / LOG_NAME
+    log.unlink()
+    gemini.steps = [[Say("Hello.")]]
+    assert (await run("-p", "hello", "--wait", "0", gemini=gemini)).code == 0
+    assert not log.exists() or log.read_bytes() == b"", "without being asked it holds no chatter"
 
 
 def spoken(text: str) -> list[str]:
@@ -116,14 +114,6 @@ async def test_I05_what_libraries_log_loses_the_secrets_of_the_settings(
     assert log.count("some.library") == 12
     assert spoken(log) == []
     assert "fixture" not in log
-
-
-async def test_I05_without_being_asked_the_log_holds_no_chatter(gemini: FakeGemini) -> None:
-    gemini.steps = [[Say("Hello.")]]
-    result = await run("-p", "hello", gemini=gemini)
-    assert result.code == 0
-    log = Path.home().parent / "state" / "logs" / "gemdeck.log"
-    assert not log.exists() or log.read_bytes() == b""
 
 
 def test_I05_secrets_of_the_environment_are_known_before_anything_is_read(

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support import warm
-from tests.support.terminal import Terminal
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
 from tui.engine.files.paths import state_dir
@@ -170,15 +168,3 @@ async def test_J05_no_value_of_a_wrong_type_stops_a_start(
             write(name, json.dumps({"version": 1, **dict.fromkeys(KEYS, value)}).encode())
         await check_a_start(tmp_path, caplog)
     assert not list(state_dir().glob("*.corrupt-*"))
-
-
-def test_J05_the_screen_comes_up_over_a_deep_line(
-    write: Callable[[str, bytes], None], tmp_path: Path
-) -> None:
-    write("messages.jsonl", CONTENTS["deep lists"] + b'\n"still here"\n')
-    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
-        terminal.wait_for("servers")
-        terminal.press("up")
-        terminal.wait_for("> still here")
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0

@@ -14,22 +14,28 @@ import pytest
 from click.testing import CliRunner
 
 from tests.security.unprivileged import as_somebody
+from tests.support import warm
+from tests.support.terminal import Terminal
+from tests.support.waiting import eventually
 from tui.cli.main import main
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.files.paths import state_dir
+from tui.engine.files import unwritten
 from tui.engine.files.preferences import load_theme, save_theme
 from tui.engine.files.state_file import StateFile
 from tui.engine.files.unwritten import write_now
-from tui.engine.keys.key_store import FilePlace
 from tui.engine.logs.audit import AuditLog
-from tui.engine.mcp.manager import Enablement
-from tui.model.events import Event, NoticeRaised
+from tui.model.events import Event, NoticeRaised, RequestRaised
+from tui.model.servers import ServerId
+from tui.model.trust import TrustAnswer, TrustRequest
 
 IS_ROOT: Final = os.geteuid() == 0
 
 
 def setting(name: str, value: object) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda content: {**content, name: value}
+
+
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can mount")
 
 
 @contextmanager
@@ -65,7 +71,7 @@ def read_only(folder: Path) -> Callable[[], None]:
     return lambda: remount(folder, "rw")
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root can mount; the tests below need no mount")
+@needs_root
 @pytest.mark.parametrize(
     ("options", "make", "reason"),
     [
@@ -185,17 +191,6 @@ def test_J08_a_folder_that_cannot_be_written_can_still_be_read() -> None:
     assert result["messages"] == ["hello"]
 
 
-async def test_J04_the_user_hears_of_it_as_a_notice(tmp_path: Path) -> None:
-    """A disk that fails while the engine runs; the thread that met it may not publish itself."""
-    events: list[Event] = []
-    (state_dir() / "disabled-servers.json").mkdir()
-    options = EngineOptions(tmp_path, demo=True, follow_settings=False, server_patience=0)
-    async with Engine(options, events.append) as engine:
-        await engine.start()
-    notices = [event.notice.text for event in events if isinstance(event, NoticeRaised)]
-    assert any("disabled-servers.json" in text for text in notices)
-
-
 async def test_J06_a_run_leaves_the_users_settings_as_they_are(home: Path, tmp_path: Path) -> None:
     settings = home / ".gemini" / "settings.json"
     settings.parent.mkdir()
@@ -206,23 +201,6 @@ async def test_J06_a_run_leaves_the_users_settings_as_they_are(home: Path, tmp_p
         await engine.start()
     assert (settings.read_bytes(), settings.stat().st_mtime_ns) == before
     assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
-
-
-def test_J07_a_link_to_a_state_file_elsewhere_stays_one(tmp_path: Path) -> None:
-    """As those have it who keep their settings in a repository."""
-    place, repository = tmp_path / "state", tmp_path / "dotfiles"
-    place.mkdir()
-    repository.mkdir()
-    (repository / "disabled.json").write_text('{"version": 1, "disabled": [], "own": 1}')
-    link = place / "disabled-servers.json"
-    link.symlink_to(repository / "disabled.json")
-    enablement = Enablement(link)
-    enablement.load()
-    enablement.save()
-    assert link.is_symlink()
-    assert json.loads((repository / "disabled.json").read_text())["own"] == 1
-    assert [path.name for path in repository.iterdir()] == ["disabled.json"]
-    FilePlace(place / "credentials.json").set("a-key-of-no-worth")
 
 
 def test_J11_without_a_home_there_is_a_clear_word_and_nothing_is_written(
@@ -242,27 +220,118 @@ def test_J11_without_a_home_there_is_a_clear_word_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_J11_a_relative_state_home_does_not_lead_into_the_opened_folder(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GEMDECK_HOME")
-    monkeypatch.setenv("XDG_STATE_HOME", "state")
-    place: Path | None = None
-    with suppress(OSError):  # older releases of platformdirs give the relative one
-        place = state_dir()
-    assert place in {None, home / ".local" / "state" / "gemdeck"}
-    assert list(tmp_path.iterdir()) == []
+Room = Callable[[], None]
 
 
-@pytest.mark.parametrize("name", ["loop", "file", "file/below"])
-def test_J11_a_state_folder_that_cannot_be_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+NO_BYTES = "size=64k"
+
+
+@pytest.fixture(params=[NO_BYTES, "size=4m,nr_inodes=12"], ids=["no bytes", "no files"])
+def make_room(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Room]:
+    """Keep the state on a full disk; give what makes room on it."""
+    with mounted(tmp_path / "disk", request.param) as disk:
+        monkeypatch.setenv("GEMDECK_HOME", str(disk / "state"))
+        yield fill(disk)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that brings a server."""
+    made = tmp_path / "shop"
+    (made / ".gemini").mkdir(parents=True)
+    settings = {"mcpServers": {"shop": {"command": "true"}}}
+    (made / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    return made
+
+
+class Run:
+    """One run of the engine, in which the user trusts the folder and disables a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.events: list[Event] = []
+        options = EngineOptions(
+            folder, demo=True, attended=True, follow_settings=False, server_patience=0
+        )
+        self.engine = Engine(options, self.events.append)
+
+    @property
+    def questions(self) -> list[TrustRequest]:
+        raised = (event.request for event in self.events if isinstance(event, RequestRaised))
+        return [request for request in raised if isinstance(request, TrustRequest)]
+
+    @property
+    def notices(self) -> list[str]:
+        return [event.notice.text for event in self.events if isinstance(event, NoticeRaised)]
+
+    async def decide(self) -> None:
+        await self.engine.start()
+        await eventually(lambda: self.questions)
+        self.engine.desk.answer(self.questions[0].id, TrustAnswer.TRUST)
+        self.engine.servers.set_enabled(ServerId("notes"), enabled=False)
+
+
+def kept() -> set[str]:
+    state = Path(os.environ["GEMDECK_HOME"])
+    return {path.name for path in state.glob("*.json*") if path.stat().st_size}
+
+
+DECIDED = {"salt.json", "trust.json", "disabled-servers.json", "audit.jsonl"}
+
+
+def told(run: Run) -> list[str]:
+    """Give what was told of the full disk, by the true name of a file on it."""
+    state = os.path.realpath(os.environ["GEMDECK_HOME"])
+    notices = [text for text in run.notices if "No space left on device" in text]
+    assert all(text.startswith(state) for text in notices)
+    return notices
+
+
+@needs_root
+async def test_J04_what_was_decided_on_a_full_disk_is_written_when_there_is_room(
+    make_room: Room, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("GEMDECK_HOME", str(tmp_path / name))
-    result = CliRunner().invoke(main, ["-p", "hello", "--demo"])
-    assert result.exit_code == 1
-    assert "the state folder cannot be used" in result.output
-    assert "Traceback" not in result.output
+    monkeypatch.setattr(unwritten, "RETRY", 0.05)
+    run = Run(folder)
+    async with run.engine:
+        await run.decide()
+        await eventually(lambda: told(run))
+        make_room()
+        await eventually(lambda: kept() >= DECIDED)
+    assert len(told(run)) == 1
+
+
+@needs_root
+async def test_J04_at_the_latest_on_leaving_so_that_nothing_asks_again(
+    make_room: Room, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unwritten, "RETRY", 3_600.0)
+    run = Run(folder)
+    async with run.engine:
+        await run.decide()
+        await eventually(lambda: told(run))
+        make_room()
+    assert kept() >= DECIDED
+    again = Run(folder)
+    async with again.engine:
+        await again.engine.start()
+        await again.engine.wait_ready()
+    assert again.questions == []
+    assert [text for text in again.notices if "cannot be written" in text] == []
+
+
+@needs_root
+@pytest.mark.parametrize("make_room", [NO_BYTES], indirect=True)
+def test_J04_a_sent_message_is_kept_until_there_is_room(make_room: Room, folder: Path) -> None:
+    with Terminal(warm.deck("--demo"), cwd=folder.parent) as terminal:
+        terminal.wait_for("The notes file")  # which the demo cannot write either
+        terminal.type("hello disk")
+        terminal.wait_for("> hello disk")
+        terminal.press("enter")
+        terminal.wait_for(lambda screen: screen.count("hello disk") >= 1)
+        make_room()
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+    [messages] = Path(os.environ["GEMDECK_HOME"]).glob("sessions/*/messages.jsonl")
+    assert messages.read_text() == '"hello disk"\n'

@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,15 +13,10 @@ import pytest
 
 from tests.security.writers import ROOT, count
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.support import script
 from tui.engine.files.atomic import STALE_AFTER, locked, remove_stale, set_aside, write_private
-from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.files.state_file import STATE_VERSION, StateFile
-from tui.engine.keys.key_store import FilePlace
+from tui.engine.files.preferences import append_message, load_messages
+from tui.engine.files.state_file import StateFile
 from tui.engine.logs.audit import AuditLog
-from tui.engine.mcp.manager import Enablement
-from tui.engine.mcp.session.era import EraCache
-from tui.model.servers import ProtocolEra
 
 ROUNDS: Final = 60
 KEY: Final = "a-key-of-no-worth"
@@ -95,65 +88,6 @@ def test_J03_a_lock_is_waited_for_within_bounds_and_dies_with_its_holder(tmp_pat
     assert json.loads(path.read_bytes()) == {"version": 1, "a": 1, "b": 2}
 
 
-def disabled(path: Path) -> bool:
-    enablement = Enablement(path)
-    enablement.load()
-    return enablement.is_enabled(script("raw"))
-
-
-def disable(path: Path) -> None:
-    enablement = Enablement(path)
-    enablement.set_enabled(script("raw"), enabled=False)
-    enablement.set_enabled(replace(script("raw"), command="other"), enabled=False)
-    enablement.save()
-
-
-def trusted(path: Path) -> StateFile:
-    """Open a file that grants something; of its problems another test makes sure."""
-    return StateFile(path, fails_closed=True, on_problem=lambda _: None)
-
-
-TRUST: Final = {"folders": [{"path": "/home/u/shop", "hash": "ab" * 8}], "note": "ü\n"}
-
-WAYS: Final[dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]]] = {
-    "eras.json": (
-        lambda path: EraCache(path).remember(script("raw"), ProtocolEra.HANDSHAKE),
-        lambda path: EraCache(path).recall(script("raw")),
-    ),
-    "disabled-servers.json": (disable, disabled),
-    "ui.json": (
-        lambda path: save_theme(path.parent, "gemdeck-light"),
-        lambda path: load_theme(path.parent),
-    ),
-    "credentials.json": (
-        lambda path: FilePlace(path).set(KEY),
-        lambda path: FilePlace(path).get(),
-    ),
-    "trust.json": (
-        lambda path: trusted(path).update(lambda _: TRUST),
-        lambda path: trusted(path).load(),
-    ),
-}
-"""What writes each state file, and what reads it."""
-
-
-@pytest.mark.parametrize("name", WAYS)
-def test_J05_a_file_cut_off_anywhere_is_set_aside_and_begun_anew(tmp_path: Path, name: str) -> None:
-    path, (write, read) = tmp_path / name, WAYS[name]
-    nothing = read(path)
-    write(path)
-    whole, something = path.read_bytes(), read(path)
-    assert something != nothing
-    for length in range(0, len(whole), 3):
-        write_private(path, whole[:length])
-        assert read(path) == nothing
-        [aside] = tmp_path.glob(f"{name}.corrupt-*")
-        assert aside.read_bytes() == whole[:length]
-        aside.unlink()
-    write(path)
-    assert read(path) == something
-
-
 def test_J05_messages_cut_off_at_any_byte_lose_no_more_than_the_last(tmp_path: Path) -> None:
     append_message(tmp_path, "first")
     append_message(tmp_path, "zwölf")
@@ -165,18 +99,6 @@ def test_J05_messages_cut_off_at_any_byte_lose_no_more_than_the_last(tmp_path: P
         assert list(load_messages(tmp_path)) == ["first"] * (length >= first) + ["zwölf"] * (
             length == len(whole) - 1
         )
-
-
-@pytest.mark.parametrize("version", [STATE_VERSION - 1, STATE_VERSION + 1])
-def test_J05_a_file_of_another_version_is_kept_beside(tmp_path: Path, version: int) -> None:
-    path, told = tmp_path / "trust.json", list[str]()
-    other = json.dumps({"version": version, "folders": []}).encode()
-    write_private(path, other)
-    file = StateFile(path, fails_closed=True, on_problem=told.append)
-    assert file.load() is None
-    [aside] = tmp_path.glob("trust.json.corrupt-*")
-    assert aside.read_bytes() == other
-    assert "another version" in told[0]
 
 
 def test_J12_a_clock_that_goes_back_changes_no_order_and_replaces_no_file(

@@ -1,0 +1,330 @@
+"""What only a process has: streams that may be odd, signals, and others beside it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from tests.cli.running import (
+    Result,
+    environment,
+    finish,
+    notes_server,
+    opened,
+    run_process,
+    write_settings,
+)
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Action, Call, Say, Stall
+from tests.support import warm
+from tests.support.slow_keyring import SLOW_KEYRING
+from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE, eventually
+from tui.cli import headless
+from tui.cli.output import ExitCode
+
+GEMDECK: Final = (sys.executable, "-m", "tui")
+ADDING: Final = ("-p", "add it", "--allowed-tools", "notes")
+RUNS: Final = 6
+"""Runs at once in one folder."""
+
+RunIt = Callable[..., Awaitable["subprocess.CompletedProcess[bytes]"]]
+
+
+@pytest.fixture
+def turn(gemini: FakeGemini) -> RunIt:
+    """Run a turn in which the model adds a note, with streams of the test."""
+    gemini.steps += [(Call([("add_note", {"text": "milk"})]),), (Say("käse 漢 \U0001f600"),)]
+    write_settings({"mcpServers": {"notes": notes_server()}})
+
+    async def run_it(*more: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":  # noqa: ANN401
+        environ = environment(gemini) | options.pop("env", {})
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with anyio.fail_after(PATIENCE):
+            return await anyio.to_thread.run_sync(
+                lambda: subprocess.run(
+                    [*GEMDECK, *ADDING, *more],
+                    check=False,
+                    **{"cwd": Path.home(), "env": environ, **streams, **options},
+                )
+            )
+
+    return run_it
+
+
+def said(result: "subprocess.CompletedProcess[bytes]") -> str:
+    words = result.stderr.decode()
+    assert "Traceback" not in words
+    assert "Exception ignored" not in words
+    return words
+
+
+def nothing_ran(gemini: FakeGemini) -> bool:
+    return not gemini.requests and not (Path.home() / "notes.db").exists()
+
+
+async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_is_the_answer(
+    gemini: FakeGemini,
+) -> None:
+    gemini.steps = [[Say("A list."), Say(" Of food.")], [Say("Fine.")]]
+    result = await run_process("-p", "what is this?", gemini=gemini, stdin=b"milk\nbread\n")
+    assert (result.code, result.stdout) == (0, "A list. Of food.\n")
+    alone = await run_process(gemini=gemini, stdin=b"hello\n")
+    assert (alone.code, alone.stdout) == (0, "Fine.\n")
+    sent = [request.contents[-1]["parts"] for request in gemini.requests]
+    assert sent == [[{"text": "milk\nbread\n\nwhat is this?"}], [{"text": "hello"}]]
+    assert gemini.violations == []
+
+
+async def test_a_prompt_of_a_server_is_sent_with_standard_input_after_it(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    says = tmp_path / "library.json"
+    says.write_text(json.dumps({"prompts": {"a/b": []}}))
+    server = Path(__file__).parent.parent / "servers" / "library.py"
+    entry = {"command": sys.executable, "args": [str(server), str(says)]}
+    write_settings({"mcpServers": {"lib": entry}})
+    gemini.steps = [[Say("Fine.")]]
+    piped = b"/nothing @lib:memo://today\n"
+    result = await run_process("-p", "/a/b", gemini=gemini, stdin=piped)
+    assert (result.code, result.stdout) == (0, "Fine.\n")
+    texts = [part["text"] for part in gemini.requests[0].contents[-1]["parts"]]
+    assert texts == ["a/b {}", "/nothing @lib:memo://today"]
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_key_from_standard_input_is_checked_kept_and_used(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("hello")]]
+    setting = ("key", "set", "--address", gemini.url)
+    wrong = await run_process(*setting, stdin=b"wrong\n")
+    assert wrong.code == ExitCode.ERROR
+    assert "The API key was not accepted" in wrong.stderr
+    right = await run_process(*setting, stdin=f"{KEY}\n".encode())
+    assert right.code == 0, right.stderr
+    assert "accepted the key" in right.stdout
+    answer = await run_process("-p", "hi")
+    assert answer.stdout == "hello\n", answer.stderr
+    assert {one.headers["x-goog-api-key"] for one in gemini.requests} == {KEY}
+    assert KEY not in "".join((wrong.stderr, right.stdout, right.stderr))
+
+
+def read_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
+    warnings: list[str] = []
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        return headless.read_piped_input(warnings.append), warnings
+
+
+def test_a_file_is_read_up_to_a_limit_and_nothing_of_what_is_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headless, "MAX_INPUT", 1024 * 1024)
+    path = tmp_path / "list"
+    path.write_text(" milk\n")
+    assert read_from(path, monkeypatch) == ("milk", [])
+    path.write_bytes(b"x" * (1024 * 1024))
+    assert read_from(path, monkeypatch) == ("x" * 1024 * 1024, [])
+    path.write_bytes(b"x" * (1024 * 1024 + 1))
+    text, (warning,) = read_from(path, monkeypatch)
+    assert text == "x" * 1024 * 1024
+    assert "cut off at 1 MiB" in warning
+    assert read_from(Path(os.devnull), monkeypatch) == ("", [])
+    assert headless.read_piped_input(print) == ""  # the file is closed by now
+    monkeypatch.setattr(sys, "stdin", None)
+    assert headless.read_piped_input(print) == ""
+
+
+async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(
+    gemini: FakeGemini,
+) -> None:
+    gemini.steps = [[Say("A list.")]]
+    for is_closed, code in ((True, 0), (False, ExitCode.CANCELLED)):
+        streams = {"stderr": subprocess.PIPE, "env": environment(gemini)}
+        async with opened("-p", "what is this?", **streams) as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            assert b"reading standard input" in await process.stderr.receive()
+            await process.stdin.send(b"milk\n")
+            if is_closed:
+                await process.stdin.aclose()
+            else:
+                process.send_signal(signal.SIGINT)
+            assert await finish(process) == code
+    [request] = gemini.requests
+    assert request.contents[-1]["parts"] == [{"text": "milk\n\nwhat is this?"}]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_stops_the_turn_down_to_the_wire(
+    gemini: FakeGemini, number: signal.Signals
+) -> None:
+    gemini.steps = [[Say("so "), Stall()]]
+    streams = {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
+    async with opened("-p", "hang", **streams) as process:
+        await gemini.wait_for_requests(1)
+        process.send_signal(number)
+        assert await finish(process) == ExitCode.CANCELLED
+    with anyio.fail_after(PATIENCE):
+        await gemini.wait_for_gone(1)
+
+
+async def test_an_interrupted_stream_ends_with_its_result(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("so "), Stall()]]
+    text, streams = b"", {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
+    async with opened("-p", "hang", "-o", "stream-json", **streams) as process:
+        assert process.stdout is not None
+        async for piece in process.stdout:
+            text += piece
+            if b'"so "' in piece:  # each line is there at once
+                process.send_signal(signal.SIGINT)
+        assert await finish(process) == ExitCode.CANCELLED
+    end = json.loads(text.splitlines()[-1])
+    assert (end["type"], end["error"]["type"]) == ("result", "FatalCancellationError")
+    assert end["error"]["message"] == "The turn was cancelled."
+
+
+async def test_a_signal_before_the_turn_ends_the_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
+    (tmp_path / "slow_keyring.py").write_text(SLOW_KEYRING)
+    env = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "slow_keyring.Slow"}
+    streams = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **env}}
+    with anyio.fail_after(8):  # less than the keyring's time
+        async with opened("-p", "hello", **streams) as process:
+            await eventually((tmp_path / "asked").exists)
+            process.send_signal(signal.SIGTERM)
+            assert await finish(process) == ExitCode.CANCELLED
+
+
+@pytest.mark.parametrize("output", ["text", "stream-json"])
+async def test_a_reader_that_goes_away_meanwhile_stops_the_turn_quietly(
+    turn: RunIt, gemini: FakeGemini, output: str
+) -> None:
+    reading, writing = os.pipe()
+
+    def leave(_request: object) -> Sequence[Action]:
+        os.close(reading)
+        return (Say("too late"), *([Stall()] if output == "stream-json" else []))
+
+    gemini.steps[1] = leave
+    result = await turn("-o", output, stdout=writing)
+    os.close(writing)
+    assert (result.returncode, said(result)) == (ExitCode.ERROR, "")
+    if output == "stream-json":
+        with anyio.fail_after(PATIENCE):
+            await gemini.wait_for_gone(1)
+
+
+async def test_a_folder_that_is_gone(gemini: FakeGemini, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    shell = f"rmdir '{gone}' && exec " + " ".join(f"'{word}'" for word in (*GEMDECK, *ADDING))
+    result = await anyio.run_process(["sh", "-c", shell], cwd=gone, check=False)
+    assert result.returncode == ExitCode.ERROR
+    assert "the folder you are in cannot be opened: No such file or directory" in said(result)
+    assert nothing_ran(gemini)
+
+
+async def test_an_output_that_takes_nothing_is_told_before_anything_runs(
+    turn: RunIt, gemini: FakeGemini
+) -> None:
+    full, readable = os.open("/dev/full", os.O_WRONLY), os.open(os.devnull, os.O_RDONLY)
+    reading, unread = os.pipe()
+    os.close(reading)
+    for streams, words in (
+        ({"stdout": full}, "no space is left on the device"),
+        ({"stdout": readable}, "standard output can only be read"),
+        ({"stdout": unread}, "nobody reads standard output"),
+        ({"preexec_fn": lambda: os.close(1)}, "standard output is closed"),
+    ):
+        result = await turn(**streams)
+        assert result.returncode == ExitCode.ERROR
+        assert f"{words}, so nothing was run" in said(result)
+    for descriptor in (full, readable, unread):
+        os.close(descriptor)
+    assert nothing_ran(gemini)
+
+
+async def test_without_standard_error_nothing_else_is_on_standard_output(turn: RunIt) -> None:
+    result = await turn(
+        *("-o", "json", "--allowed-tools", "gone"),
+        stdout=subprocess.PIPE,
+        stderr=None,
+        preexec_fn=lambda: os.close(2),
+    )
+    assert json.loads(result.stdout)["warnings"]  # which standard error would have had, too
+
+
+async def test_an_output_that_takes_few_characters(turn: RunIt) -> None:
+    result = await turn(stdout=subprocess.PIPE, env={"PYTHONIOENCODING": "latin-1"})
+    assert result.returncode == ExitCode.OK
+    assert "other characters are escaped" in said(result)
+    assert result.stdout == "käse 漢 \U0001f600\n".encode("latin-1", "backslashreplace")
+
+
+async def test_errors_that_nobody_can_read_change_nothing(turn: RunIt) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: ASYNC230, PTH123
+        result = await turn("--debug", stdout=subprocess.PIPE, stderr=full)
+    assert result.returncode == ExitCode.OK
+    assert result.stdout.decode() == "käse 漢 \U0001f600\n"
+
+
+async def test_an_input_that_is_a_folder(turn: RunIt, gemini: FakeGemini) -> None:
+    folder = os.open(Path.home(), os.O_RDONLY)
+    try:
+        result = await turn(stdin=folder, stdout=subprocess.PIPE)
+    finally:
+        os.close(folder)
+    assert result.returncode != 0
+    assert "is a directory" in said(result)  # Python's own words: it does not start
+    assert nothing_ran(gemini)
+
+
+def test_a_screen_without_streams_is_refused() -> None:
+    rows: tuple[tuple[dict[str, Any], ExitCode, str], ...] = (
+        ({"stdin": subprocess.DEVNULL}, ExitCode.NO_INPUT, "needs a terminal; use -p TEXT"),
+        ({"preexec_fn": lambda: os.close(0)}, ExitCode.NO_INPUT, "needs a terminal"),
+        ({"preexec_fn": lambda: os.close(1)}, ExitCode.ERROR, "standard output is closed"),
+    )
+    for options, code, words in rows:
+        result = subprocess.run(
+            [*GEMDECK, "--demo"], capture_output=True, timeout=60, check=False, **options
+        )
+        assert (result.returncode, words in said(result)) == (code, True)
+
+
+def test_what_says_something_at_once_is_refused_as_well() -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [*GEMDECK, "--version"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == ExitCode.ERROR
+    assert "standard output takes nothing" in said(result)
+
+
+def test_the_screen_comes_up_where_only_ascii_is_expected(tmp_path: Path) -> None:
+    with Terminal(warm.deck("--demo"), cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}) as terminal:
+        terminal.wait_for("1 ready")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+
+
+async def test_many_runs_at_once_in_one_folder_all_end_well(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("Fine.")] for _ in range(RUNS)]
+    ended = list[Result]()
+
+    async def one() -> None:
+        ended.append(await run_process("-p", "hello", gemini=gemini))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(RUNS):
+            group.start_soon(one)
+    assert ended == [Result(0, b"Fine.\n", "")] * RUNS
+    assert len(gemini.requests) == RUNS

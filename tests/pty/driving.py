@@ -1,0 +1,81 @@
+"""What tests do at the terminal of a running gemdeck."""
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from tests.support.terminal import Terminal
+
+MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
+"""Private modes that the app switches on and must switch off again."""
+
+EXIT_SECONDS: Final = 10.0
+"""Longest time for a server to be gone after the app."""
+
+
+def write_settings(settings: object) -> None:
+    path = Path.home() / ".gemini" / "settings.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(settings))
+
+
+def write_editor(folder: Path, script: str) -> str:
+    """Write a program that stands for the user's editor."""
+    editor = folder / "editor"
+    editor.write_text(f"#!/bin/sh\n{script}\n")
+    editor.chmod(0o700)
+    return str(editor)
+
+
+def send(terminal: Terminal, text: str) -> None:
+    terminal.type(text)
+    terminal.wait_for(f"> {text}")
+    terminal.press("enter")
+
+
+def say(terminal: Terminal, text: str) -> None:
+    """Send a message that does not come back."""
+    send(terminal, text)
+    terminal.wait_gone(f"> {text}")
+
+
+def answer(terminal: Terminal, key: str) -> None:
+    terminal.press(key)
+    terminal.wait_gone("A tool wants to run")
+
+
+def wait_for_question(terminal: Terminal) -> str:
+    """Wait until the modal stands and takes an answer, which its last line then says."""
+    return terminal.wait_for(
+        lambda screen: "A tool wants to run" in screen and "scroll the arguments" in screen
+    )
+
+
+def wait_for_end_of_turn(terminal: Terminal) -> str:
+    return terminal.wait_for(lambda screen: re.search(r"── .*tokens ──", screen) is not None)
+
+
+def assert_restored(terminal: Terminal) -> None:
+    raw = terminal.raw
+    for mode in MODES:
+        assert raw.rindex(b"\x1b[?%bl" % mode) > raw.rindex(b"\x1b[?%bh" % mode), mode
+    assert raw.rindex(b"\x1b[?25h") > raw.rindex(b"\x1b[?25l")
+    assert terminal.attributes == terminal.attributes_before
+    assert "Traceback" not in terminal.screen
+
+
+def assert_gone(servers: list[psutil.Process]) -> None:
+    left = psutil.wait_procs(servers, timeout=EXIT_SECONDS)[1]
+    assert not left, [process.cmdline() for process in left]
+
+
+def leave(terminal: Terminal) -> None:
+    """Quit, which leaves no server and the terminal as it was."""
+    servers = terminal.descendants()
+    terminal.press("ctrl+q")
+    assert terminal.wait_for_exit(EXIT_SECONDS) == 0
+    assert_gone(servers)
+    assert_restored(terminal)
