@@ -4,8 +4,9 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
+import pytest
 from textual import events
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
@@ -18,6 +19,7 @@ from tests.ui.harness import NARROW, ChatApp, Clock, chat_app, holds, screen_lin
 from tui.model import events as e
 from tui.model.consent import Decision, RequestId
 from tui.model.requests import PendingRequest, Reply
+from tui.ui.questions import arming
 from tui.ui.questions.arming import ARMING_SECONDS, PAUSE_SECONDS
 from tui.ui.questions.calls.steps import EditArgumentsScreen, QuestionStep
 from tui.ui.questions.confirmation import ConfirmationQuestion
@@ -25,6 +27,9 @@ from tui.ui.questions.question import Question
 from tui.ui.widgets.forms.argument_form import FORM, ArgumentEditor
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.text.labelled_text import LabelledText
+
+LOOK_SECONDS: Final = 0.02
+"""How soon a question looks at the clock again, which is moved by hand: sooner than for a user."""
 
 Q = TypeVar("Q", bound=Question[Any])
 S = TypeVar("S", bound=Screen[Any])
@@ -201,12 +206,14 @@ class Confirming(Hands[ConfirmationQuestion]):
 async def _hands_on(
     kind: type[H], request: PendingRequest, size: tuple[int, int], armed: bool
 ) -> AsyncIterator[H]:
-    async with chat_app(size) as parts:
-        hands = kind(*parts)
-        await hands.ask(request)
-        if armed:
-            await hands.arm()
-        yield hands
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(arming, "LOOK_SECONDS", LOOK_SECONDS)
+        async with chat_app(size) as parts:
+            hands = kind(*parts)
+            await hands.ask(request)
+            if armed:
+                await hands.arm()
+            yield hands
 
 
 def asking(
