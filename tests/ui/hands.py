@@ -77,6 +77,15 @@ class Hands(Generic[Q]):
         await self.until(lambda: not any(is_about(one, request) for one in self.app.screen_stack))
         await self.pilot.pause()
 
+    async def ask_next(self, request: PendingRequest, *, armed: bool = True) -> None:
+        """Have done with what is asked, and ask something else in the same app."""
+        await self.settle(self.modal.request.id)
+        self.calls.clear()
+        self.clock.advance(PAUSE_SECONDS)  # what was typed holds nothing back any more
+        await self.ask(request)
+        if armed:
+            await self.arm()
+
     async def arm(self) -> None:
         """Let the clock go on until the question takes answers."""
         await self.until(lambda: self.modal._arming.is_begun)
