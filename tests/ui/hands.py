@@ -101,6 +101,12 @@ class Hands(Generic[Q]):
             self.clock.advance(ARMING_SECONDS + 0.1)
             await self.until(lambda: not holds(self.app))
 
+    async def resize(self, size: tuple[int, int]) -> None:
+        """Give the terminal another size, and wait until what is on it stands."""
+        await self.pilot.resize_terminal(*size)
+        await self.until(lambda: self.app.screen.size == size)
+        await self.pilot.pause()
+
     async def until(self, condition: Callable[[], object]) -> None:
         await until(self.pilot, condition)
 
