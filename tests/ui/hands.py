@@ -18,7 +18,7 @@ from tests.ui.consent.samples import asked
 from tests.ui.harness import NARROW, ChatApp, Clock, chat_app, holds, screen_lines, until
 from tui.model import events as e
 from tui.model.consent import Decision, RequestId
-from tui.model.requests import PendingRequest, Reply
+from tui.model.requests import ConfirmationRequest, PendingRequest, Reply
 from tui.ui.questions import arming
 from tui.ui.questions.arming import ARMING_SECONDS, PAUSE_SECONDS
 from tui.ui.questions.calls.steps import EditArgumentsScreen, QuestionStep
@@ -39,10 +39,7 @@ H = TypeVar("H", bound="Hands[Any]")
 
 def is_about(screen: Screen[Any], request: str) -> bool:
     """Tell whether a screen still asks a question, or is a step towards its answer."""
-    if not isinstance(screen, Question | QuestionStep) or screen.request.id != request:
-        return False
-    goes = screen._obsolete if isinstance(screen, Question) else screen._withdrawn
-    return screen is screen.app.screen or not goes  # under another dialog it waits for that
+    return isinstance(screen, Question | QuestionStep) and screen.request.id == request
 
 
 @dataclass
@@ -67,15 +64,20 @@ class Hands(Generic[Q]):
     async def ask(self, request: PendingRequest) -> None:
         """Raise a request and wait until it has been drawn."""
         self.app.store.dispatch(e.RequestRaised(request))
-        await self.until(lambda: isinstance(self.app.screen, self.KIND))
-        await self.until(lambda: getattr(self.modal, "request", None) == request)
-        await self.until(lambda: self.modal._arming.is_begun)
+        await self.until(lambda: getattr(self.app.screen, "request", None) == request)
+        await self.pilot.pause()
 
     async def settle(self, request: str = "r0") -> None:
         """Let a request be settled elsewhere, and wait for the next thing on the screen."""
         self.app.store.dispatch(e.RequestSettled(RequestId(request)))
-        await self.until(lambda: not any(is_about(one, request) for one in self.app.screen_stack))
+        await self.until(lambda: not is_about(self.app.screen, request))
         await self.pilot.pause()
+
+    async def ask_also(self, request: ConfirmationRequest) -> None:
+        """Raise a request while another is on the screen, and wait until it is counted."""
+        self.app.store.dispatch(e.RequestRaised(request))
+        counted = len(self.app.store.state.pending)
+        await self.until(lambda: f"of {counted}" in self.text)
 
     async def ask_next(self, request: PendingRequest, *, armed: bool = True) -> None:
         """Have done with what is asked, and ask something else in the same app."""
@@ -88,9 +90,14 @@ class Hands(Generic[Q]):
 
     async def arm(self) -> None:
         """Let the clock go on until the question takes answers."""
-        await self.until(lambda: self.modal._arming.is_begun)
-        self.clock.advance(PAUSE_SECONDS + 0.01)
-        await self.until(lambda: self.modal.armed)
+        await self.pilot.pause()
+        self.clock.advance(PAUSE_SECONDS)
+
+        def is_armed() -> bool:
+            self.clock.advance(0.01)
+            return self.modal.armed
+
+        await self.until(is_armed)
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
