@@ -11,6 +11,7 @@ from textual import events
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.selection import SELECT_ALL
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
@@ -117,6 +118,9 @@ class Hands(Generic[Q]):
     async def until(self, condition: Callable[[], object]) -> None:
         await until(self.pilot, condition)
 
+    async def until_shown(self, words: str) -> None:
+        await self.until(lambda: words in self.text)
+
     @property
     def calls(self) -> list[tuple[str, tuple[object, ...]]]:
         return self.app.commands.calls
@@ -171,7 +175,9 @@ class Asking(Hands[Question[Any]]):
     @property
     def everything(self) -> str:
         """All rows of the text, in sight or not."""
-        return "\n".join(self.view._row(row).plain for row in range(self.view.row_count))
+        selected = self.view.get_selection(SELECT_ALL)
+        assert selected is not None
+        return selected[0]
 
 
 class Confirming(Hands[ConfirmationQuestion]):

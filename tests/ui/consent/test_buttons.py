@@ -1,11 +1,10 @@
 """Buttons, by mouse and by Enter: they hold to the same rules as the keys of their answers."""
 
-import pytest
 from textual import events
 from textual.widgets import Button
 
 from tests.support.waiting import PATIENCE
-from tests.ui.consent.samples import trust
+from tests.ui.consent.samples import asked, trust
 from tests.ui.hands import Confirming, asking, confirming
 from tests.ui.harness import WIDE, click, holds
 from tui.model.consent import Choice, Decision, GrantScope
@@ -32,30 +31,21 @@ async def click_and_wait(hands: Confirming, name: str, seconds: float = CLICK_SE
 
 
 async def open_all(hands: Confirming) -> None:
-    """Let the question take answers, and show all of them."""
-    await hands.arm()
+    """Ask anew, and show all answers."""
+    await hands.ask_next(asked())
     await hands.press("full_stop")
 
 
-@pytest.mark.parametrize("name", TWICE)
-async def test_a_click_on_a_wide_answer_takes_a_second_one(name: str) -> None:
+async def test_a_click_on_a_wide_answer_takes_a_second_one_and_a_double_click_is_one() -> None:
     async with confirming(size=WIDE) as hands:
-        await open_all(hands)
-        await click_and_wait(hands, name)
-        assert hands.decisions == []
-        assert "again: " in hands.hint
-        await click(hands.pilot, f"#{name}")
-        await hands.until(lambda: hands.decisions == [TWICE[name]])
-
-
-async def test_a_double_click_is_one_click() -> None:
-    async with confirming(size=WIDE) as hands:
-        await open_all(hands)
-        await click_and_wait(hands, "allow-seen", CLICK_SECONDS - 0.01)
-        await click_and_wait(hands, "allow-seen")
-        assert hands.decisions == []
-        await click(hands.pilot, "#allow-seen")
-        await hands.until(lambda: hands.decisions == [TWICE["allow-seen"]])
+        for name, decision in TWICE.items():
+            await open_all(hands)
+            await click_and_wait(hands, name, CLICK_SECONDS - 0.01)
+            await click_and_wait(hands, name)
+            assert hands.decisions == [], "that was a double click"
+            assert "again: " in hands.hint
+            await click(hands.pilot, f"#{name}")
+            assert hands.decisions == [decision]
 
 
 async def test_a_click_elsewhere_or_too_late_is_no_second_one() -> None:
@@ -95,7 +85,10 @@ async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answe
     None
 ):
     async with confirming(size=WIDE) as hands:
+        await click(hands.pilot, "#deny")
+        assert hands.decisions == []
         button = hands.modal.query_one("#deny", Button)
+        await rest(hands, "deny")
         button.active_effect_duration = PATIENCE  # what shows that it was pressed lasts
         x, y, *_ = button.region
         down, up = (
@@ -113,18 +106,19 @@ async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answe
         await hands.until(lambda: hands.decisions == [Decision(Choice.DENY)])
 
 
-@pytest.mark.parametrize("name", TWICE)
-async def test_enter_on_a_wide_answer_has_to_be_pressed_again(name: str) -> None:
+async def test_enter_on_a_wide_answer_has_to_be_pressed_again() -> None:
     async with confirming(size=WIDE) as hands:
-        await open_all(hands)
-        while hands.focused != name:
-            await hands.pilot.press("tab")
-        hands.clock.advance(ARMING_SECONDS)
-        await hands.pilot.press("enter")
-        assert "again: " in hands.hint
-        assert not holds(hands.app)
-        hands.clock.advance(ARMING_SECONDS)
-        assert hands.decisions == []
-        await hands.pilot.press("enter")
-        hands.clock.advance(HOLD_SECONDS)
-        await hands.until(lambda: hands.decisions == [TWICE[name]])
+        for name in ("allow-seen", "always-server"):
+            await open_all(hands)
+            while hands.focused != name:
+                await hands.pilot.press("tab")
+            hands.clock.advance(ARMING_SECONDS)
+            await hands.pilot.press("enter")
+            assert "again: " in hands.hint
+            assert not holds(hands.app)
+            hands.clock.advance(ARMING_SECONDS)
+            assert hands.decisions == []
+            await hands.pilot.press("enter")
+            hands.clock.advance(HOLD_SECONDS)
+            await hands.until(lambda: not holds(hands.app))
+            assert hands.decisions == [TWICE[name]]

@@ -1,7 +1,5 @@
 """Whatever a server writes into a request is only ever text."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
@@ -23,7 +21,6 @@ from tui.model.requests import (
     UrlRequest,
 )
 from tui.model.servers import ServerId
-from tui.ui.questions.question import Question
 
 ID = RequestId("hostile")
 
@@ -66,40 +63,32 @@ def hostile_review(text: str) -> PendingRequest:
     return SamplingReview(ID, ServerId(text), text, text)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review),
-        hostile_result,
-    ],
-)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[/x] [@click=app.quit]q[/] $accent {b} \\[",
-        "a" + "\n" * 5_000,
-        "x" * 200_000,
-        "漢" * 50_000,
-    ],
-    ids=["markup", "blank", "long", "wide"],
-)
+TEXTS = {
+    "markup": "[/x] [@click=app.quit]q[/] $accent {b} \\[",
+    "blank": "a" + "\n" * 5_000,
+    "long": "x" * 200_000,
+    "wide": "漢" * 50_000,
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
 async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
-    make: Callable[[str], PendingRequest], text: str, loop_watch: LoopWatch
+    name: str, loop_watch: LoopWatch
 ) -> None:
-    async with asking(make(text), armed=True) as hands:
-        buttons, region = hands.modal.query("Button"), hands.app.screen.region
-        await hands.until(lambda: all(region.contains_region(one.region) for one in buttons))
-        if "click" in text:
-            assert "[@click=app.quit]q[/]" in hands.text
-        for y in range(4, 20, 4):
-            await hands.pilot.click(offset=(20, y))
-        assert hands.app.is_running
-        loop_watch.assert_smooth(HANG_SECONDS)
-
-
-async def test_a_review_under_hostile_names_can_be_refused() -> None:
-    async with asking(hostile_review("[/x]"), armed=True) as hands:
-        await hands.press("d")
-        assert len(hands.replies) == 1
-        assert isinstance(hands.app.screen, Question)
-        assert hands.modal.request != review()
+    async with asking(review()) as hands:
+        loop_watch.clear()
+        for make in (
+            *(hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review),
+            hostile_result,
+        ):
+            await hands.ask_next(make(TEXTS[name]))
+            buttons, region = hands.modal.query("Button"), hands.app.screen.region
+            assert all(region.contains_region(one.region) for one in buttons), make
+            if name == "markup":
+                assert "[@click=app.quit]q[/]" in hands.text, make
+            for y in (4, 8, 16):
+                await hands.pilot.click(offset=(20, y))
+            assert hands.app.is_running
+            await hands.press("escape")
+            assert len(hands.answers) == 1, f"{make}: a button that was clicked, or the key"
+            loop_watch.assert_smooth(HANG_SECONDS)
