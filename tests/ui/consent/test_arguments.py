@@ -18,7 +18,7 @@ from tui.ui.widgets.text.folded_text import GAP
 class Unmounted(ArgumentsText):
     """Lays text out without a screen."""
 
-    def scroll_home(self, **_: object) -> None:  # type: ignore[override]
+    def scroll_home(self, **_: object) -> None:
         """Stay, for there is nothing to scroll in."""
 
 
