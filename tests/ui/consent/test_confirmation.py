@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 
-import pytest
 from textual import events
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
@@ -89,18 +88,18 @@ async def test_claims_are_wrapped_where_there_is_room() -> None:
             assert hands.app.screen.region.contains_region(view.hint.region)
 
 
-@pytest.mark.parametrize("padding", ["", "x" * 20_000])
-def test_blanks_that_deceive_look_like_no_others(padding: str) -> None:
-    text = f'{{\n  "a": "x      y\u00a0z\u3000·w",\n  "{padding}": 1\n}}'
-    shown = coloured_arguments(text)
-    assert '"x······y\\u00a0z\\u3000\\u00b7w"' in shown.plain
-    assert "\u00a0" not in shown.plain
-    marked = {
-        shown.plain[span.start : span.end]
-        for span in shown.spans
-        if span.style == "$text-warning" and not shown.plain[span.start : span.end].isdigit()
-    }
-    assert marked == (set() if padding else {"······", "\\u00a0", "\\u3000\\u00b7"})
+def test_blanks_that_deceive_look_like_no_others() -> None:
+    for padding in ("", "x" * 20_000):
+        text = f'{{\n  "a": "x      y\u00a0z\u3000·w",\n  "{padding}": 1\n}}'
+        shown = coloured_arguments(text)
+        assert '"x······y\\u00a0z\\u3000\\u00b7w"' in shown.plain
+        assert "\u00a0" not in shown.plain
+        marked = {
+            shown.plain[span.start : span.end]
+            for span in shown.spans
+            if span.style == "$text-warning" and not shown.plain[span.start : span.end].isdigit()
+        }
+        assert marked == (set() if padding else {"······", "\\u00a0", "\\u3000\\u00b7"})
 
 
 def test_runs_of_blanks_are_made_visible_and_nothing_is_lost() -> None:
@@ -153,22 +152,6 @@ async def test_hostile_questions_neither_crash_nor_hold_up_the_loop(loop_watch: 
 # Questions after each other, and who else may settle one.
 
 
-async def test_four_calls_are_one_question_that_counts_up_and_is_armed_anew_for_each() -> None:
-    async with confirming(request(0)) as hands:
-        for number in (1, 2, 3):
-            await hands.ask_also(request(number))
-        for number in range(4):
-            assert f"call {number + 1} of 4" in hands.text
-            assert len(hands.app.screen_stack) == 2
-            await hands.pilot.press("o")
-            assert len(hands.decisions) == number, "not armed for the next question"
-            await hands.arm()
-            await hands.press("o")
-            assert hands.calls[-1] == ("desk.answer", (RequestId(f"r{number}"), ONCE))
-            await hands.settle(f"r{number}")
-        assert len(hands.app.screen_stack) == 1
-
-
 async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() -> None:
     async with confirming() as hands:
         await hands.ask_also(request(1))
@@ -218,22 +201,17 @@ async def test_the_bell_rings_once_in_ten_seconds_and_only_while_the_user_is_els
         assert hands.app.bells == 2, "it is off"
 
 
-@pytest.mark.parametrize(
-    ("environment", "begins"),
-    [
+def test_a_notification_is_for_terminals_known_to_show_it() -> None:
+    for environment, begins in (
         ({"TERM_PROGRAM": "iTerm.app"}, "\x1b]9;"),
         ({"TERM_PROGRAM": "WezTerm", "TERM": "xterm-256color"}, "\x1b]9;"),
         ({"TERM": "xterm-ghostty"}, "\x1b]9;"),
         ({"TERM": "xterm-kitty"}, "\x1b]99;"),
         ({"TERM_PROGRAM": "tmux", "TERM": "xterm-256color"}, ""),
         ({}, ""),
-    ],
-)
-def test_a_notification_is_for_terminals_known_to_show_it(
-    environment: dict[str, str], begins: str
-) -> None:
-    assert notification(environment).startswith(begins)
-    assert bool(notification(environment)) is bool(begins)
+    ):
+        assert notification(environment).startswith(begins), environment
+        assert bool(notification(environment)) is bool(begins), environment
 
 
 async def test_quitting_works_over_the_question_and_deck_keys_do_not_reach_behind() -> None:

@@ -17,7 +17,7 @@ from tui.model.requests import (
     PendingRequest,
     SamplingMessage,
 )
-from tui.model.trust import DifferenceLine, ToolChange, TrustAnswer, TrustRequest
+from tui.model.trust import DifferenceLine, ToolChange, TrustRequest
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.question import Question
@@ -113,9 +113,20 @@ async def allow(hands: Asking, kind: Kind) -> None:
     await hands.press(*[kind.key] * kind.presses)
 
 
-@pytest.mark.parametrize("size", [(40, 12), (80, 24)], ids=str)
+LARGER = {
+    name: KINDS[name]
+    for name in (
+        *("call", "call with notes", "folder", "sampling in many messages", "result"),
+        *("form of many fields", "form with wide choices", "sign-in", "address"),
+    )
+}
+"""Where another size has another layout."""
+
+
 @pytest.mark.parametrize(
-    "kinds", [CALLS, TEXTS, FORMS, ADDRESSES], ids=["calls", "texts", "forms", "addresses"]
+    ("kinds", "size"),
+    [*((kinds, (40, 12)) for kinds in (CALLS, TEXTS, FORMS, ADDRESSES)), (LARGER, (80, 24))],
+    ids=["calls", "texts", "forms", "addresses", "larger"],
 )
 async def test_nothing_is_allowed_before_the_end_was_in_sight(
     kinds: dict[str, Kind], size: tuple[int, int]
@@ -266,11 +277,3 @@ async def test_a_screen_without_room_for_the_text_lets_nothing_be_allowed() -> N
         await confirmed.arm()
         await confirmed.press("end", "o")
         assert confirmed.decisions == []
-
-
-async def test_the_second_press_is_asked_for_in_words_that_fit() -> None:
-    async with asking(trust(), (40, 10), armed=True) as hands:
-        await hands.press("end", "c")
-        assert "c again: trust all folders in it" in hands.text
-        await hands.press("c")
-        assert [answer for _, (_, answer) in hands.calls] == [TrustAnswer.TRUST_WITH_CHILDREN]

@@ -251,11 +251,25 @@ async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> No
         assert app.commands.calls == []
 
 
-async def test_a_question_that_nobody_asked_for_waits_for_a_pause_and_says_so() -> None:
+async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and_says_so() -> None:
     async with chat_app(NARROW) as (app, pilot, clock):
+
+        async def raise_question() -> None:
+            app.store.dispatch(e.RequestRaised(address()))
+            await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
+
+        async def settle_question() -> None:
+            app.store.dispatch(e.RequestSettled(address().id))
+            await until(pilot, lambda: str(app.chat.working.render()) == "")
+
         await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(trust()))
-        await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
+        await raise_question()
+        await settle_question()
+        clock.advance(PAUSE_SECONDS)
+        await pilot.pause(0.2)
+        assert len(app.screen_stack) == 1, "it was settled"
+        await pilot.press("a")
+        await raise_question()
         clock.advance(PAUSE_SECONDS - 0.1)
         await pilot.press("left")
         clock.advance(PAUSE_SECONDS - 0.1)
@@ -263,29 +277,13 @@ async def test_a_question_that_nobody_asked_for_waits_for_a_pause_and_says_so() 
         assert not isinstance(app.screen, Question), "any key puts it off"
         clock.advance(0.11)
         await until(pilot, lambda: isinstance(app.screen, Question))
-        assert str(app.chat.working.render()) == ""
-        assert app.chat.composer.text == "hello"
-
-
-async def test_a_waiting_question_opens_with_its_key() -> None:
-    async with chat_app(NARROW) as (app, pilot, _):
-        await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(address()))
-        await until(pilot, lambda: "opens it ·" in str(app.chat.working.render()))
+        await settle_question()
+        await pilot.press("b")
+        await raise_question()
+        assert "opens it ·" in str(app.chat.working.render())
         await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, Question))
-
-
-async def test_a_waiting_question_that_is_settled_leaves_no_trace() -> None:
-    async with chat_app(NARROW) as (app, pilot, clock):
-        await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(address()))
-        await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
-        app.store.dispatch(e.RequestSettled(address().id))
-        await until(pilot, lambda: str(app.chat.working.render()) == "")
-        clock.advance(PAUSE_SECONDS)
-        await pilot.pause(0.2)
-        assert len(app.screen_stack) == 1
+        assert app.chat.composer.text == "helloba"
 
 
 def stall(seconds: float) -> None:
