@@ -42,7 +42,7 @@ async def fill(hands: Asking, key: str, text: str) -> None:
 
 
 async def test_fields_begin_with_their_defaults_and_are_sent_by_their_keys_and_types() -> None:
-    defaults = {"age": 30, "news": True, "colour": "g", "tags": ("r",)}
+    defaults: dict[str, FormValue] = {"age": 30, "news": True, "colour": "g", "tags": ("r",)}
     empty = dict.fromkeys(("mail", "share", "password"))
     async with asking(form(), (120, 50)) as hands:
         assert "everything" in hands.text
