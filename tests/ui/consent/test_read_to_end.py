@@ -1,6 +1,7 @@
 """What an answer sends or runs was in sight to its end, whatever is asked and however small."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from textual import events
@@ -138,8 +139,9 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
             await allow(hands, kind)
             assert hands.calls == [], name
             assert "Read to the end" in hands.text, name
-            await hands.press("end", "end")
-            assert in_sight(hands, kind.end), name
+            await hands.press("end")
+            await hands.until(partial(in_sight, hands, kind.end))
+            await hands.press("end")
             assert "Read to the end" not in hands.text, name
             await allow(hands, kind)
             assert len(hands.calls) == 1, name
@@ -180,7 +182,7 @@ async def test_each_way_of_scrolling_reaches_the_end() -> None:
                 if "Read to the end" not in hands.text:
                     break
                 await scroll(hands, way)
-            assert in_sight(hands), (name, way)
+            await hands.until(partial(in_sight, hands))
             await allow(hands, KINDS[name])
             assert len(hands.calls) == 1, (name, way)
 
