@@ -164,7 +164,7 @@ async def test_progress_roots_and_logs_arrive(tmp_path: Path) -> None:
 
     async with everything(tmp_path, []) as deck:
         deck.bus.subscribe(hear)
-        await deck.call("trigger-long-running-operation", duration=0.2, steps=4)
+        await deck.call("trigger-long-running-operation", duration=1, steps=4)
         assert [progress.total for progress in heard] == [4.0] * len(heard)
         assert heard
         assert tmp_path.as_uri() in (await deck.call("get-roots-list")).display
