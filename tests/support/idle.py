@@ -40,6 +40,20 @@ async def wait_for_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
         await asyncio.sleep(max(0.0, due))
 
 
+async def wait_for_turns(_pilot: object, _timeout: float = 30.0) -> bool:
+    """Wait until no callback is ready to run, so that all that was posted has been handled.
+
+    Textual's own `_wait_for_screen` posts a message to each widget and waits for it; that costs
+    more than the key that was pressed before.
+    """
+    loop: Any = asyncio.get_running_loop()
+    for _ in range(MAX_ROUNDS):
+        await asyncio.sleep(0)
+        if not loop._ready:
+            return True
+    return False
+
+
 def _next_due(loop: Any) -> float | None:  # noqa: ANN401 - the base loop's own schedule
     """Give the seconds until the next scheduled callback, or None where there is none."""
     whens = (handle.when() for handle in loop._scheduled if not handle.cancelled())

@@ -29,6 +29,7 @@ def prompt_textual() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(textual.app, "wait_for_idle", idle.wait_for_idle)
         monkeypatch.setattr(textual.pilot, "wait_for_idle", idle.wait_for_idle)
+        monkeypatch.setattr(textual.pilot.Pilot, "_wait_for_screen", idle.wait_for_turns)
         monkeypatch.setattr(stylesheet, "tokenize_values", tokenize_once)
         monkeypatch.setattr(stylesheet, "parse", parse_once)
         monkeypatch.setattr(textual.strip, "FIFOCache", plain_cache)

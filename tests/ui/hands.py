@@ -4,12 +4,14 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
+import pytest
 from textual import events
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.selection import SELECT_ALL
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
@@ -17,7 +19,8 @@ from tests.ui.consent.samples import asked
 from tests.ui.harness import NARROW, ChatApp, Clock, chat_app, holds, screen_lines, until
 from tui.model import events as e
 from tui.model.consent import Decision, RequestId
-from tui.model.requests import PendingRequest, Reply
+from tui.model.requests import ConfirmationRequest, PendingRequest, Reply
+from tui.ui.questions import arming
 from tui.ui.questions.arming import ARMING_SECONDS, PAUSE_SECONDS
 from tui.ui.questions.calls.steps import EditArgumentsScreen, QuestionStep
 from tui.ui.questions.confirmation import ConfirmationQuestion
@@ -25,6 +28,9 @@ from tui.ui.questions.question import Question
 from tui.ui.widgets.forms.argument_form import FORM, ArgumentEditor
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.text.labelled_text import LabelledText
+
+LOOK_SECONDS: Final = 0.02
+"""How soon a question looks at the clock again, which is moved by hand: sooner than for a user."""
 
 Q = TypeVar("Q", bound=Question[Any])
 S = TypeVar("S", bound=Screen[Any])
@@ -34,10 +40,7 @@ H = TypeVar("H", bound="Hands[Any]")
 
 def is_about(screen: Screen[Any], request: str) -> bool:
     """Tell whether a screen still asks a question, or is a step towards its answer."""
-    if not isinstance(screen, Question | QuestionStep) or screen.request.id != request:
-        return False
-    goes = screen._obsolete if isinstance(screen, Question) else screen._withdrawn
-    return screen is screen.app.screen or not goes  # under another dialog it waits for that
+    return isinstance(screen, Question | QuestionStep) and screen.request.id == request
 
 
 @dataclass
@@ -62,21 +65,40 @@ class Hands(Generic[Q]):
     async def ask(self, request: PendingRequest) -> None:
         """Raise a request and wait until it has been drawn."""
         self.app.store.dispatch(e.RequestRaised(request))
-        await self.until(lambda: isinstance(self.app.screen, self.KIND))
-        await self.until(lambda: getattr(self.modal, "request", None) == request)
-        await self.until(lambda: self.modal._arming.is_begun)
+        await self.until(lambda: getattr(self.app.screen, "request", None) == request)
+        await self.pilot.pause()
 
     async def settle(self, request: str = "r0") -> None:
         """Let a request be settled elsewhere, and wait for the next thing on the screen."""
         self.app.store.dispatch(e.RequestSettled(RequestId(request)))
-        await self.until(lambda: not any(is_about(one, request) for one in self.app.screen_stack))
+        await self.until(lambda: not is_about(self.app.screen, request))
         await self.pilot.pause()
+
+    async def ask_also(self, request: ConfirmationRequest) -> None:
+        """Raise a request while another is on the screen, and wait until it is counted."""
+        self.app.store.dispatch(e.RequestRaised(request))
+        counted = len(self.app.store.state.pending)
+        await self.until(lambda: f"of {counted}" in self.text)
+
+    async def ask_next(self, request: PendingRequest, *, armed: bool = True) -> None:
+        """Have done with what is asked, and ask something else in the same app."""
+        await self.settle(self.modal.request.id)
+        self.calls.clear()
+        self.clock.advance(PAUSE_SECONDS)  # what was typed holds nothing back any more
+        await self.ask(request)
+        if armed:
+            await self.arm()
 
     async def arm(self) -> None:
         """Let the clock go on until the question takes answers."""
-        await self.until(lambda: self.modal._arming.is_begun)
-        self.clock.advance(PAUSE_SECONDS + 0.01)
-        await self.until(lambda: self.modal.armed)
+        await self.pilot.pause()
+        self.clock.advance(PAUSE_SECONDS)
+
+        def is_armed() -> bool:
+            self.clock.advance(0.01)
+            return self.modal.armed
+
+        await self.until(is_armed)
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
@@ -87,8 +109,17 @@ class Hands(Generic[Q]):
             self.clock.advance(ARMING_SECONDS + 0.1)
             await self.until(lambda: not holds(self.app))
 
+    async def resize(self, size: tuple[int, int]) -> None:
+        """Give the terminal another size, and wait until what is on it stands."""
+        await self.pilot.resize_terminal(*size)
+        await self.until(lambda: self.app.screen.size == size)
+        await self.pilot.pause()
+
     async def until(self, condition: Callable[[], object]) -> None:
         await until(self.pilot, condition)
+
+    async def until_shown(self, words: str) -> None:
+        await self.until(lambda: words in self.text)
 
     @property
     def calls(self) -> list[tuple[str, tuple[object, ...]]]:
@@ -144,7 +175,9 @@ class Asking(Hands[Question[Any]]):
     @property
     def everything(self) -> str:
         """All rows of the text, in sight or not."""
-        return "\n".join(self.view._row(row).plain for row in range(self.view.row_count))
+        selected = self.view.get_selection(SELECT_ALL)
+        assert selected is not None
+        return selected[0]
 
 
 class Confirming(Hands[ConfirmationQuestion]):
@@ -201,12 +234,14 @@ class Confirming(Hands[ConfirmationQuestion]):
 async def _hands_on(
     kind: type[H], request: PendingRequest, size: tuple[int, int], armed: bool
 ) -> AsyncIterator[H]:
-    async with chat_app(size) as parts:
-        hands = kind(*parts)
-        await hands.ask(request)
-        if armed:
-            await hands.arm()
-        yield hands
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(arming, "LOOK_SECONDS", LOOK_SECONDS)
+        async with chat_app(size) as parts:
+            hands = kind(*parts)
+            await hands.ask(request)
+            if armed:
+                await hands.arm()
+            yield hands
 
 
 def asking(

@@ -1,107 +1,135 @@
-"""The answers beside once and never: for how long, for the turn, and with a word."""
+"""The answers by key, by mouse and by Enter: once, for how long, for the turn, and with a word."""
 
 from dataclasses import replace
 
 import pytest
 from textual import events
-from textual.widgets import Input
+from textual.widgets import Button, Input
 
+from tests.support.waiting import PATIENCE
 from tests.ui.chat.samples import request
-from tests.ui.consent.samples import asked
-from tests.ui.hands import confirming
+from tests.ui.consent.samples import asked, trust
+from tests.ui.hands import Confirming, asking, confirming
+from tests.ui.harness import WIDE, click, holds
 from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.trust import TrustAnswer
 from tui.ui.questions.answers import AnswerRows
-from tui.ui.questions.arming import REPEAT_SECONDS
+from tui.ui.questions.arming import (
+    ARMING_SECONDS,
+    CLICK_SECONDS,
+    HOLD_SECONDS,
+    PAUSE_SECONDS,
+    REPEAT_SECONDS,
+)
 from tui.ui.questions.confirmation import NEXT, UNDO, ConfirmationQuestion
 
+ONCE, DENY = Decision(Choice.ONCE), Decision(Choice.DENY)
+
 
 @pytest.mark.parametrize(
-    ("switches", "scope"),
+    "given",
     [
-        (0, GrantScope.SESSION),
-        (1, GrantScope.FOLDER),
-        (2, GrantScope.EVERYWHERE),
-        (3, GrantScope.SESSION),
+        {
+            "o": ONCE,
+            "tt": Decision(Choice.ALWAYS_TOOL),
+            "ss": Decision(Choice.ALWAYS_SERVER),
+            "aa": ONCE,
+        },
+        {"d": DENY, ("escape",): DENY, ("enter",): DENY, "n": Decision(Choice.DENY_REST_OF_TURN)},
     ],
+    ids=["allowing", "denying"],
 )
-@pytest.mark.parametrize(
-    ("key", "choice"), [("t", Choice.ALWAYS_TOOL), ("s", Choice.ALWAYS_SERVER)]
-)
-async def test_a_lasting_answer_holds_for_the_scope_that_is_shown(
-    switches: int, scope: GrantScope, key: str, choice: Choice
+async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
+    given: dict[str | tuple[str, ...], Decision],
 ) -> None:
+    async with confirming() as hands:
+        for keys, decision in given.items():
+            await hands.ask_next(asked(), armed=False)
+            await hands.pilot.press(*keys)
+            assert hands.decisions == [], f"{keys}: not armed yet"
+            hands.clock.advance(PAUSE_SECONDS)
+            await hands.arm()
+            assert hands.focused == "deny"
+            await hands.press(keys[0])
+            assert hands.decisions == [decision][len(keys) - 1 :], f"{keys}: once"
+            await hands.press(*keys[1:], "o", keys[0])
+            assert [name for name, _ in hands.calls] == ["desk.answer"]
+            assert hands.decisions == [decision], keys
+
+
+async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
     async with confirming(armed=True) as hands:
-        await hands.press("full_stop", *["m"] * switches)
-        assert f"m {scope.value}" in hands.text
-        await hands.press(key)
-        assert hands.hint == f"Press {key} again: {choice.value}, {scope.value}"
-        assert hands.decisions == []
-        await hands.press(key)
-        assert hands.decisions == [Decision(choice, scope=scope)]
+        await hands.press("x")
+        assert [name for name, _ in hands.calls] == ["desk.answer", "conversations.current.cancel"]
+        assert hands.decisions == [DENY]
+
+
+async def test_a_lasting_answer_holds_for_the_scope_that_is_shown() -> None:
+    async with confirming() as hands:
+        for key, choice, switches, scope in (
+            ("t", Choice.ALWAYS_TOOL, 0, GrantScope.SESSION),
+            ("s", Choice.ALWAYS_SERVER, 1, GrantScope.FOLDER),
+            ("t", Choice.ALWAYS_TOOL, 2, GrantScope.EVERYWHERE),
+            ("s", Choice.ALWAYS_SERVER, 3, GrantScope.SESSION),
+        ):
+            await hands.ask_next(asked())
+            await hands.press("full_stop", *["m"] * switches)
+            assert f"m {scope.value}" in hands.text
+            await hands.press(key)
+            assert hands.hint == f"Press {key} again: {choice.value}, {scope.value}"
+            assert hands.decisions == []
+            await hands.press(key)
+            assert hands.decisions == [Decision(choice, scope=scope)]
 
 
 async def test_the_scope_goes_with_no_other_answer_and_not_to_the_next_question() -> None:
     async with confirming(armed=True) as hands:
         await hands.press("m", "o")
-        assert hands.decisions == [Decision(Choice.ONCE)]
-        await hands.settle()
-        await hands.ask(request(1))
-        await hands.arm()
+        assert hands.decisions == [ONCE]
+        await hands.ask_next(request(1))
         await hands.press("full_stop")
         assert "m this session" in hands.text
         await hands.press("t", "t")
-        assert hands.decisions[-1] == Decision(Choice.ALWAYS_TOOL, scope=GrantScope.SESSION)
+        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.SESSION)]
 
 
-async def test_the_key_of_the_scope_may_follow_itself_at_once_but_no_answer_may() -> None:
-    async with confirming(armed=True) as hands:
-        await hands.pilot.press("m", "m", "o")
-        await hands.until(lambda: "m saved everywhere" in hands.text)
-        assert hands.decisions == []
-
-
-async def test_switching_the_scope_takes_back_the_first_press_of_an_answer() -> None:
+async def test_the_key_of_the_scope_takes_a_first_press_back_and_may_follow_itself() -> None:
     async with confirming(armed=True) as hands:
         await hands.press("t", "m", "t")
         assert hands.decisions == []
         await hands.press("t")
         assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER)]
+        await hands.ask_next(request(1))
+        await hands.pilot.press("m", "m", "o")
+        await hands.until(lambda: "m saved everywhere" in hands.text)
+        assert hands.decisions == [], "an answer may not"
 
 
-@pytest.mark.parametrize("key", ["m", "e", "w", "a", "n", "u"])
-async def test_no_key_does_anything_before_the_question_is_armed(key: str) -> None:
+async def test_all_answers_are_shown_where_more_are_asked_for_and_no_key_works_early() -> None:
     async with confirming() as hands:
-        await hands.pilot.press(key, key)
-        assert isinstance(hands.app.screen, ConfirmationQuestion)
-        assert hands.decisions == []
+        for key in ("m", "e", "w", "u", "full_stop"):
+            await hands.pilot.press(key, key)
+            assert isinstance(hands.app.screen, ConfirmationQuestion)
         assert "Always this server" not in hands.text
-
-
-async def test_all_answers_are_shown_where_more_are_asked_for() -> None:
-    async with confirming(armed=True) as hands:
-        assert "Always this server" not in hands.text
+        hands.clock.advance(PAUSE_SECONDS)
+        await hands.arm()
         await hands.press("full_stop")
         assert "s Always this server" in hands.text
         await hands.press("full_stop")
         assert "Always this server" not in hands.text
 
 
-async def test_allowing_what_was_seen_needs_its_key_twice_and_soon() -> None:
+async def test_an_answer_that_needs_its_key_twice_needs_it_soon_and_nothing_between() -> None:
     async with confirming(armed=True) as hands:
         await hands.press("a")
         assert hands.hint == "Press a again: allow this one once, 1 of 1 call seen"
         hands.clock.advance(REPEAT_SECONDS)
-        await hands.press("a")
+        await hands.press("a", "s")
+        assert hands.hint == "Press s again: always this server, this session"
+        await hands.press("down", "s")
         assert hands.decisions == []
-        await hands.press("a")
-        assert hands.decisions == [Decision(Choice.ONCE)]
-
-
-async def test_denying_the_rest_of_the_turn_needs_its_key_once() -> None:
-    async with confirming(armed=True) as hands:
-        await hands.press("n")
-        assert hands.decisions == [Decision(Choice.DENY_REST_OF_TURN)]
-        assert [name for name, _ in hands.app.commands.calls] == ["desk.answer"]
+        await hands.press("s")
+        assert hands.decisions == [Decision(Choice.ALWAYS_SERVER)]
 
 
 async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:
@@ -113,7 +141,28 @@ async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing()
             assert "nothing identifies this server" in hands.hint
         assert hands.decisions == []
         await hands.press("a", "a")
-        assert hands.decisions == [Decision(Choice.ONCE)]
+        assert hands.decisions == [ONCE]
+
+
+async def test_no_answer_can_be_given_by_the_name_of_an_action() -> None:
+    async with confirming(armed=True) as hands:
+        bindings = [one.binding for one in hands.modal.active_bindings.values()]
+        answers = [one for one in bindings if (one.id or "").startswith("confirmation.")]
+        assert len(answers) > len(hands.modal.ROWS)
+        for binding in answers:
+            await hands.modal.run_action(binding.action)
+        assert hands.decisions == []
+
+
+async def test_a_key_can_be_remapped_by_its_binding() -> None:
+    async with confirming() as hands:
+        hands.app.set_keymap({"confirmation.once": "f9"})
+        await hands.ask_next(request(1))
+        await hands.press("o")
+        assert hands.decisions == []
+        await hands.arm()
+        await hands.press("f9")
+        assert hands.decisions == [ONCE]
 
 
 async def test_a_denial_with_a_word_hands_the_word_over() -> None:
@@ -137,7 +186,7 @@ async def test_esc_leaves_the_word_and_the_question_is_armed_anew() -> None:
         assert hands.decisions == []
         await hands.arm()
         await hands.press("o")
-        assert hands.decisions == [Decision(Choice.ONCE)]
+        assert hands.decisions == [ONCE]
 
 
 async def test_a_pasted_word_is_one_line_and_shows_what_was_hidden() -> None:
@@ -168,22 +217,135 @@ async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> No
         assert note not in hands.text
 
 
-@pytest.mark.parametrize("size", [(120, 36), (80, 24), (50, 16), (40, 10)])
-async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_scope(
-    size: tuple[int, int],
-) -> None:
+async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_scope() -> None:
     said = replace(asked(notes=("This turn has read data from search.",) * 3), claims=("w",))
-    async with confirming(said, size=size) as hands:
+    async with confirming(said, size=(120, 36)) as hands:
         await hands.edit_as_json('{"branch": "dev"}')
         await hands.finish()
         await hands.press("m")
-        rows = hands.modal.query_one(AnswerRows)
-        for answer in (one for row in hands.modal.ROWS for one in row if one is not NEXT):
-            button = rows.query_one(f"#{answer.name}")
-            assert hands.modal.frame.region.contains_region(button.region), answer.name
-            assert button.size.width >= len(str(button.render())), answer.name
-        assert hands.app.screen.region.contains_region(hands.modal.frame.region)
-        assert hands.modal.arguments.size.height >= 1
-        assert "your edit" in hands.text
-        undo = rows.query_one(f"#{UNDO.name}")
-        assert undo.display
+        for size in ((120, 36), (80, 24), (50, 16), (40, 10)):
+            await hands.resize(size)
+            rows = hands.modal.query_one(AnswerRows)
+            for answer in (one for row in hands.modal.ROWS for one in row if one is not NEXT):
+                button = rows.query_one(f"#{answer.name}")
+                assert hands.modal.frame.region.contains_region(button.region), answer.name
+                assert button.size.width >= len(str(button.render())), answer.name
+            assert hands.app.screen.region.contains_region(hands.modal.frame.region), size
+            assert hands.modal.arguments.size.height >= 1, size
+            assert "your edit" in hands.text, size
+            assert rows.query_one(f"#{UNDO.name}").display, size
+
+
+# Buttons, by mouse and by Enter: they hold to the same rules as the keys of their answers.
+
+TWICE = {
+    "allow-seen": Decision(Choice.ONCE),
+    "always-tool": Decision(Choice.ALWAYS_TOOL),
+    "always-server": Decision(Choice.ALWAYS_SERVER),
+}
+
+
+async def rest(hands: Confirming, name: str) -> None:
+    """Wait until a button can be pressed again."""
+    button = hands.modal.query_one(f"#{name}")
+    await hands.until(lambda: not button.has_class("-active"))
+
+
+async def click_and_wait(hands: Confirming, name: str, seconds: float = CLICK_SECONDS) -> None:
+    await click(hands.pilot, f"#{name}")
+    await rest(hands, name)
+    hands.clock.advance(seconds)
+
+
+async def open_all(hands: Confirming) -> None:
+    """Ask anew, and show all answers."""
+    await hands.ask_next(asked())
+    await hands.press("full_stop")
+
+
+async def test_a_click_on_a_wide_answer_takes_a_second_one_and_a_double_click_is_one() -> None:
+    async with confirming(size=WIDE) as hands:
+        for name, decision in TWICE.items():
+            await open_all(hands)
+            await click_and_wait(hands, name, CLICK_SECONDS - 0.01)
+            await click_and_wait(hands, name)
+            assert hands.decisions == [], "that was a double click"
+            assert "again: " in hands.hint
+            await click(hands.pilot, f"#{name}")
+            assert hands.decisions == [decision]
+
+
+async def test_a_click_elsewhere_or_too_late_is_no_second_one() -> None:
+    async with confirming(size=WIDE) as hands:
+        await open_all(hands)
+        await click_and_wait(hands, "allow-seen")
+        await click_and_wait(hands, "always-tool")
+        await click_and_wait(hands, "allow-seen", REPEAT_SECONDS)
+        await click_and_wait(hands, "allow-seen")
+        assert hands.decisions == []
+
+
+async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
+    async with confirming(size=WIDE) as hands:
+        await open_all(hands)
+        await click_and_wait(hands, "scope", 0.2)
+        assert GrantScope.FOLDER in hands.text
+        await click_and_wait(hands, "always-server")
+        await click(hands.pilot, "#always-server")
+        expected = Decision(Choice.ALWAYS_SERVER, scope=GrantScope.FOLDER)
+        await hands.until(lambda: hands.decisions == [expected])
+
+
+async def test_a_click_on_the_trust_of_all_folders_takes_a_second_one() -> None:
+    async with asking(trust(), WIDE, armed=True) as hands:
+        await hands.pilot.press("end")
+        await click(hands.pilot, "#children")
+        assert hands.answers == []
+        button = hands.modal.query_one("#children")
+        await hands.until(lambda: not button.has_class("-active"))
+        hands.clock.advance(CLICK_SECONDS)
+        await click(hands.pilot, "#children")
+        await hands.until(lambda: hands.answers == [TrustAnswer.TRUST_WITH_CHILDREN])
+
+
+async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answers_nothing() -> (
+    None
+):
+    async with confirming(size=WIDE) as hands:
+        await click(hands.pilot, "#deny")
+        assert hands.decisions == []
+        button = hands.modal.query_one("#deny", Button)
+        await rest(hands, "deny")
+        button.active_effect_duration = PATIENCE  # what shows that it was pressed lasts
+        x, y, *_ = button.region
+        down, up = (
+            kind(None, x + 1, y, 0, 0, 1, False, False, False)
+            for kind in (events.MouseDown, events.MouseUp)
+        )
+        hands.app.post_message(down)
+        await hands.pilot.pause()
+        await hands.arm()
+        hands.app.post_message(up)
+        await hands.until(lambda: button.has_class("-active"))
+        assert hands.answers == []
+        button.remove_class("-active")
+        await click(hands.pilot, "#deny")
+        await hands.until(lambda: hands.decisions == [Decision(Choice.DENY)])
+
+
+async def test_enter_on_a_wide_answer_has_to_be_pressed_again() -> None:
+    async with confirming(size=WIDE) as hands:
+        for name in ("allow-seen", "always-server"):
+            await open_all(hands)
+            while hands.focused != name:
+                await hands.pilot.press("tab")
+            hands.clock.advance(ARMING_SECONDS)
+            await hands.pilot.press("enter")
+            assert "again: " in hands.hint
+            assert not holds(hands.app)
+            hands.clock.advance(ARMING_SECONDS)
+            assert hands.decisions == []
+            await hands.pilot.press("enter")
+            hands.clock.advance(HOLD_SECONDS)
+            await hands.until(lambda: not holds(hands.app))
+            assert hands.decisions == [TWICE[name]]

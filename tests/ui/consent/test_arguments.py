@@ -2,25 +2,42 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from textual.geometry import Size
+from textual.selection import SELECT_ALL
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.consent.samples import asked
 from tests.ui.hands import confirming
-from tui.model import events as e
-from tui.model.consent import Choice, Decision, RequestId
-from tui.model.requests import FileChange
+from tests.ui.requests.samples import COLOURS
+from tui.model.consent import Choice, Decision
+from tui.model.requests import FieldKind, FileChange, FormField, FormValue
 from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, ArgumentsText, argument_lines
+from tui.ui.widgets.forms.argument_form import fill, merge
+from tui.ui.widgets.forms.form_fields import MAX_TYPED
+from tui.ui.widgets.text.folded_text import GAP
+
+
+class Unmounted(ArgumentsText):
+    """Lays text out without a screen."""
+
+    def scroll_home(self, **_: object) -> None:
+        """Stay, for there is nothing to scroll in."""
 
 
 def rows(
     values: Mapping[str, object], change: FileChange | None = None, width: int = 60
 ) -> list[str]:
-    view = ArgumentsText()
-    view._source = argument_lines(values, change)
-    view._shown = view._make_fold(width)
-    return [view._row(row).plain.rstrip() for row in range(view.row_count)]
+    """Lay arguments out as wide as this, and select all of it."""
+    view = Unmounted()
+    view.show_lines(argument_lines(values, change))
+    empty = Size(0, 0)
+    view.get_content_height(empty, empty, width + view.scrollbar_size_vertical + GAP)
+    selected = view.get_selection(SELECT_ALL)
+    assert selected is not None
+    return [row.rstrip() for row in selected[0].split("\n")]
 
 
 def test_short_arguments_come_first_and_texts_line_by_line() -> None:
@@ -48,10 +65,10 @@ def test_a_text_is_coloured_by_the_name_of_its_file() -> None:
     assert not plain.text.spans
 
 
-@pytest.mark.parametrize("value", ["true", "12", "null", "", " a", "[1]", '"x"', "{}"])
-def test_a_text_that_looks_like_another_value_stands_in_quotes(value: str) -> None:
-    (row,) = rows({"x": value})
-    assert row.startswith('x  "')
+def test_a_text_that_looks_like_another_value_stands_in_quotes() -> None:
+    for value in ("true", "12", "null", "", " a", "[1]", '"x"', "{}"):
+        (row,) = rows({"x": value})
+        assert row.startswith('x  "'), value
 
 
 def test_what_is_hidden_is_drawn() -> None:
@@ -112,17 +129,16 @@ def test_a_difference_that_is_not_of_this_text_is_left_out() -> None:
     assert "1  a" in rows({"path": "f.txt", "text": "a\nc\n"}, change)
 
 
-@pytest.mark.parametrize("key", ["", "j"])
-async def test_either_view_counts_as_read(key: str) -> None:
+async def test_either_view_counts_as_read() -> None:
     async with confirming(asked({"text": "line\n" * 60}, ()), armed=True) as hands:
-        if key:
-            await hands.press(key)
-            assert '"text": "line\\nline' in hands.text
-        else:
-            assert "  1  line" in hands.text
-            await hands.press("o")
-            assert hands.decisions == []
-            await hands.press("end")
+        assert "  1  line" in hands.text
+        await hands.press("o")
+        assert hands.decisions == []
+        await hands.press("end", "o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+        await hands.ask_next(asked({"text": "line\n" * 60}, ()))
+        await hands.press("j")
+        assert '"text": "line\\nline' in hands.text
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
 
@@ -132,17 +148,95 @@ async def test_arguments_too_long_to_be_laid_out_are_json() -> None:
         assert '"text": "x\\nx' in hands.text
 
 
-@pytest.mark.parametrize("suffix", ["java", "c", "yaml", "md", "go"])
-@pytest.mark.parametrize("piece", ["\n", "/*\n", "word ", "*"])
-async def test_hostile_code_does_not_hold_up_the_loop(
-    suffix: str, piece: str, loop_watch: LoopWatch
-) -> None:
-    text = piece * (19_000 // len(piece)) + "\n"
+@pytest.mark.parametrize("suffix", ["java", "yaml", "md"])
+async def test_hostile_code_does_not_hold_up_the_loop(suffix: str, loop_watch: LoopWatch) -> None:
     async with confirming(asked({"path": f"a.{suffix}", "text": "x = 1\n"}, ())) as hands:
         loop_watch.clear()
-        hostile = replace(asked({"path": f"a.{suffix}", "text": text}, ()), id=RequestId("r1"))
-        hands.app.store.dispatch(e.RequestRaised(hostile))
-        await hands.settle()
-        await hands.until(lambda: hands.modal.request == hostile)
-        await hands.pilot.pause(0.05)
-        loop_watch.assert_smooth(HANG_SECONDS)
+        for piece in ("\n", "/*\n", "word ", "*"):
+            text = piece * (19_000 // len(piece)) + "\n"
+            hostile = asked({"path": f"a.{suffix}", "text": text}, ())
+            await hands.ask_next(hostile, armed=False)
+            loop_watch.assert_smooth(HANG_SECONDS)
+
+
+# Arguments in a form and back: what nobody touched is exactly what it was.
+
+TEXT = FormField("a", FieldKind.TEXT, "A", default="the schema's own")
+
+
+def of(kind: FieldKind) -> FormField:
+    return replace(TEXT, kind=kind, options=COLOURS if "of" in kind.value else (), default=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (FieldKind.TEXT, "main"),
+        (FieldKind.TEXT, ""),
+        (FieldKind.INTEGER, 10**30),
+        (FieldKind.NUMBER, 1.5),
+        (FieldKind.NUMBER, 2),
+        (FieldKind.BOOLEAN, False),
+        (FieldKind.CHOICE, "g"),
+        (FieldKind.CHOICES, ["r", "b"]),
+        (FieldKind.CHOICES, []),
+        (FieldKind.TEXT, None),
+    ],
+)
+def test_a_value_its_field_shows_is_filled_in_and_comes_back_as_it_was(
+    kind: FieldKind, value: object
+) -> None:
+    filled = fill([of(kind)], {"a": value, "other": [1]})
+    assert filled is not None
+    entered: dict[str, FormValue] = {"a": filled[0].default}
+    assert merge({"a": value, "other": [1]}, filled, entered) == {"a": value, "other": [1]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (FieldKind.TEXT, "two\nlines"),
+        (FieldKind.TEXT, "zero\u200bwidth"),
+        (FieldKind.TEXT, "x" * (MAX_TYPED + 1)),
+        (FieldKind.TEXT, 1),
+        (FieldKind.INTEGER, True),
+        (FieldKind.INTEGER, 1.0),
+        (FieldKind.NUMBER, "1"),
+        (FieldKind.BOOLEAN, 1),
+        (FieldKind.CHOICE, "unknown"),
+        (FieldKind.CHOICES, ["b", "r"]),
+        (FieldKind.CHOICES, ["r", "r"]),
+        (FieldKind.CHOICES, "r"),
+        (FieldKind.CHOICES, [{}]),
+    ],
+)
+def test_a_value_its_field_cannot_show_as_it_is_makes_no_form(
+    kind: FieldKind, value: object
+) -> None:
+    assert fill([of(kind)], {"a": value}) is None
+
+
+def test_without_fields_there_is_no_form() -> None:
+    assert fill([], {"a": 1}) is None
+
+
+def test_an_argument_that_is_missing_stays_missing_whatever_the_schema_would_fill_in() -> None:
+    filled = fill([TEXT], {})
+    assert filled is not None
+    assert filled[0].default is None
+    assert merge({}, filled, {"a": None}) == {}
+
+
+@pytest.mark.parametrize(
+    ("entered", "expected"),
+    [
+        ("new", {"a": "new", "b": 1}),
+        (None, {"b": 1}),
+        (("r", "g"), {"a": ["r", "g"], "b": 1}),
+        ("old", {"a": "old", "b": 1}),
+    ],
+)
+def test_what_was_entered_replaces_its_argument_and_an_emptied_field_takes_it_out(
+    entered: FormValue, expected: dict[str, Any]
+) -> None:
+    assert merge({"a": "old", "b": 1}, [replace(TEXT, default="old")], {"a": entered}) == expected

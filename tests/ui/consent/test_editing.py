@@ -1,7 +1,6 @@
 """Arguments that the user changes before a call runs."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from textual import events
@@ -9,15 +8,14 @@ from textual.widgets import Input, Select
 
 from tests.ui.chat.samples import request
 from tests.ui.consent.samples import FIELDS, VALUES, asked
-from tests.ui.hands import confirming
-from tests.ui.harness import until
+from tests.ui.hands import Confirming, confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import canonical_json
-from tui.model.requests import FormField
+from tui.model.requests import ConfirmationRequest
 from tui.ui.dialogs.details import HelpScreen
 from tui.ui.questions.calls.steps import EditArgumentsScreen
-from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
+from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.widgets.forms.argument_form import FORM, INCOMPLETE
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 
@@ -43,53 +41,39 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
 EDITED = canonical_json(json.loads(DEV))
 
 
-@pytest.mark.parametrize(
-    ("keys", "decision"),
-    [
-        ("mtt", Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER, arguments=EDITED)),
-        ("ss", Decision(Choice.ALWAYS_SERVER, arguments=EDITED)),
-        ("aa", Decision(Choice.ONCE, arguments=EDITED)),
-        ("d", Decision(Choice.DENY)),
-        ("n", Decision(Choice.DENY_REST_OF_TURN)),
-        ("x", Decision(Choice.DENY)),
-    ],
-)
-async def test_answers_that_allow_send_the_edited_arguments_and_no_other_does(
-    keys: str, decision: Decision
-) -> None:
+async def test_answers_that_allow_send_the_edited_arguments_and_no_other_does() -> None:
     async with confirming() as hands:
-        await hands.edit_as_json(DEV)
-        await hands.finish()
-        await hands.press(*keys)
-        assert hands.decisions == [decision]
+        for keys, decision in (
+            ("mtt", Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER, arguments=EDITED)),
+            ("n", Decision(Choice.DENY_REST_OF_TURN)),
+        ):
+            await hands.ask_next(asked())
+            await hands.edit_as_json(DEV)
+            await hands.finish()
+            await hands.press(*keys)
+            assert hands.decisions == [decision]
 
 
 async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -> None:
     async with confirming() as hands:
+        await hands.edit_as_json(json.dumps(VALUES))
+        await hands.finish()
+        assert "your edit" not in hands.text, "it ends where it began"
+        await hands.press("u")
+        assert "you changed nothing" in hands.hint
         await hands.edit_as_json(DEV)
         await hands.finish()
         assert "branch  dev" in hands.text
         await hands.pilot.press("u")
-        await until(hands.pilot, lambda: not hands.modal.armed)  # what is shown changed
+        assert not hands.modal.armed, "what is shown changed"
         await hands.arm()
         assert "branch  main" in hands.text
         assert "your edit" not in hands.text
         await hands.press("u")
-        await hands.arm()
         assert "branch  dev" in hands.text
+        await hands.arm()
         await hands.press("u")
         await hands.arm()
-        await hands.press("o")
-        assert hands.decisions == [Decision(Choice.ONCE)]
-
-
-async def test_an_edit_that_ends_where_it_began_is_none() -> None:
-    async with confirming() as hands:
-        await hands.edit_as_json(json.dumps(VALUES))
-        await hands.finish()
-        assert "your edit" not in hands.text
-        await hands.press("u")
-        assert "you changed nothing" in hands.hint
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
 
@@ -136,24 +120,26 @@ async def test_json_says_where_it_is_wrong_as_it_is_typed_and_stays_open() -> No
         assert hands.sent() == {"branch": "main"}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[1]", "must be an object"),
-        ('{"a": 1, "a": 2}', "duplicate key"),
-        ('{"a": NaN}', "NaN is not a JSON number"),
-        ('{"a": 1e999}', "out of range"),
-        ('{"a": "\\ud800"}', "lone surrogate"),
-        ("", "line 1, column 1"),
-    ],
-)
-async def test_json_that_could_not_be_sent_as_it_reads_is_refused(text: str, reason: str) -> None:
+async def test_json_that_could_not_be_sent_as_it_reads_is_refused() -> None:
     async with confirming() as hands:
         area = await hands.edit_as_json()
-        area.load_text(text)
-        await hands.press("ctrl+s")
-        assert reason in hands.text
-        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        before = area.text
+        hands.app.post_message(events.Paste("x" * MAX_EDITABLE))
+        await hands.pilot.pause()
+        assert area.text == before
+        assert "No more than 20,000 characters" in hands.text
+        for text, reason in (
+            ("[1]", "must be an object"),
+            ('{"a": 1, "a": 2}', "duplicate key"),
+            ('{"a": NaN}', "NaN is not a JSON number"),
+            ('{"a": 1e999}', "out of range"),
+            ('{"a": "\\ud800"}', "lone surrogate"),
+            ("", "line 1, column 1"),
+        ):
+            area.load_text(text)
+            await hands.pilot.press("ctrl+s")
+            assert reason in hands.text, text
+            assert isinstance(hands.app.screen, EditArgumentsScreen), text
 
 
 async def test_the_one_long_text_is_edited_as_it_is() -> None:
@@ -211,16 +197,6 @@ async def test_characters_that_do_not_show_are_escapes_in_the_editor() -> None:
         assert hands.sent() == {"branch": "\u202edev\U000e0041\u3164"}
 
 
-async def test_a_paste_that_is_too_long_is_refused_whole() -> None:
-    async with confirming() as hands:
-        area = await hands.edit_as_json()
-        before = area.text
-        hands.app.post_message(events.Paste("x" * MAX_EDITABLE))
-        await hands.pilot.pause(0.1)
-        assert area.text == before
-        assert "No more than 20,000 characters" in hands.text
-
-
 async def test_arguments_too_long_to_edit_stay_as_they_are() -> None:
     async with confirming(asked({"branch": "x" * MAX_EDITABLE}), armed=True) as hands:
         await hands.press("e")
@@ -242,32 +218,26 @@ async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
         assert hands.decisions == [Decision(Choice.ONCE)]
 
 
-async def test_keys_held_as_the_editor_closes_answer_nothing() -> None:
+async def test_keys_held_in_the_editor_or_as_it_closes_answer_nothing() -> None:
     async with confirming() as hands:
-        await hands.edit_as_json(DEV)
+        await hands.edit()
+        await hands.pilot.press(*["enter"] * 3)
+        hands.editor.json.focus()
+        await hands.pilot.press("ctrl+t", *["enter"] * 5)
+        hands.editor.json.load_text(DEV)
         await hands.pilot.press("ctrl+s", "o", "enter", "t", "t")
         await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.pilot.press("o", "enter")
         assert hands.decisions == []
 
 
-async def test_enter_held_in_the_form_or_the_json_sends_nothing() -> None:
-    async with confirming() as hands:
-        await hands.edit()
-        await hands.pilot.press(*["enter"] * 3)
-        hands.editor.json.focus()
-        await hands.pilot.press("ctrl+t", *["enter"] * 5)
-        assert hands.decisions == []
-
-
 async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above_it() -> None:
+    refused = asked(problem="branch: 'dev' is protected")
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
         await hands.finish()
         await hands.press("o")
-        refused = asked(problem="branch: 'dev' is protected")
-        hands.app.store.dispatch(e.RequestRaised(refused))
-        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        await refuse(hands, refused)
         await hands.pilot.press("o", "o", "enter")
         assert "branch: 'dev' is protected" in hands.text
         hands.clock.advance(1)
@@ -279,38 +249,28 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
         await hands.press("o")
         assert len(hands.decisions) == 2
         assert json.loads(hands.decisions[1].arguments or "") == {"branch": "topic"}
+        await refuse(hands, refused)  # with the same words
 
 
-async def test_an_edit_refused_with_the_same_words_again_is_offered_again_too() -> None:
+async def refuse(hands: Confirming, refused: ConfirmationRequest) -> None:
+    """Let the engine ask again, and wait for the editor, at first after a while."""
+    hands.app.store.dispatch(e.RequestRaised(refused))
+    await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+    await hands.pilot.pause()
+
+
+async def test_the_editor_goes_with_its_question_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with confirming() as hands:
-        await hands.edit_as_json(DEV)
-        await hands.finish()
-        await hands.press("o")
-        refused = asked(problem="branch: 'dev' is protected")
-        hands.app.store.dispatch(e.RequestRaised(refused))
-        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
-        await hands.until(lambda: hands.step._arming.is_begun)
-        hands.clock.advance(1)
-        await hands.until(lambda: hands.app.focused is not None)
-        await hands.finish()
-        await hands.press("o")
-        assert len(hands.decisions) == 2
-        hands.app.store.dispatch(e.RequestRaised(refused))
-        await hands.pilot.pause(REFUSAL_SECONDS)
-        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
-
-
-async def test_the_editor_goes_with_its_question_and_says_so() -> None:
-    async with confirming() as hands:
+        said: list[str] = []
+        monkeypatch.setattr(hands.app, "notify", lambda words, **_: said.append(words))
         await hands.edit_as_json(DEV)
         await hands.settle()
-        await hands.until(lambda: len(hands.app.screen_stack) == 1)
+        assert len(hands.app.screen_stack) == 1
         assert hands.decisions == []
-        assert any("went away" in notice.message for notice in hands.app._notifications)
-
-
-async def test_the_editor_under_the_help_goes_once_that_is_closed() -> None:
-    async with confirming() as hands:
+        assert "went away" in said[0]
+        await hands.ask(asked())
         await hands.edit()
         await hands.app.push_screen(HelpScreen((), {}))
         await hands.settle()
@@ -319,12 +279,14 @@ async def test_the_editor_under_the_help_goes_once_that_is_closed() -> None:
         await hands.until(lambda: len(hands.app.screen_stack) == 1)
 
 
-async def test_the_next_question_does_not_get_what_was_written_for_the_one_before() -> None:
+async def test_the_editor_stays_as_another_question_comes_which_gets_nothing_of_it() -> None:
     async with confirming() as hands:
-        await hands.edit_as_json(DEV)
+        area = await hands.edit_as_json(DEV)
         hands.app.store.dispatch(e.RequestRaised(request(1)))
+        await hands.pilot.pause(0.05)
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        assert area.text == DEV
         await hands.settle()
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.until(lambda: hands.modal.request == request(1))
         await hands.arm()
         assert "edited by you" not in hands.text
@@ -340,9 +302,8 @@ async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -
         else:
             await hands.edit()
             hands.editor.form.query(Input).first().value = "dev"
-        for size in ((40, 10), (80, 24), (120, 36), (40, 10)):
-            await hands.pilot.resize_terminal(*size)
-            await hands.pilot.pause(0.1)
+        for size in ((40, 10), (80, 24)):
+            await hands.resize(size)
             for name in ("done", "switch", "leave"):
                 button = hands.step.query_one(f"#{name}")
                 assert hands.app.screen.region.contains_region(button.region), (name, size)
@@ -351,15 +312,6 @@ async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -
         await hands.finish()
         await hands.press("end", "o")
         assert hands.sent() == ({"branch": "dev"} if as_json else {**VALUES, "branch": "dev"})
-
-
-async def test_the_same_question_shown_again_leaves_the_editor_open() -> None:
-    async with confirming() as hands:
-        area = await hands.edit_as_json(DEV)
-        hands.app.store.dispatch(e.RequestRaised(replace(request(1))))
-        await hands.pilot.pause(0.1)
-        assert isinstance(hands.app.screen, EditArgumentsScreen)
-        assert area.text == DEV
 
 
 async def test_keys_of_one_burst_work_in_the_order_in_which_they_were_pressed() -> None:
@@ -373,24 +325,18 @@ async def test_keys_of_one_burst_work_in_the_order_in_which_they_were_pressed() 
         assert area.text == '{\n  "branch": "dev"\n}'
 
 
-@pytest.mark.parametrize(
-    ("values", "fields", "words"),
-    [
-        (
-            dict.fromkeys(("branch", "colour"), "two\nlines"),
-            FIELDS,
-            "The form cannot show these values",
-        ),
-        ({"branch": "two\nli\u200bnes"}, (), "have no form"),
-        (VALUES, (), "have no form"),
-    ],
-)
-async def test_what_the_form_cannot_show_is_edited_as_json(
-    values: dict[str, object], fields: tuple[FormField, ...], words: str
-) -> None:
-    async with confirming(asked(values, fields)) as hands:
-        await hands.edit()
-        assert hands.app.focused is hands.editor.json
-        await hands.press("ctrl+t")
-        assert words in hands.text
-        assert hands.app.focused is hands.editor.json
+async def test_what_the_form_cannot_show_is_edited_as_json() -> None:
+    long = dict.fromkeys(("branch", "colour"), "two\nlines")
+    async with confirming() as hands:
+        for values, fields, words in (
+            (long, FIELDS, "The form cannot show these values"),
+            ({"branch": "two\nli\u200bnes"}, (), "have no form"),
+            (VALUES, (), "have no form"),
+        ):
+            await hands.ask_next(asked(values, fields))
+            await hands.edit()
+            assert hands.app.focused is hands.editor.json
+            await hands.press("ctrl+t")
+            assert words in hands.text
+            assert hands.app.focused is hands.editor.json
+            await hands.press("escape")

@@ -1,16 +1,14 @@
 """What an answer sends or runs was in sight to its end, whatever is asked and however small."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from textual import events
-from textual.widgets._toast import Toast
 
 from tests.ui.consent.samples import GIT, asked, changed_tools, trust
 from tests.ui.hands import Asking, asking, confirming
-from tests.ui.harness import ChatApp, chat_app, until
+from tests.ui.harness import ChatApp, screen_lines, until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
 from tui.model.requests import (
@@ -20,12 +18,10 @@ from tui.model.requests import (
     PendingRequest,
     SamplingMessage,
 )
-from tui.model.trust import DifferenceLine, ToolChange, TrustAnswer, TrustRequest
+from tui.model.trust import DifferenceLine, ToolChange, TrustRequest
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.question import Question
-
-SIZES = [(40, 12), (60, 20), (80, 24), (120, 36)]
 
 END = "the-very-end"
 ROWS = tuple(f"row {number}" for number in range(60))
@@ -50,9 +46,10 @@ WIDE_OPTIONS = (FieldOption("a", ROWS[0]), FieldOption(END, WIDE))
 class Kind:
     """A kind of question, the end of its text, and the key that allows."""
 
-    request: PendingRequest | str
+    request: PendingRequest
     key: str
     end: str = END
+    presses: int = 1
 
 
 def ends_with(field: FormField, end: str = END) -> Kind:
@@ -60,12 +57,14 @@ def ends_with(field: FormField, end: str = END) -> Kind:
     return Kind(form((*OPTIONAL[:9], field)), "ctrl+s", end)
 
 
-KINDS = {
+CALLS = {
     "call": Kind(asked({"text": [*ROWS, END]}), "o"),
-    "always": Kind(asked({"text": [*ROWS, END]}), "t"),
-    "all that were seen": Kind(asked({"text": [*ROWS, END]}), "a"),
+    "always": Kind(asked({"text": [*ROWS, END]}), "t", presses=2),
+    "all that were seen": Kind(asked({"text": [*ROWS, END]}), "a", presses=2),
     "call with many arguments": Kind(asked(dict.fromkeys((*ROWS, f"~{END}"), 1)), "o"),
     "call with notes": Kind(asked(notes=(*ROWS[:6], f"{'a note ' * 40}{END}")), "o"),
+}
+TEXTS = {
     "folder": Kind(trust(servers=(replace(GIT, args=(*ROWS, END)),), variables=(), rules=()), "t"),
     "changed tools": Kind(
         changed_tools(0, ToolChange("a", tuple(DifferenceLine("+", row) for row in (*ROWS, END)))),
@@ -79,6 +78,8 @@ KINDS = {
     "answer": Kind(review(TEXT), "s"),
     "result": Kind(result(TEXT), "p"),
     "result with many pictures": Kind(result("a", *ROWS, END), "p"),
+}
+FORMS = {
     "form of many fields": Kind(form((*OPTIONAL, LAST)), "ctrl+s"),
     "form of many words": Kind(form((), message=TEXT), "ctrl+s"),
     "form with a long choice": Kind(form((TICKS,)), "ctrl+s"),
@@ -94,29 +95,13 @@ KINDS = {
     "form with a wide text": ends_with(
         FormField("text", FieldKind.TEXT, "Text", default="漢" * 12 + END)
     ),
+}
+ADDRESSES = {
     "sign-in": Kind(sign_in(url=f"https://a.example/{'x/' * 950}{END}"), "ctrl+s"),
     "address": Kind(address(message=TEXT), "o"),
-    "link": Kind(f"http://example.org/{'x/' * 950}{END}", "o"),
 }
-
-TWICE = {"always", "all that were seen"}
-
-
-@asynccontextmanager
-async def showing(kind: str, size: tuple[int, int]) -> AsyncIterator[Asking]:
-    """Show a question of a kind; a link is asked about by the screen alone."""
-    request = KINDS[kind].request
-    if not isinstance(request, str):
-        async with asking(request, size) as hands:
-            yield hands
-        return
-    async with chat_app(size) as parts:
-        hands = Asking(*parts)
-        await hands.app.push_screen(
-            LinkScreen([request], hands.app.commands, keyboard=hands.app.keyboard)
-        )
-        await hands.until(lambda: isinstance(hands.app.screen, LinkScreen))
-        yield hands
+KINDS = {**CALLS, **TEXTS, **FORMS, **ADDRESSES}
+LINK = f"http://example.org/{'x/' * 950}{END}"
 
 
 def in_sight(hands: Asking, end: str = END) -> bool:
@@ -124,47 +109,82 @@ def in_sight(hands: Asking, end: str = END) -> bool:
     return end in "".join("".join(c for c in hands.text if c not in " \n│┃▎█▇▆▅▄▃▂▁▊▐▌"))
 
 
-async def allow(hands: Asking, kind: str) -> None:
+async def allow(hands: Asking, kind: Kind) -> None:
     """Press the key that allows, as often as it wants to be."""
-    await hands.press(*[KINDS[kind].key] * (2 if kind in TWICE else 1))
+    await hands.press(*[kind.key] * kind.presses)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+LARGER = {
+    name: KINDS[name]
+    for name in (
+        *("call", "call with notes", "folder", "sampling in many messages", "result"),
+        *("form of many fields", "form with wide choices", "sign-in", "address"),
+    )
+}
+"""Where another size has another layout."""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "size"),
+    [*((kinds, (40, 12)) for kinds in (CALLS, TEXTS, FORMS, ADDRESSES)), (LARGER, (80, 24))],
+    ids=["calls", "texts", "forms", "addresses", "larger"],
+)
 async def test_nothing_is_allowed_before_the_end_was_in_sight(
-    kind: str, size: tuple[int, int]
+    kinds: dict[str, Kind], size: tuple[int, int]
 ) -> None:
-    async with showing(kind, size) as hands:
-        await hands.arm()
-        if in_sight(hands, KINDS[kind].end):
-            pytest.skip("all of it is in sight at this size")
-        await allow(hands, kind)
-        assert hands.calls == []
-        assert "Read to the end" in hands.text
-        await hands.press("end")
-        await until(hands.pilot, lambda: in_sight(hands, KINDS[kind].end))
-        await hands.press("end")
-        assert "Read to the end" not in hands.text
-        await allow(hands, kind)
-        assert len(hands.calls) == 1
+    async with asking(trust(9, servers=()), size) as hands:
+        for name, kind in kinds.items():
+            await hands.ask_next(kind.request)
+            assert not in_sight(hands, kind.end), name
+            await allow(hands, kind)
+            assert hands.calls == [], name
+            assert "Read to the end" in hands.text, name
+            await hands.press("end")
+            await hands.until(partial(in_sight, hands, kind.end))
+            await hands.press("end")
+            assert "Read to the end" not in hands.text, name
+            await allow(hands, kind)
+            assert len(hands.calls) == 1, name
 
 
-@pytest.mark.parametrize("way", ["pagedown", "down", "wheel"])
-@pytest.mark.parametrize("kind", ["call", "folder", "sampling", "form of many fields", "address"])
-async def test_each_way_of_scrolling_reaches_the_end(kind: str, way: str) -> None:
-    async with showing(kind, (40, 12)) as hands:
+async def test_a_link_of_an_answer_is_read_to_its_end_too() -> None:
+    async with asking(trust(9, servers=()), (60, 20)) as hands:
+        app = hands.app
+        await hands.settle("trust-9")
+        await app.push_screen(LinkScreen([LINK], app.commands, keyboard=app.keyboard))
         await hands.arm()
-        await allow(hands, kind)
-        assert hands.calls == []
-        hands.modal.set_focus(hands.modal.rows.button(hands.modal.SAFE))
-        for _ in range(200):
-            if "Read to the end" not in hands.text:
-                break
-            await scroll(hands, way)
-        assert "Read to the end" not in hands.text
-        await until(hands.pilot, lambda: in_sight(hands))
-        await allow(hands, kind)
-        assert len(hands.calls) == 1
+        assert not in_sight(hands)
+        await hands.press("o")
+        assert app.opened == []
+        await hands.press("end", "end")
+        assert in_sight(hands)
+        await hands.press("o")
+        assert app.opened == [LINK]
+
+
+WAYS = {
+    "call": ("pagedown", "down", "wheel"),
+    "folder": ("wheel",),
+    "sampling": ("down",),
+    "form of many fields": ("pagedown", "wheel"),
+    "address": ("down",),
+}
+
+
+async def test_each_way_of_scrolling_reaches_the_end() -> None:
+    async with asking(trust(9, servers=()), (40, 12)) as hands:
+        for name, way in ((name, way) for name, ways in WAYS.items() for way in ways):
+            await hands.ask_next(KINDS[name].request)
+            await allow(hands, KINDS[name])
+            assert hands.calls == [], (name, way)
+            hands.modal.set_focus(hands.modal.rows.button(hands.modal.SAFE))
+            for _ in range(200):
+                if "Read to the end" not in hands.text:
+                    break
+                await scroll(hands, way)
+            await hands.until(partial(in_sight, hands))
+            await allow(hands, KINDS[name])
+            assert len(hands.calls) == 1, (name, way)
 
 
 async def scroll(hands: Asking, way: str) -> None:
@@ -178,15 +198,15 @@ async def scroll(hands: Asking, way: str) -> None:
 
 
 async def test_what_denies_is_taken_at_once() -> None:
-    for kind in ("sampling", "form of many fields", "address", "call", "folder"):
-        async with showing(kind, (40, 12)) as hands:
-            await hands.arm()
-            await hands.press("ctrl+d" if "form" in kind else "d")
-            assert len(hands.calls) == 1
+    async with asking(trust(9, servers=()), (40, 12)) as hands:
+        for name in WAYS:
+            await hands.ask_next(KINDS[name].request)
+            await hands.press("ctrl+d" if "form" in name else "d")
+            assert len(hands.calls) == 1, name
 
 
 async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> None:
-    async with asking(KINDS["folder"].request, (80, 24)) as hands:  # type: ignore[arg-type]
+    async with asking(KINDS["folder"].request, (80, 24)) as hands:
         await hands.arm()
         await hands.press("end", "home")
         await hands.pilot.resize_terminal(40, 12)
@@ -208,29 +228,25 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
 NOTICE = "a server put this here"
 
 
-def screen_text(app: ChatApp) -> str:
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-
-
 async def show_again(hands: Asking, request: TrustRequest) -> None:
     """Let the request on the screen change."""
     hands.app.store.dispatch(e.RequestRaised(request))
     await until(hands.pilot, lambda: hands.modal.request == request)
 
 
-@pytest.mark.parametrize("request_", [asked(), trust(), changed_tools(), form()])
-async def test_no_toast_covers_a_question(request_: PendingRequest) -> None:
+async def test_no_toast_covers_a_question() -> None:
     app = ChatApp()
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         app.notify(NOTICE, timeout=60, markup=False)
-        await until(pilot, lambda: NOTICE in screen_text(app))
-        app.store.dispatch(e.RequestRaised(request_))
-        await until(pilot, lambda: isinstance(app.screen, Question))
-        await until(pilot, lambda: bool(app.screen.query(Toast)))
-        await pilot.pause()
-        assert not any(toast.display for toast in app.screen.query(Toast))
-        app.store.dispatch(e.RequestSettled(request_.id))
-        await until(pilot, lambda: NOTICE in screen_text(app))
+        for request in (asked(), trust(), changed_tools(), form()):
+            await until(pilot, lambda: NOTICE in "\n".join(screen_lines(app)))
+            app.store.dispatch(e.RequestRaised(request))
+            await until(pilot, lambda: isinstance(app.screen, Question))
+            await until(pilot, lambda: bool(app.screen.query("Toast")))
+            await pilot.pause()
+            assert not any(toast.display for toast in app.screen.query("Toast"))
+            app.store.dispatch(e.RequestSettled(request.id))
+        await until(pilot, lambda: NOTICE in "\n".join(screen_lines(app)))
 
 
 async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_seen() -> None:
@@ -263,11 +279,3 @@ async def test_a_screen_without_room_for_the_text_lets_nothing_be_allowed() -> N
         await confirmed.arm()
         await confirmed.press("end", "o")
         assert confirmed.decisions == []
-
-
-async def test_the_second_press_is_asked_for_in_words_that_fit() -> None:
-    async with asking(trust(), (40, 10), armed=True) as hands:
-        await hands.press("end", "c")
-        assert "c again: trust all folders in it" in hands.text
-        await hands.press("c")
-        assert [answer for _, (_, answer) in hands.calls] == [TrustAnswer.TRUST_WITH_CHILDREN]

@@ -38,42 +38,31 @@ def explained(deck: Running) -> list[tuple[object, ...]]:
     return [arguments for name, arguments in deck.commands.calls if name == "explain_tool"]
 
 
-async def test_nothing_is_asked_before_the_user_looks() -> None:
+async def test_a_tool_is_explained_once_the_user_looks_and_anew_with_each_rule() -> None:
     async with running(decks.full_store()) as deck:
         assert deck.commands.calls == []
         await deck.press("f3")
         assert explained(deck) == [(decks.GIT, "branch_list")]
         await deck.press("down", "up")
         assert explained(deck)[1:] == [(decks.GIT, "commit"), (decks.GIT, "branch_list")]
-
-
-async def test_the_details_say_how_the_tool_stands_and_follow_it() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3")
-        deck.store.dispatch(ToolExplained(ASKED))
-        await deck.settle()
-        assert "when called  Asked: nothing" in deck.text
-        allowed = replace(ASKED, effect=Effect.ALLOW, words="Allowed: you said always.")
-        deck.store.dispatch(ToolExplained(allowed))
-        await deck.settle()
-        assert "when called  Allowed: you" in deck.text
-
-
-async def test_the_standing_of_another_tool_is_not_shown() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3")
         for other in (replace(ASKED, tool="commit"), replace(ASKED, server=decks.EVERYTHING)):
             deck.store.dispatch(ToolExplained(other))
             await deck.settle()
             assert "nothing allows it yet" not in deck.text
-
-
-async def test_a_new_rule_asks_anew() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3")
+        deck.store.dispatch(ToolExplained(ASKED))
+        await deck.settle()
+        assert "when called  Asked: nothing" in deck.text
         deck.store.dispatch(GrantsChanged((SAVED,)))
         await deck.settle()
-        assert explained(deck) == [(decks.GIT, "branch_list")] * 2
+        assert explained(deck)[3:] == [(decks.GIT, "branch_list")]
+        allowed = replace(ASKED, effect=Effect.ALLOW, words="Allowed: you said always.")
+        deck.store.dispatch(ToolExplained(allowed))
+        await deck.settle()
+        assert "when called  Allowed: you" in deck.text
+        await deck.press("g")
+        assert deck.on_top(GrantsScreen)
+        await deck.press("escape")
+        assert deck.one(ToolsPane).has_focus_within
 
 
 async def test_enter_shows_the_tool_with_its_standing() -> None:
@@ -116,38 +105,28 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         assert "Schema" not in str(pane.details.content)
 
 
-async def test_g_opens_the_rules_from_the_tools() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "g")
-        assert deck.on_top(GrantsScreen)
-        await deck.press("escape")
-        assert deck.one(ToolsPane).has_focus_within
+PALETTE: dict[str, tuple[str, tuple[object, ...]]] = {
+    "review this": ("review_folder", ()),
+    "forget this": ("forget_folder", ()),
+    "review changed": ("access.review.review", (decks.GIT,)),
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "call"),
-    [
-        ("review this folder", ("review_folder", ())),
-        ("forget this folder", ("forget_folder", ())),
-        ("review changed tools", ("access.review.review", (decks.GIT,))),
-    ],
-)
-async def test_the_palette_reviews_and_forgets(
-    words: str, call: tuple[str, tuple[object, ...]]
-) -> None:
+async def test_the_palette_reviews_and_forgets_and_opens_the_rules() -> None:
     async with running(store_with_a_changed_tool()) as deck:
-        await deck.press("ctrl+p", *("space" if c == " " else c for c in words))
-        await deck.until(lambda: words in deck.text.lower())
-        await deck.press("enter")
-        await deck.until(lambda: deck.commands.calls[1:] == [call])
-
-
-async def test_the_palette_opens_the_rules() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("ctrl+p", *"grants")
-        await deck.until(lambda: "What may run" in deck.text)
-        await deck.press("enter")
+        for words, call in PALETTE.items():
+            await pick(deck, words, words)
+            assert deck.commands.calls[-1] == call
+        await pick(deck, "grants", "what may run")
         await deck.until(lambda: deck.on_top(GrantsScreen))
+
+
+async def pick(deck: Running, typed: str, shown: str) -> None:
+    """Choose a command of the palette."""
+    await deck.press("ctrl+p", *("space" if letter == " " else letter for letter in typed))
+    await deck.until(lambda: shown in deck.text.lower())
+    await deck.press("enter")
+    await deck.pilot.pause()
 
 
 def header(trust: FolderTrust, width: int = 120) -> str:
@@ -162,13 +141,10 @@ def header(trust: FolderTrust, width: int = 120) -> str:
     return header_content(view, width).plain
 
 
-@pytest.mark.parametrize("trust", FolderTrust)
-def test_the_header_says_what_was_said_of_the_folder(trust: FolderTrust) -> None:
-    text = header(trust)
-    if trust in {FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST}:
-        assert "~/shop  " in text
-    else:
-        assert f"~/shop ({trust.value})" in text
+def test_the_header_says_what_was_said_of_the_folder() -> None:
+    for trust in FolderTrust:
+        unsaid = trust in {FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST}
+        assert ("~/shop  " if unsaid else f"~/shop ({trust.value})") in header(trust)
 
 
 @pytest.mark.parametrize("trust", [FolderTrust.UNTRUSTED, FolderTrust.CHANGED])
@@ -207,16 +183,12 @@ def test_the_warning_has_a_tone_of_its_own() -> None:
         assert ("$text-warning" in {str(span.style) for span in spans}) is warned
 
 
-async def test_the_header_follows_the_folder() -> None:
+async def test_the_header_follows_the_folder_and_a_server_names_the_key_that_reviews_it() -> None:
     async with running(decks.full_store(), WIDE) as deck:
         assert "~/shop (trusted)" in deck.lines[0]
         deck.store.dispatch(FolderTrustChanged(FolderTrust.CHANGED))
         await deck.settle()
         assert "~/shop (changed since trusted)" in deck.lines[0]
-
-
-async def test_an_untrusted_server_names_the_key_that_reviews_it() -> None:
-    async with running(decks.full_store()) as deck:
         await go_to(deck, decks.TEAM)
         assert "Press t to review" in row_of(deck, "Press t")
         assert "s review" in deck.text

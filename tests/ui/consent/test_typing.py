@@ -16,7 +16,7 @@ from tests.ui.harness import NARROW, ChatApp, chat_app, holds, screen_lines, unt
 from tests.ui.requests.samples import address
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
-from tui.model.requests import PendingRequest, Reply, ReplyAction
+from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import (
     ARMING_SECONDS,
@@ -30,10 +30,6 @@ from tui.ui.questions.arming import (
 from tui.ui.questions.question import Question
 
 LARGE = (120, 40)
-
-
-def question_is_open(app: ChatApp) -> bool:
-    return isinstance(app.screen, Question)
 
 
 async def test_an_allowing_letter_is_dropped_if_another_letter_follows() -> None:
@@ -61,8 +57,9 @@ async def test_an_allowing_letter_counts_once_nothing_followed_it() -> None:
 
 
 async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() -> None:
-    for key, decisions in (("k", []), ("", [Decision(Choice.ONCE)])):
-        async with confirming(armed=True) as hands:
+    async with confirming() as hands:
+        for key, decisions in (("k", []), ("", [Decision(Choice.ONCE)])):
+            await hands.ask_next(asked())
             await hands.pilot.press("shift+tab", "shift+tab")
             assert hands.focused == "once"
             await hands.pilot.press("enter")
@@ -76,26 +73,21 @@ async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() 
             assert hands.decisions == decisions
 
 
-async def test_a_denying_answer_is_not_held() -> None:
-    async with confirming(armed=True) as hands:
+async def test_a_denying_answer_is_not_held_and_every_allowing_one_is() -> None:
+    async with asking(asked(), LARGE, armed=True) as hands:
         await hands.pilot.press("d")
-        assert hands.decisions == [Decision(Choice.DENY)]
-
-
-@pytest.mark.parametrize(
-    ("request_", "key", "answer"),
-    [(trust(), "t", TrustAnswer.TRUST), (address(), "o", Reply(ReplyAction.ACCEPT))],
-)
-async def test_other_allowing_answers_are_held_as_well(
-    request_: PendingRequest, key: str, answer: object
-) -> None:
-    async with asking(request_, LARGE, armed=True) as hands:
-        await hands.pilot.press(key, "k")
-        hands.clock.advance(PAUSE_SECONDS)
-        await until(hands.pilot, lambda: hands.modal.armed)
-        assert hands.calls == []
-        await hands.press(key)
-        assert hands.answers == [answer]
+        assert hands.answers == [Decision(Choice.DENY)]
+        for request, key, answer in (
+            (trust(), "t", TrustAnswer.TRUST),
+            (address(), "o", Reply(ReplyAction.ACCEPT)),
+        ):
+            await hands.ask_next(request)
+            await hands.pilot.press(key, "k")
+            hands.clock.advance(PAUSE_SECONDS)
+            await hands.until(lambda: hands.modal.armed)
+            assert hands.calls == []
+            await hands.press(key)
+            assert hands.answers == [answer]
 
 
 async def test_scrolling_holds_no_answer_back() -> None:
@@ -122,10 +114,13 @@ async def test_a_key_that_comes_too_early_is_dropped_and_says_so() -> None:
         assert hands.app.chat.composer.text == ""
 
 
+WORDS = ("tomatoes", "please do so", "oops", "aardvark", "ssh to it")
+
+
 async def test_words_with_answers_in_them_run_nothing() -> None:
-    words = ("tomatoes", "please do so", "atoms", "ok then", "oops", "aardvark", "so", "ssh to it")
-    for word in words:
-        async with confirming(armed=True) as hands:
+    async with confirming() as hands:
+        for word in WORDS:
+            await hands.ask_next(asked())
             for letter in word:
                 await hands.pilot.press("space" if letter == " " else letter)
                 hands.clock.advance(0.499)
@@ -134,30 +129,61 @@ async def test_words_with_answers_in_them_run_nothing() -> None:
             assert not any(one.choice.allows for one in hands.decisions), word
 
 
-async def test_text_pasted_without_brackets_runs_nothing() -> None:
+async def test_words_typed_slowly_answer_nothing_once_there_was_a_letter_of_none() -> None:
     async with confirming(armed=True) as hands:
+        for key in ("p", "l", "e", "a", "s", "e", "space", "n", "o", "enter"):
+            await hands.pilot.press(key)
+            hands.clock.advance(0.62)
+        assert hands.decisions == []
+        await hands.until(lambda: not hands.modal.armed)
+        assert "stop typing" in hands.hint
+
+
+async def test_no_paste_runs_anything_in_brackets_or_without() -> None:
+    async with confirming() as hands:
+        hands.app.post_message(events.Paste("o\r"))
+        await hands.arm()
+        hands.app.post_message(events.Paste("o\ry\r"))
+        await hands.pilot.pause()
+        await hands.arm()
         for key in ("o", "t", "t", "s", "s", "a", "a", "o", "enter", "o"):
             await hands.pilot.press(key)
             hands.clock.advance(0.001)
         hands.clock.advance(0.3)
         await hands.pilot.pause(2 * HOLD_SECONDS)
         assert hands.decisions == []
+        assert hands.app.chat.composer.text == ""
 
 
-@pytest.mark.parametrize(
-    ("key", "repeats"),
-    [("o", 20), ("t", 21)],  # an odd number: each would be the second press of the one before
-)
-async def test_a_key_held_on_an_armed_question_runs_nothing(key: str, repeats: int) -> None:
-    async with confirming(armed=True) as hands:
-        await hands.pilot.press(key)
-        hands.clock.advance(0.4)  # a keyboard waits so long before it repeats
-        for _ in range(repeats):
+async def test_a_key_held_on_an_armed_question_runs_nothing() -> None:
+    async with confirming() as hands:
+        # An odd number, for each would be the second press of the one before.
+        for key, repeats in (("o", 8), ("t", 9)):
+            await hands.ask_next(asked())
             await hands.pilot.press(key)
-            hands.clock.advance(0.09)
-        hands.clock.advance(ARMING_SECONDS)
-        await hands.until(lambda: not holds(hands.app))
+            hands.clock.advance(0.4)  # a keyboard waits so long before it repeats
+            for _ in range(repeats):
+                await hands.pilot.press(key)
+                hands.clock.advance(0.09)
+            hands.clock.advance(ARMING_SECONDS)
+            await hands.until(lambda: not holds(hands.app))
+            assert hands.decisions == [], key
+
+
+async def test_keys_typed_before_are_swallowed_and_each_delays_the_arming() -> None:
+    async with confirming() as hands:
+        for key in "yyoots":
+            await hands.pilot.press(key)
+            hands.clock.advance(0.3)
+        await hands.pilot.press("enter", "tab", "enter")
         assert hands.decisions == []
+        assert hands.app.chat.composer.text == ""
+        hands.clock.advance(0.3)
+        await hands.pilot.pause(0.05)
+        assert not hands.modal.armed, "the last key was 0.3 s ago"
+        await hands.arm()
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
 
 
 async def test_the_second_press_counts_from_a_moment_after_the_first() -> None:
@@ -178,22 +204,35 @@ async def test_what_was_being_written_goes_on_into_the_message() -> None:
     async with chat_app(NARROW) as (app, pilot, clock):
         await pilot.press(*"stop")
         app.store.dispatch(e.RequestRaised(asked()))
-        await until(pilot, lambda: question_is_open(app))
+        await until(pilot, lambda: isinstance(app.screen, Question))
         for key in ("t", "o", "d", "o", "x", "backspace", "a", "y"):
             await pilot.press(key)
             clock.advance(0.3)
         await until(pilot, lambda: app.chat.composer.text == "stoptodoay")
-        question = app.screen
-        assert isinstance(question, Question)
-        assert str(question.hint.render()) == WRITING[0]
+        assert str(question(app).hint.render()) == WRITING[0]
         assert answers(app) == []
         clock.advance(PAUSE_SECONDS)
-        await until(pilot, lambda: question.armed)
+        await until(pilot, lambda: question(app).armed)
         await pilot.press("o")
         clock.advance(ARMING_SECONDS + 0.01)
         await until(pilot, lambda: not holds(app))
         assert len(answers(app)) == 1
         assert app.chat.composer.text == "stoptodoay"
+
+
+async def test_a_question_waits_longer_for_who_was_writing_but_not_after_a_message() -> None:
+    async with confirming() as hands:
+        for keys, delay in (("hi", 0.0), ("adra", 0.5), (("a", "backspace"), 0.5)):
+            await hands.settle()
+            hands.clock.advance(PAUSE_SECONDS)
+            hands.app.chat.composer.clear_draft()
+            await hands.pilot.press(*keys, *([] if delay else ["enter"]))
+            await hands.ask(asked())
+            hands.clock.advance(ARMING_SECONDS + 0.01)
+            await hands.pilot.pause(0.05)
+            assert hands.modal.armed == (not delay), keys
+            hands.clock.advance(delay)
+            await hands.until(lambda: hands.modal.armed)
 
 
 async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> None:
@@ -206,54 +245,45 @@ async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> No
             if number % 4 == 0:
                 await pilot.pause(0.02)
         await until(pilot, lambda: app.chat.composer.text == text)
-        assert question_is_open(app)
+        assert isinstance(app.screen, Question)
         app.post_message(events.Paste(" and this"))
         await until(pilot, lambda: app.chat.composer.text == f"{text} and this")
         assert app.commands.calls == []
 
 
-async def test_a_question_that_nobody_asked_for_waits_for_a_pause_and_says_so() -> None:
+async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and_says_so() -> None:
     async with chat_app(NARROW) as (app, pilot, clock):
+
+        async def raise_question() -> None:
+            app.store.dispatch(e.RequestRaised(address()))
+            await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
+
+        async def settle_question() -> None:
+            app.store.dispatch(e.RequestSettled(address().id))
+            await until(pilot, lambda: str(app.chat.working.render()) == "")
+
         await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(trust()))
-        await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
+        await raise_question()
+        await settle_question()
+        clock.advance(PAUSE_SECONDS)
+        await pilot.pause(0.2)
+        assert len(app.screen_stack) == 1, "it was settled"
+        await pilot.press("a")
+        await raise_question()
         clock.advance(PAUSE_SECONDS - 0.1)
         await pilot.press("left")
         clock.advance(PAUSE_SECONDS - 0.1)
         await pilot.pause(0.2)
-        assert not question_is_open(app), "any key puts it off"
+        assert not isinstance(app.screen, Question), "any key puts it off"
         clock.advance(0.11)
-        await until(pilot, lambda: question_is_open(app))
-        assert str(app.chat.working.render()) == ""
-        assert app.chat.composer.text == "hello"
-
-
-async def test_a_waiting_question_opens_with_its_key() -> None:
-    async with chat_app(NARROW) as (app, pilot, _):
-        await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(address()))
-        await until(pilot, lambda: "opens it ·" in str(app.chat.working.render()))
+        await until(pilot, lambda: isinstance(app.screen, Question))
+        await settle_question()
+        await pilot.press("b")
+        await raise_question()
+        assert "opens it ·" in str(app.chat.working.render())
         await pilot.press("f8")
-        await until(pilot, lambda: question_is_open(app))
-
-
-async def test_a_waiting_question_that_is_settled_leaves_no_trace() -> None:
-    async with chat_app(NARROW) as (app, pilot, clock):
-        await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(address()))
-        await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
-        app.store.dispatch(e.RequestSettled(address().id))
-        await until(pilot, lambda: str(app.chat.working.render()) == "")
-        clock.advance(PAUSE_SECONDS)
-        await pilot.pause(0.2)
-        assert len(app.screen_stack) == 1
-
-
-async def test_a_confirmation_opens_at_once() -> None:
-    async with chat_app(NARROW) as (app, pilot, _):
-        await pilot.press(*"hello")
-        app.store.dispatch(e.RequestRaised(asked()))
-        await until(pilot, lambda: question_is_open(app))
+        await until(pilot, lambda: isinstance(app.screen, Question))
+        assert app.chat.composer.text == "helloba"
 
 
 def stall(seconds: float) -> None:
@@ -267,9 +297,8 @@ def read(key: str) -> events.Key:
 
 
 def hand_over(app: ChatApp, *keys: events.Key) -> None:
-    assert app._driver is not None
     for key in keys:
-        app._driver.send_message(key)
+        app.post_message(key)
 
 
 def question(app: ChatApp) -> Question[Any]:
@@ -277,18 +306,22 @@ def question(app: ChatApp) -> Question[Any]:
     return app.screen
 
 
+def hint(app: ChatApp) -> str:
+    return str(question(app).hint.render())
+
+
 def when_held(app: ChatApp, act: Callable[[], None]) -> None:
     """Act once as soon as an answer is held, in the very moment."""
-    arming = question(app)._arming
-    changed = arming._changed
+    patch = pytest.MonkeyPatch()
+    show_hint = question(app).show_hint
 
     def act_once() -> None:
-        changed()
-        if arming.held is not None:
-            arming._changed = changed
+        show_hint()
+        if holds(app):
+            patch.undo()
             act()
 
-    arming._changed = act_once
+    patch.setattr(question(app), "show_hint", act_once)
 
 
 async def rearmed(app: ChatApp, pilot: Pilot[None]) -> None:
@@ -366,10 +399,10 @@ async def test_a_held_key_whose_repeats_are_handled_late_is_no_second_press() ->
     async with armed() as (app, pilot):
         first, repeated = read("t"), read("t")
         hand_over(app, first)
-        await until(pilot, lambda: question(app)._arming.awaited is not None)
+        await until(pilot, lambda: "Press t again" in hint(app))
         stall(2 * KEY_REPEAT_SECONDS)
         hand_over(app, repeated)
-        await until(pilot, lambda: question(app)._arming.awaited is None)
+        await until(pilot, lambda: "Press t again" not in hint(app))
         assert answers(app) == []
 
 

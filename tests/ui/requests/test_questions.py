@@ -1,23 +1,42 @@
 """What servers ask for: prompts for the model, results on their way to it, addresses, sign-ins."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from textual import events
 from textual.widgets import Button, Input, TextArea
 
+from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import request as confirmation
 from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
-from tui.model.requests import PendingRequest, Reply, ReplyAction, SamplingMessage
+from tui.model.chat import EntryId
+from tui.model.consent import RequestId
+from tui.model.requests import (
+    FieldKind,
+    FieldOption,
+    FormField,
+    FormRequest,
+    PendingRequest,
+    Reply,
+    ReplyAction,
+    ResultReview,
+    SamplingMessage,
+    SamplingRequest,
+    SamplingReview,
+    SignInRequest,
+    UrlRequest,
+)
+from tui.model.servers import ServerId
 from tui.ui.questions.address import AddressQuestion
+from tui.ui.questions.arming import PAUSE_SECONDS
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.form import FormQuestion
 from tui.ui.questions.sampling import MAX_EDITABLE
-from tui.ui.questions.sign_in import SignInQuestion
 from tui.ui.widgets.forms.argument_form import WholeText
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
@@ -48,46 +67,40 @@ async def test_a_result_too_long_to_edit_goes_out_as_it_is() -> None:
         assert hands.replies == [Reply(ReplyAction.ACCEPT, text=long)]
 
 
-@pytest.mark.parametrize("size", [(40, 12), (80, 24)])
-async def test_the_cursor_stays_in_sight_while_a_long_result_is_edited(
-    size: tuple[int, int],
-) -> None:
+async def test_the_cursor_stays_in_sight_while_a_long_result_is_edited() -> None:
     text = "\n".join(f"row {number}" for number in range(60))
-    async with asking(result(text), size, armed=True) as hands:
+    async with asking(result(text), (40, 12), armed=True) as hands:
         editor = hands.one(TextArea)
         editor.focus()
-        await hands.press("ctrl+end", "enter", *"last", "enter", *"very last")
-        await until(hands.pilot, lambda: "very last" in hands.text)
+        await hands.press("ctrl+end", "enter", *"last", "enter")
+        await hands.until_shown("last")
         assert editor.size.height == 62
         await hands.press("ctrl+home", *"first")
-        await until(hands.pilot, lambda: "firstrow 0" in hands.text)
+        await hands.until_shown("firstrow 0")
 
 
-@pytest.mark.parametrize(
-    ("key", "action"), [("s", "accept"), ("d", "decline"), ("escape", "decline")]
-)
-async def test_an_answer_is_shown_whole_and_sent_or_refused(key: str, action: str) -> None:
+async def test_an_answer_is_shown_whole_and_sent_or_refused() -> None:
     async with asking(review()) as hands:
         assert "It is about cats." in hands.text
         assert "And dogs." in hands.text
         assert not hands.modal.query(TextArea)
-        await hands.arm()
-        await hands.press(key)
-        assert hands.replies == [Reply(ReplyAction(action))]
+        for key, action in (("s", "accept"), ("d", "decline"), ("escape", "decline")):
+            await hands.ask_next(review())
+            await hands.press(key)
+            assert hands.replies == [Reply(ReplyAction(action))], key
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16), (40, 10)])
-async def test_many_messages_leave_every_answer_in_sight(size: tuple[int, int]) -> None:
-    messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(60))
-    async with asking(sampling(*messages), size) as hands:
-        for button in hands.modal.query(Button):
-            assert hands.modal.frame.region.contains_region(button.region)
-        last = list(hands.modal.query(WholeText))[-1]
-        hands.body.scroll_end(animate=False)
-        await until(hands.pilot, lambda: bool(hands.body.region.intersection(last.region).area))
-        await hands.arm()
-        await hands.press("o")
-        assert hands.replies == [Reply(ReplyAction.ACCEPT)]
+async def test_many_messages_leave_every_answer_in_sight() -> None:
+    messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(40))
+    async with asking(sampling(*messages)) as hands:
+        for size in ((120, 36), (80, 24), (40, 10)):
+            await hands.resize(size)
+            for button in hands.modal.query(Button):
+                assert hands.modal.frame.region.contains_region(button.region), size
+            last = list(hands.modal.query(WholeText))[-1]
+            await hands.press("end")
+            assert hands.body.region.intersection(last.region).area, size
+            await hands.press("home")
 
 
 async def ask_again(hands: Asking, problem: str) -> None:
@@ -110,19 +123,6 @@ async def test_server_host_scopes_resource_and_address_are_named() -> None:
         assert not hands.one(Input).display
 
 
-@pytest.mark.parametrize(
-    ("key", "reply"),
-    [("ctrl+s", Reply(ReplyAction.ACCEPT)), ("escape", Reply(ReplyAction.CANCEL))],
-)
-async def test_nothing_is_opened_before_it_is_agreed_to(key: str, reply: Reply) -> None:
-    async with asking(sign_in(), (100, 36)) as hands:
-        await hands.press(key)
-        assert hands.replies == [], "not armed yet"
-        await hands.arm()
-        await hands.press(key)
-        assert hands.replies == [reply]
-
-
 async def test_the_address_can_be_copied() -> None:
     async with asking(sign_in(), (100, 36), armed=True) as hands:
         await hands.press("ctrl+y")
@@ -131,43 +131,38 @@ async def test_the_address_can_be_copied() -> None:
         assert hands.replies == []
 
 
-@pytest.mark.parametrize("key", ["enter", "ctrl+s"])
-async def test_what_a_browser_elsewhere_ended_at_is_pasted(key: str) -> None:
-    async with asking(sign_in(), (100, 36), armed=True) as hands:
-        await hands.press("ctrl+s")
-        await ask_again(hands, "No browser could be opened here.")
-        assert isinstance(hands.modal, SignInQuestion)
-        assert hands.one(Input).has_focus
-        hands.app.post_message(events.Paste("http://localhost:7777/x?code=a&state=b"))
-        await hands.until(lambda: hands.one(Input).value)
-        await hands.press(key)
-        assert hands.replies[1:] == [
-            Reply(ReplyAction.ACCEPT, text="http://localhost:7777/x?code=a&state=b")
-        ]
+async def test_what_a_browser_elsewhere_ended_at_is_pasted() -> None:
+    async with asking(sign_in(), (100, 36)) as hands:
+        end = "http://localhost:7777/x?code=a&state=b"
+        for key in ("enter", "ctrl+s"):
+            await hands.ask_next(sign_in())
+            await hands.press("ctrl+s")
+            await ask_again(hands, "No browser could be opened here.")
+            assert hands.one(Input).has_focus
+            hands.app.post_message(events.Paste(end))
+            await hands.until(lambda: hands.one(Input).value)
+            await hands.press(key)
+            assert hands.replies[1:] == [Reply(ReplyAction.ACCEPT, text=end)]
         await ask_again(hands, "What was pasted belongs to another sign-in.")
         await hands.press("escape")
         assert hands.replies[2:] == [Reply(ReplyAction.CANCEL)]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
-async def test_server_host_warning_and_the_whole_address_are_shown(size: tuple[int, int]) -> None:
+async def test_server_host_warning_and_the_whole_address_are_shown() -> None:
     asked = address()
-    async with asking(asked, size) as hands:
-        for words in (
-            "everything",
-            asked.host,
-            asked.shown_host,
-            "The host is written",
-            "223 char",
-        ):
-            assert words in hands.text
-        rows = rows_of(hands.one(LabelledText))
-        start = next(n for n, row in enumerate(rows) if row.startswith("address "))
-        end = next(n for n, row in enumerate(rows) if row.startswith("says "))
-        shown = "".join(row[LABEL_WIDTH:] for row in rows[start + 1 : end])
-        assert shown.rstrip() == asked.url
-        for button in hands.modal.query(Button):
-            assert hands.modal.frame.region.contains_region(button.region)
+    async with asking(asked) as hands:
+        for size in ((120, 36), (80, 24), (60, 16)):
+            await hands.resize(size)
+            warning = "The host is written"
+            for words in ("everything", asked.host, asked.shown_host, warning, "223 char"):
+                assert words in hands.text, size
+            rows = rows_of(hands.one(LabelledText))
+            start = next(n for n, row in enumerate(rows) if row.startswith("address "))
+            end = next(n for n, row in enumerate(rows) if row.startswith("says "))
+            shown = "".join(row[LABEL_WIDTH:] for row in rows[start + 1 : end])
+            assert shown.rstrip() == asked.url
+            for button in hands.modal.query(Button):
+                assert hands.modal.frame.region.contains_region(button.region), size
 
 
 async def test_one_kind_of_question_takes_the_place_of_another() -> None:
@@ -185,26 +180,94 @@ async def test_one_kind_of_question_takes_the_place_of_another() -> None:
         assert hands.app.commands.calls == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "key", "action"),
-    [
-        (sampling(), "o", ReplyAction.ACCEPT),
-        (sampling(), "d", ReplyAction.DECLINE),
-        (sampling(), "escape", ReplyAction.DECLINE),
-        (sampling(), "enter", ReplyAction.DECLINE),
-        (address(), "o", ReplyAction.ACCEPT),
-        (address(), "d", ReplyAction.DECLINE),
-        (address(), "escape", ReplyAction.CANCEL),
-        (address(), "enter", ReplyAction.DECLINE),
-    ],
-)
-async def test_each_key_gives_its_one_answer_once_armed(
-    asked: PendingRequest, key: str, action: ReplyAction
+@pytest.mark.parametrize("make", [sampling, address, sign_in])
+async def test_each_key_gives_its_one_answer_once_armed(make: Callable[[], PendingRequest]) -> None:
+    given = {
+        sampling: {"o": "accept", "d": "decline", "escape": "decline", "enter": "decline"},
+        address: {"o": "accept", "d": "decline", "escape": "cancel", "enter": "decline"},
+        sign_in: {"ctrl+s": "accept", "escape": "cancel"},
+    }
+    async with asking(make()) as hands:
+        for key, action in given[make].items():
+            await hands.ask_next(make(), armed=False)
+            await hands.pilot.press(key)
+            assert hands.replies == [], f"{key}: not armed yet"
+            hands.clock.advance(PAUSE_SECONDS)
+            await hands.arm()
+            await hands.press("end", key, key, "o")
+            assert hands.replies == [Reply(ReplyAction(action))], key
+            assert hands.app.opened == []
+
+
+# Whatever a server writes into a request is only ever text.
+
+ID = RequestId("hostile")
+
+
+def hostile_form(text: str) -> PendingRequest:
+    part = text[:1_000]  # the engine lets no more of a field through
+    options = tuple(FieldOption(f"{part}{i}", part) for i in range(5))
+    fields = tuple(
+        FormField(f"{kind}", kind, part, part, default=_default(kind, part), options=options)
+        for kind in FieldKind
+    )
+    return FormRequest(ID, ServerId(text), text, fields, problem=text, wrong=fields[0].key)
+
+
+def _default(kind: FieldKind, text: str) -> str | None:
+    return text if kind is FieldKind.TEXT else None
+
+
+def hostile_address(text: str) -> PendingRequest:
+    return UrlRequest(ID, ServerId(text), text, text, text, f"{text}.", text)
+
+
+def hostile_sampling(text: str) -> PendingRequest:
+    half = text[: len(text) // 2]  # the engine takes no more in all
+    messages = (SamplingMessage(text, half), SamplingMessage(text, half))
+    return SamplingRequest(ID, ServerId(text), text, messages, 10, half, (half,), (half,))
+
+
+def hostile_sign_in(text: str) -> PendingRequest:
+    part = text[:500]  # the engine lets no more of a fact through
+    facts = (part, part, f"{part}.", part, part, (part[:200],) * 20, text[:4_000], part)
+    return SignInRequest(ID, ServerId(part), *facts, notes=(part,), kept=part, problem=part)
+
+
+def hostile_result(text: str) -> PendingRequest:
+    return ResultReview(ID, EntryId("e1"), ServerId(text), text, text, (text[:200],))
+
+
+def hostile_review(text: str) -> PendingRequest:
+    return SamplingReview(ID, ServerId(text), text, text)
+
+
+HOSTILE = {
+    "markup": "[/x] [@click=app.quit]q[/] $accent {b} \\[",
+    "blank": "a" + "\n" * 5_000,
+    "long": "x" * 200_000,
+    "wide": "漢" * 50_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
+    name: str, loop_watch: LoopWatch
 ) -> None:
-    async with asking(asked) as hands:
-        await hands.press(key)
-        assert hands.replies == [], "not armed yet"
-        await hands.arm()
-        await hands.press(key, key, "o")
-        assert hands.replies == [Reply(action)]
-        assert hands.app.opened == []
+    async with asking(review()) as hands:
+        loop_watch.clear()
+        for make in (
+            *(hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review),
+            hostile_result,
+        ):
+            await hands.ask_next(make(HOSTILE[name]))
+            buttons, region = hands.modal.query("Button"), hands.app.screen.region
+            assert all(region.contains_region(one.region) for one in buttons), make
+            if name == "markup":
+                assert "[@click=app.quit]q[/]" in hands.text, make
+            for y in (4, 8, 16):
+                await hands.pilot.click(offset=(20, y))
+            assert hands.app.is_running
+            await hands.press("escape")
+            assert len(hands.answers) == 1, f"{make}: a button that was clicked, or the key"
+            loop_watch.assert_smooth(HANG_SECONDS)
