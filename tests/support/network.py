@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import httpcore2
@@ -65,10 +66,12 @@ class NetworkGuard:
 def load_certificates_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the clients of a worker share what is trusted: to load it takes each of them 20 ms."""
     make = httpcore2.default_ssl_context
-    load = cache(lambda _files, **options: make(**options))
+    load = cache(lambda _file, _folder, **options: make(**options))
 
     def shared(**options: bool) -> object:
-        return load(tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))), **options)
+        file = Path(os.environ.get("SSL_CERT_FILE", os.devnull))
+        named = file.read_bytes() if file.is_file() else str(file)
+        return load(named, os.environ.get("SSL_CERT_DIR"), **options)
 
     monkeypatch.setattr(httpcore2, "default_ssl_context", shared)
 
