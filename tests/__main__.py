@@ -18,8 +18,8 @@ from tests.support import node
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
-DEFAULT: Final = ("-n", "3", "--dist", "worksteal", "-m", "quick or not benchmark")
-"""Three workers keep two cores busy, as many a test waits for a process.
+DEFAULT: Final = ("-n", "4", "--dist", "worksteal", "-m", "quick or not benchmark")
+"""Four workers keep two cores busy, as many a test waits for a process.
 
 Tests share nothing, so any may run on each.
 """

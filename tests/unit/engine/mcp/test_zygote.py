@@ -111,9 +111,12 @@ async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote) -> None:
             start = asyncio.create_task(started(zygote))
             for _ in range(steps):
                 await asyncio.sleep(0)
-            assert start.cancel(), f"it was cancelled after {steps} steps"
-            with pytest.raises(asyncio.CancelledError):
-                await start
+            if start.cancel():
+                with pytest.raises(asyncio.CancelledError):
+                    await start
+            else:
+                assert steps > 5  # by then the zygote may have answered
+                await (await start).close()
             await eventually(lambda: len(reapers()) == len(server_processes()) == 1)
 
 
