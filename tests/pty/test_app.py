@@ -137,7 +137,6 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         screen = terminal.wait_for("Welcome!")  # the oldest note, which is listed last
         _, _, listed = screen.partition("list_notes returned")
         assert "never keep" not in listed
-        terminal.press("f6")  # the window that lost the focus took it from the chat
         say(terminal, "list my notes")
         wait_for_question(terminal)
         leave(terminal)

@@ -189,6 +189,8 @@ class MainScreen(Screen[None]):
         self.keys.follow(self)
         if self._toasts is not None:
             self._toasts.show_held()
+            # The focus goes with that of the terminal, and comes back only to the screen on top.
+            self.set_focus(self.focused or self.chat.composer)
 
     def on_resize(self, event: events.Resize) -> None:
         self.deck.resize(event.size.width)

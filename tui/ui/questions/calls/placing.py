@@ -45,11 +45,9 @@ def lay_over_chat(frame: Widget) -> None:
     region = chat.region
     if width < BESIDE or region.width < WORDY:
         region = Region(0, region.y, width, region.height)
+    top = region.y + 1 + max(LEFT_ROWS, region.height // LEFT_PART)
     if height < FULL or not region.height:
-        region = Region(0, 0, width, height)
-        top = 0
-    else:
-        top = region.y + 1 + max(LEFT_ROWS, region.height // LEFT_PART)
+        region, top = Region(0, 0, width, height), 0
     frame.styles.width = region.width
     frame.styles.max_height = region.bottom - top
     frame.styles.margin = (0, 0, height - region.bottom, region.x)
