@@ -1,14 +1,12 @@
 """`gemdeck mcp`: servers without a screen, a key or a model."""
 
 import json
-import os
 import shlex
 import signal
 import sys
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import pytest
 
 from tests import servers
@@ -153,16 +151,6 @@ def test_a_value_is_read_as_its_parameter_wants_it(
 ) -> None:
     whole = {"properties": {"p": schema}, "$defs": {"n": {"type": "number"}}}
     assert typed_value(whole, "p", word) == value
-
-
-async def test_an_output_for_ascii_alone_gets_the_rest_escaped() -> None:
-    write_settings({"mcpServers": {"käse": notes_server()}})
-    done = await anyio.run_process(
-        [sys.executable, "-m", "tui", "mcp", "list"],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        cwd=Path.home(),
-    )
-    assert done.stdout.startswith(b"k\\xe4se")
 
 
 async def test_a_rule_that_denies_beats_the_call() -> None:

@@ -115,16 +115,6 @@ def test_a_keyring_that_does_not_answer_does_not_keep_the_program(
         assert terminal.wait_for_exit(timeout=5) == 0
 
 
-def test_a_state_folder_that_cannot_be_used_is_told_before_the_screen(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    env = {"GEMDECK_HOME": str(tmp_path / "file" / "x")}
-    with Terminal([sys.executable, "-m", "tui"], cwd=tmp_path, env=env) as terminal:
-        assert terminal.wait_for_exit() == 1
-        assert "GEMDECK_HOME" in terminal.screen
-        assert "Traceback" not in terminal.screen
-        assert ALT_SCREEN not in terminal.raw
-
-
 BROKEN: Final = """
 from tui.engine.engine import Engine
 
