@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import servers
-from tests.cli.running import notes_server, run, write_settings
+from tests.cli.running import library, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
 from tests.support import warm
@@ -43,13 +43,6 @@ def program(name: str, text: str) -> dict[str, Any]:
     file = Path.home().parent / f"{name}.py"
     file.write_text(text)
     return {"command": sys.executable, "args": ["-P", str(file)]}
-
-
-def library(**says: str | list[str]) -> dict[str, Any]:
-    """Make the entry of a server that offers what it is told to."""
-    file = Path.home() / "library.json"
-    file.write_text(json.dumps(says), encoding="utf-8")
-    return {"command": sys.executable, "args": [str(SERVERS / "library.py"), str(file)]}
 
 
 @pytest.mark.usefixtures("note")

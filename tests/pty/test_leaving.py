@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from tests import servers
+from tests.cli.running import write_settings
 from tests.conftest import World
-from tests.pty.driving import EXIT_SECONDS, assert_gone, assert_restored, leave, write_settings
+from tests.pty.driving import EXIT_SECONDS, assert_gone, assert_restored, leave
 from tests.support import warm
 from tests.support.slow_keyring import SLOW_KEYRING
 from tests.support.terminal import Terminal, processes_of

@@ -145,6 +145,13 @@ class Deck:
         await self.idle()
         return asked
 
+    async def answered(
+        self, text: str, choice: Choice, scope: GrantScope = GrantScope.SESSION
+    ) -> ConfirmationRequest:
+        """Send a message, answer the question about its call, and wait for the end of the turn."""
+        [asked] = await self.ask(text, choice, scope=scope)
+        return asked
+
     async def idle(self) -> None:
         """Wait for the end of the turn."""
         with anyio.fail_after(PATIENCE):
