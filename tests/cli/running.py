@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from unittest.mock import patch
 
 import anyio
@@ -22,12 +22,15 @@ import pytest
 from anyio.abc import Process
 from click.testing import CliRunner
 
+from tests import servers
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support import warm
 from tests.support.waiting import PATIENCE
 from tui.cli.main import main
 from tui.engine.demo import notes_server as notes_server_file
 from tui.engine.logs.log_file import OWN
+
+LIBRARY: Final = Path(servers.__file__).with_name("library.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,13 @@ def notes_server() -> dict[str, Any]:
         "args": ["-I", "-S", notes_server_file.__file__],
         "env": {"GEMDECK_NOTES_DB": str(Path.home() / "notes.db")},
     }
+
+
+def library(**says: object) -> dict[str, Any]:
+    """Make the entry of a server that offers what it is told to."""
+    file = Path.home().parent / "library.json"
+    file.write_text(json.dumps(says), encoding="utf-8")
+    return {"command": sys.executable, "args": [str(LIBRARY), str(file)]}
 
 
 async def finish(process: Process) -> int:

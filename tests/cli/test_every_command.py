@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 import pytest
 
-from tests import servers
+from tests.cli.running import LIBRARY
 from tests.unit.cli.conftest import Run, run
 from tests.unit.engine.sessions.written import turn, write
 from tui.cli.main import main
@@ -21,7 +21,6 @@ from tui.engine.files.paths import state_dir
 
 __all__ = ["run"]  # the fixture
 
-LIBRARY: Final = str(Path(servers.__file__).with_name("library.py"))
 EXAMPLE: Final = re.compile(r"Example: gemdeck (.+)")
 OTHER_CODES: Final = {
     "gemdeck": ExitCode.NO_KEY,
@@ -82,7 +81,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, one in says.items():
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(one))
-        entries[name] = {"command": sys.executable, "args": ["-S", LIBRARY, str(path)]}
+        entries[name] = {"command": sys.executable, "args": ["-S", str(LIBRARY), str(path)]}
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": entries}))
     (home / ".config" / "Claude").mkdir(parents=True)

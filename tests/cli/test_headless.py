@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from tests import servers
-from tests.cli.running import notes_server, run, write_settings
+from tests.cli.running import library, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
-from tests.security.listener import listening
 from tests.support import warm
 from tests.unit.engine.sessions.written import turn
 from tests.unit.engine.sessions.written import write as write_session
@@ -44,13 +43,6 @@ def program(name: str, text: str) -> dict[str, Any]:
     file = Path.home().parent / f"{name}.py"
     file.write_text(text)
     return {"command": sys.executable, "args": ["-P", str(file)]}
-
-
-def library(**says: str | list[str]) -> dict[str, Any]:
-    """Make the entry of a server that offers what it is told to."""
-    file = Path.home() / "library.json"
-    file.write_text(json.dumps(says), encoding="utf-8")
-    return {"command": sys.executable, "args": [str(SERVERS / "library.py"), str(file)]}
 
 
 @pytest.mark.usefixtures("note")
@@ -131,13 +123,6 @@ async def test_consent_that_is_missing_is_said_to_the_user_and_the_model(
     assert (warned["severity"], words in warned["message"]) == ("warning", True)
     [denied] = [one for one in said if one["type"] == "tool_result"]
     assert (denied["status"], denied["error"]["type"]) == ("error", "denied")
-
-
-async def test_the_demo_needs_no_key() -> None:
-    command = ("-p", "add a note: buy milk", "--demo", "--allowed-tools", "notes", "-o", "json")
-    result = await run(*command)
-    assert (result.code, result.json["model"]) == (0, "demo")
-    assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
 
 
 async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGemini) -> None:
@@ -241,60 +226,12 @@ async def test_a_mention_is_read_and_sent_along_and_what_is_no_prompt_is_not_sen
     assert len(gemini.requests) == 1
 
 
-@pytest.mark.writes_secrets(".env")
-async def test_a_key_in_the_users_env_file_counts_and_an_address_there_does_not(
-    gemini: FakeGemini,
-) -> None:
-    gemini.steps = [[Say("Hello.")]]
-    write_settings({})
-    file = Path.home() / ".gemini" / ".env"
-    file.write_text(f"GEMINI_API_KEY={KEY}\nGOOGLE_GEMINI_BASE_URL={gemini.url}\n")
-
-    async with listening() as proxy:
-        refused = await run("-p", "hello", env={"HTTPS_PROXY": proxy.url})
-    result = await run("-p", "hello", env={"GOOGLE_GEMINI_BASE_URL": gemini.url})
-
-    assert refused.code != 0
-    assert proxy.requests[0].startswith(b"CONNECT generativelanguage.googleapis.com:443 ")
-    assert (result.code, result.stdout) == (0, "Hello.\n")
-    assert [request.headers["x-goog-api-key"] for request in gemini.requests] == [KEY]
-
-
-async def test_a_tool_that_gemini_cli_denies_is_not_offered_and_a_server_it_turned_off_not_started(
-    gemini: FakeGemini,
-) -> None:
-    entries = {"notes": notes_server(), "more": notes_server()}
-    write_settings({"mcpServers": entries, "tools": {"exclude": ["mcp_notes_add_note"]}})
-    home = Path.home() / ".gemini"
-    (home / "policies").mkdir()
-    rule = '[[rule]]\ndecision = "deny"\nmcpName = "notes"\ntoolName = "delete_note"\n'
-    (home / "policies" / "mine.toml").write_text(rule)
-    (home / "mcp-server-enablement.json").write_text('{"more": {"enabled": false}}')
+async def test_debug_logs_handshakes_and_output_of_servers(gemini: FakeGemini) -> None:
+    talks = program("talks", "import sys; print('cannot open the disk', file=sys.stderr)")
+    write_settings({"mcpServers": {"notes": notes_server(), "talks": talks}})
     gemini.steps = [[Say("Hello.")]]
 
-    result = await run("-p", "hello", "--yolo", "-o", "json", gemini=gemini)
-
-    tools = gemini.requests[0].body["tools"]
-    offered = {one["name"] for tool in tools for one in tool["functionDeclarations"]}
-    assert "list_notes" in offered
-    assert not offered & {"add_note", "delete_note", "more__list_notes"}
-    off = "without server more: disabled: Disabled: turned off in gemini-cli."
-    assert off in result.json["warnings"]
-
-
-async def test_debug_logs_handshakes_and_output_of_servers_that_got_no_secret_variables(
-    gemini: FakeGemini,
-) -> None:
-    names = Path.home().parent / "names.json"
-    text = f"import json, os, sys; json.dump(dict(os.environ), open({str(names)!r}, 'w'))"
-    talks = program("talks", f"{text}; print('cannot open the disk', file=sys.stderr)")
-    entries = {"notes": notes_server(), "talks": {**talks, "env": {"OWN_KEY": "k"}}}
-    write_settings({"mcpServers": entries})
-    gemini.steps = [[Say("Hello.")]]
-    given = {"HTTPS_PROXY": "http://proxy.example:1", "KUBECONFIG": "/k", "NO_PROXY": "127.0.0.1"}
-
-    env = {**given, "MY_TOKEN": "t0ken123"}
-    result = await run("-p", "hello", "--debug", gemini=gemini, env=env)
+    result = await run("-p", "hello", "--debug", gemini=gemini)
 
     log = log_dir() / LOG_NAME
     assert f"gemdeck: the log is {log}\n" in result.stderr
@@ -305,9 +242,6 @@ async def test_debug_logs_handshakes_and_output_of_servers_that_got_no_secret_va
     assert re.search(r"notes: offers \d+ tools", said)
     assert "talks · stderr: cannot open the disk" in said
     assert {record["logger"].partition(".")[0] for record in records} == {"tui"}
-    environ = json.loads(names.read_text())
-    assert environ.items() >= {**given, "OWN_KEY": "k"}.items()
-    assert not environ.keys() & {"MY_TOKEN", "GEMINI_API_KEY", "GEMDECK_HOME"}
 
 
 async def test_too_many_tool_calls_or_requests_have_a_code_and_a_way_out(

@@ -1,18 +1,14 @@
 """`gemdeck mcp`: servers without a screen, a key or a model."""
 
 import json
-import os
 import shlex
 import signal
-import sys
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import pytest
 
-from tests import servers
-from tests.cli.running import finish, notes_server, opened, run, write_settings
+from tests.cli.running import finish, library, notes_server, opened, run, write_settings
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
 from tui.cli.servers.mcp import typed_value
@@ -63,13 +59,8 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
 
 
-async def test_a_long_name_of_a_tool_widens_no_list(tmp_path: Path) -> None:
-    offer = tmp_path / "offer.json"
-    offer.write_text(json.dumps({"tools": {"t" * 200: [], "short": []}}), "utf-8")
-    library = str(Path(servers.__file__).with_name("library.py"))
-    write_settings(
-        {"mcpServers": {"a": {"command": sys.executable, "args": [library, str(offer)]}}}
-    )
+async def test_a_long_name_of_a_tool_widens_no_list() -> None:
+    write_settings({"mcpServers": {"a": library(tools={"t" * 200: [], "short": []})}})
     lines = (await run("mcp", "tools", "a")).stdout.splitlines()
     assert [len(line.split()[1]) for line in lines] == [64, len("short")]
     assert lines[0].split()[1].endswith("…")
@@ -153,16 +144,6 @@ def test_a_value_is_read_as_its_parameter_wants_it(
 ) -> None:
     whole = {"properties": {"p": schema}, "$defs": {"n": {"type": "number"}}}
     assert typed_value(whole, "p", word) == value
-
-
-async def test_an_output_for_ascii_alone_gets_the_rest_escaped() -> None:
-    write_settings({"mcpServers": {"käse": notes_server()}})
-    done = await anyio.run_process(
-        [sys.executable, "-m", "tui", "mcp", "list"],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        cwd=Path.home(),
-    )
-    assert done.stdout.startswith(b"k\\xe4se")
 
 
 async def test_a_rule_that_denies_beats_the_call() -> None:

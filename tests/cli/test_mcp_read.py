@@ -1,16 +1,13 @@
 """`gemdeck mcp read`: the bytes of a resource, and nothing else."""
 
 import base64
-import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests import servers
-from tests.cli.running import Result, run, run_process, write_settings
+from tests.cli.running import Result, library, run, run_process, write_settings
 from tests.support import warm
 from tests.support.terminal import Terminal
 from tui.cli.output import ExitCode
@@ -51,13 +48,8 @@ WHOLE: Final[dict[str, bytes]] = {
 
 
 @pytest.fixture(autouse=True)
-def library(tmp_path: Path) -> None:
-    offer = tmp_path / "offer.json"
-    offer.write_text(json.dumps({"resources": list(CONTENTS), "contents": CONTENTS}), "utf-8")
-    program = str(Path(servers.__file__).with_name("library.py"))
-    write_settings(
-        {"mcpServers": {"a": {"command": sys.executable, "args": [program, str(offer)]}}}
-    )
+def offer() -> None:
+    write_settings({"mcpServers": {"a": library(resources=list(CONTENTS), contents=CONTENTS)}})
 
 
 async def read(uri: str, *more: str) -> Result:

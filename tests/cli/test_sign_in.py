@@ -1,5 +1,7 @@
-"""`gemdeck mcp auth` and `logout`, against a real authorization server."""
+"""Signing in by commands and in the deck, against a real authorization server."""
 
+import asyncio
+import base64
 import json
 import re
 import subprocess
@@ -12,12 +14,17 @@ from anyio.abc import Process
 from tests.cli.running import finish, opened, run, write_settings
 from tests.servers.authority import walk_through
 from tests.servers.web import free_port
+from tests.support import warm
+from tests.support.leaks import FIXTURE_SECRET
+from tests.support.terminal import Terminal
 from tests.unit.engine.sign_in.support import guarded
 from tui.cli.output import ExitCode
 from tui.engine.sign_in.token_store import GEMINI_TOKENS
 
 pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")
 ADDRESS = re.compile(r"Address: (\S+)")
+COPIED = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)")
+"""What a program puts into the clipboard of the terminal."""
 
 
 def configure(url: str) -> None:
@@ -62,6 +69,43 @@ async def test_signing_in_and_out(comes_back: bool) -> None:
 async def paste(process: Process, answer: httpx2.Response) -> None:
     assert process.stdin is not None
     await process.stdin.send(answer.headers["location"].encode() + b"\n")
+
+
+def copy_the_address(terminal: Terminal) -> str:
+    """Begin to sign in where no browser is, and copy the address."""
+    terminal.wait_for("needs sign-in")
+    terminal.type("/mcp auth web")
+    terminal.press("enter")
+    terminal.wait_for("Sign in to this server?")
+    terminal.press("end")
+    terminal.wait_for("^S opens the browser")
+    terminal.send(b"\x19")
+    terminal.wait_for("Copied the address")
+    terminal.send(b"\x13")
+    terminal.wait_for("No browser could be opened")
+    return base64.b64decode(COPIED.findall(terminal.raw)[-1]).decode()
+
+
+def paste_the_end(terminal: Terminal, url: str) -> None:
+    terminal.send(f"\x1b[200~{url}\x1b[201~".encode())
+    terminal.wait_for("code=")
+    terminal.press("enter")
+    terminal.wait_for("2 ready")
+    terminal.press("ctrl+q")
+    assert terminal.wait_for_exit() == 0
+    assert FIXTURE_SECRET.encode() + b"token" not in terminal.raw
+
+
+async def test_the_deck_gives_the_address_out_and_takes_another_one_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # where no browser is
+    async with guarded() as server:
+        configure(server.url)
+        with Terminal(warm.deck("--demo"), columns=120, rows=40, cwd=tmp_path) as terminal:
+            url = await asyncio.to_thread(copy_the_address, terminal)
+            end = (await walk_through(url, comes_back=False)).headers["location"]
+            await asyncio.to_thread(paste_the_end, terminal, end)
 
 
 async def test_gemini_clis_token_is_taken_over() -> None:

@@ -16,6 +16,7 @@ from tests.cli.running import (
     Result,
     environment,
     finish,
+    library,
     notes_server,
     opened,
     run_process,
@@ -84,13 +85,9 @@ async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_
 
 
 async def test_a_prompt_of_a_server_is_sent_with_standard_input_after_it(
-    gemini: FakeGemini, tmp_path: Path
+    gemini: FakeGemini,
 ) -> None:
-    says = tmp_path / "library.json"
-    says.write_text(json.dumps({"prompts": {"a/b": []}}))
-    server = Path(__file__).parent.parent / "servers" / "library.py"
-    entry = {"command": sys.executable, "args": [str(server), str(says)]}
-    write_settings({"mcpServers": {"lib": entry}})
+    write_settings({"mcpServers": {"lib": library(prompts={"a/b": []})}})
     gemini.steps = [[Say("Fine.")]]
     piped = b"/nothing @lib:memo://today\n"
     result = await run_process("-p", "/a/b", gemini=gemini, stdin=piped)
@@ -161,21 +158,10 @@ async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(
     assert request.contents[-1]["parts"] == [{"text": "milk\n\nwhat is this?"}]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_a_signal_stops_the_turn_down_to_the_wire(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_an_interrupted_stream_ends_with_its_result_and_on_the_wire(
     gemini: FakeGemini, number: signal.Signals
 ) -> None:
-    gemini.steps = [[Say("so "), Stall()]]
-    streams = {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
-    async with opened("-p", "hang", **streams) as process:
-        await gemini.wait_for_requests(1)
-        process.send_signal(number)
-        assert await finish(process) == ExitCode.CANCELLED
-    with anyio.fail_after(PATIENCE):
-        await gemini.wait_for_gone(1)
-
-
-async def test_an_interrupted_stream_ends_with_its_result(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("so "), Stall()]]
     text, streams = b"", {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
     async with opened("-p", "hang", "-o", "stream-json", **streams) as process:
@@ -183,11 +169,13 @@ async def test_an_interrupted_stream_ends_with_its_result(gemini: FakeGemini) ->
         async for piece in process.stdout:
             text += piece
             if b'"so "' in piece:  # each line is there at once
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
         assert await finish(process) == ExitCode.CANCELLED
     end = json.loads(text.splitlines()[-1])
     assert (end["type"], end["error"]["type"]) == ("result", "FatalCancellationError")
     assert end["error"]["message"] == "The turn was cancelled."
+    with anyio.fail_after(PATIENCE):
+        await gemini.wait_for_gone(1)
 
 
 async def test_a_signal_before_the_turn_ends_the_run_at_once(

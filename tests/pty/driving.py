@@ -1,6 +1,5 @@
 """What tests do at the terminal of a running gemdeck."""
 
-import json
 import re
 from pathlib import Path
 from typing import Final
@@ -14,12 +13,6 @@ MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
 
 EXIT_SECONDS: Final = 10.0
 """Longest time for a server to be gone after the app."""
-
-
-def write_settings(settings: object) -> None:
-    path = Path.home() / ".gemini" / "settings.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(settings))
 
 
 def write_editor(folder: Path, script: str) -> str:

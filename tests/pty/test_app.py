@@ -12,7 +12,6 @@ from typing import Final
 
 import pytest
 
-from tests import servers
 from tests.pty.driving import (
     answer,
     assert_gone,
@@ -23,7 +22,6 @@ from tests.pty.driving import (
     wait_for_end_of_turn,
     wait_for_question,
     write_editor,
-    write_settings,
 )
 from tests.support import warm
 from tests.support.terminal import Terminal, processes_of
@@ -168,61 +166,19 @@ def test_D18_neither_keys_typed_ahead_nor_odd_bytes_nor_escapes_in_a_paste_do_ha
         leave(terminal)
 
 
-def test_commands_reach_the_servers_and_drafts_the_users_editor(
-    deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    says = tmp_path / "library.json"
-    says.write_text(json.dumps({"prompts": {"slow": []}, "silent": ["slow"]}))
-    library = Path(servers.__file__).with_name("library.py")
-    entry = {"command": sys.executable, "args": [str(library), str(says)]}
-    write_settings({"mcpServers": {"lib": entry}})
-    script = f'cat "$1" >{tmp_path}/read; printf "one\\nwritten elsewhere\\n" >"$1"'
-    monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
+def test_typed_commands_reach_the_servers(deck: Deck) -> None:
     with deck("--demo") as terminal:
-        terminal.wait_for("2 ready")
-        terminal.type("a draft")
-        terminal.press("ctrl+g")
-        terminal.wait_for("written elsewhere")
-        assert (tmp_path / "read").read_text() == "a draft"
+        terminal.wait_for("1 ready")
+        say(terminal, "/mcp stop notes")
+        terminal.wait_for("○ notes")
+        send(terminal, "/mcp strat notes")  # it comes back
+        terminal.wait_for("Did you mean /mcp start notes?")
         terminal.press("ctrl+c")
-        terminal.wait_gone("written elsewhere")
-        command_servers(terminal)
-        stop_a_prompt_that_is_not_answered(terminal)
+        terminal.wait_gone("> /mcp strat")
+        say(terminal, "/mcp start notes")
+        terminal.wait_for("● notes")
         terminal.press("ctrl+c", "ctrl+c")
-        terminal.wait_for("Press ^C again to quit")
-        terminal.press("ctrl+c")
         assert terminal.wait_for_exit() == 0
-
-
-def command_servers(terminal: Terminal) -> None:
-    """Stop, show and start a server by typed commands; misspelled ones come back."""
-    say(terminal, "/mcp stop notes")
-    terminal.wait_for("○ notes")
-    say(terminal, "/mcp notes")
-    terminal.wait_for("discovery    not started")
-    terminal.press("escape")
-    terminal.wait_gone("discovery")
-    send(terminal, "/mcp strat notes")
-    terminal.wait_for("Did you mean /mcp start notes?")
-    terminal.press("ctrl+c")
-    terminal.wait_gone("> /mcp strat")
-    say(terminal, "/mcp start notes")
-    terminal.wait_for("● notes")
-    send(terminal, "/hlep")
-    terminal.wait_for("There is no command")
-    terminal.wait_for("> /hlep")
-    terminal.press("ctrl+c")
-    terminal.wait_gone("> /hlep")
-
-
-def stop_a_prompt_that_is_not_answered(terminal: Terminal) -> None:
-    say(terminal, "/slow")
-    terminal.wait_for("asking lib")
-    say(terminal, "behind")
-    terminal.wait_for("1 queued")
-    terminal.press("escape")
-    terminal.wait_gone("asking lib")
-    terminal.wait_for(lambda screen: "> /slow" in screen and "behind" in screen)
 
 
 def test_without_a_key_nothing_opens_and_a_closed_window_leaves_no_server(deck: Deck) -> None:
@@ -271,7 +227,7 @@ def is_kept(text: str) -> bool:
     return any(json.dumps(text)[1:-1] in file.read_text("utf-8") for file in files)
 
 
-def test_a_draft_outlives_a_kill_which_leaves_no_server(deck: Deck) -> None:
+def test_a_draft_outlives_a_private_run_and_a_kill_which_leaves_no_server(deck: Deck) -> None:
     draft = f"half a thought {LONG}"
     with deck("--demo") as terminal:
         terminal.wait_for("1 ready")
@@ -283,57 +239,17 @@ def test_a_draft_outlives_a_kill_which_leaves_no_server(deck: Deck) -> None:
         terminal.send_signal(signal.SIGKILL)
         terminal.wait_for_exit()
         assert_gone(servers)
+    with deck("--demo", "--private") as terminal:  # which takes no draft and keeps none
+        terminal.wait_for("1 ready")
+        terminal.type("a secret thought")
+        terminal.wait_for("> a secret thought")
+        leave(terminal)
+    assert drafts() == [draft]
     with deck("--demo") as terminal:
         terminal.wait_for(SHOWN)
         terminal.press("enter")
         terminal.wait_for(lambda _: is_kept(draft.strip()))
         terminal.wait_for(lambda _: not drafts())
-        leave(terminal)
-
-
-def test_a_private_run_keeps_no_draft_and_takes_none(deck: Deck) -> None:
-    with deck("--demo") as terminal:
-        terminal.wait_for("1 ready")
-        terminal.type("half a thought")
-        terminal.wait_for(lambda _: drafts() == ["half a thought"])
-        leave(terminal)
-    with deck("--demo", "--private") as terminal:
-        terminal.wait_for("1 ready")
-        terminal.type("a secret thought")
-        terminal.wait_for("> a secret thought")
-        leave(terminal)
-    assert drafts() == ["half a thought"]
-
-
-def strip(screen: str) -> str:
-    """Give the upper border of the chat."""
-    return screen.splitlines()[1]
-
-
-def test_two_turns_at_once_ask_in_their_own_tabs(deck: Deck) -> None:
-    with deck("--demo", columns=80, rows=24) as terminal:
-        terminal.wait_for("1 ready")
-        terminal.send(b"add a note: milk\r\x14list my notes\r")
-        shown = wait_for_question(terminal)
-        assert "tab 2 list my notes" in shown
-        assert "list_notes" in shown
-        terminal.wait_for(lambda screen: "1 add a note: milk ◆" in strip(screen))
-        answer(terminal, "o")
-        wait_for_end_of_turn(terminal)
-        assert "tab 1 asks (F8)" in terminal.screen
-        terminal.press("f8")
-        shown = wait_for_question(terminal)
-        assert "tab 1 add a note: milk" in shown
-        assert "add_note" in shown
-        answer(terminal, "o")
-        wait_for_end_of_turn(terminal)
-        terminal.send(b"half a thought\x1b[1;5S")
-        terminal.wait_for("There is a draft here.")
-        terminal.send(b"\x1b[1;5S")
-        terminal.wait_for(lambda screen: "Chat" in strip(screen))
-        assert "list my notes" in terminal.screen
-        terminal.press("up")
-        terminal.wait_for("> half a thought")
         leave(terminal)
 
 

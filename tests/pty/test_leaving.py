@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from tests import servers
+from tests.cli.running import write_settings
 from tests.conftest import World
-from tests.pty.driving import EXIT_SECONDS, assert_gone, assert_restored, leave, write_settings
+from tests.pty.driving import EXIT_SECONDS, assert_gone, assert_restored, leave
 from tests.support import warm
 from tests.support.slow_keyring import SLOW_KEYRING
 from tests.support.terminal import Terminal, processes_of
@@ -113,16 +114,6 @@ def test_a_keyring_that_does_not_answer_does_not_keep_the_program(
         terminal.wait_for(lambda _: (tmp_path / "asked").exists())
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit(timeout=5) == 0
-
-
-def test_a_state_folder_that_cannot_be_used_is_told_before_the_screen(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    env = {"GEMDECK_HOME": str(tmp_path / "file" / "x")}
-    with Terminal([sys.executable, "-m", "tui"], cwd=tmp_path, env=env) as terminal:
-        assert terminal.wait_for_exit() == 1
-        assert "GEMDECK_HOME" in terminal.screen
-        assert "Traceback" not in terminal.screen
-        assert ALT_SCREEN not in terminal.raw
 
 
 BROKEN: Final = """

@@ -149,9 +149,7 @@ class Deck:
         self, text: str, choice: Choice, scope: GrantScope = GrantScope.SESSION
     ) -> ConfirmationRequest:
         """Send a message, answer the question about its call, and wait for the end of the turn."""
-        self.engine.send(text)
-        asked = await self.decide(choice, scope)
-        await self.idle()
+        [asked] = await self.ask(text, choice, scope=scope)
         return asked
 
     async def idle(self) -> None:

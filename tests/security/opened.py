@@ -58,6 +58,12 @@ class Place:
         """Write the user's own settings."""
         return self._write(self.home / ".gemini" / "settings.json", content)
 
+    def script(self, path: str, word: str = "evil") -> None:
+        """Write a script of Python that sings."""
+        words = f"import runpy, sys; sys.argv = ['', {str(self.songs_file)!r}, {word!r}]\n"
+        run = f"runpy.run_path({str(CANARY)!r}, run_name='__main__')\n"
+        self._write(self.folder / path, words + run)
+
     def _write(self, path: Path, content: str | Mapping[str, Any]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")

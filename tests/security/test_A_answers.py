@@ -19,24 +19,6 @@ __all__ = ["place"]
 T, S = FolderTrust, ServerStatus
 
 
-async def test_A01_nothing_is_contacted_before_the_yes(place: Place) -> None:
-    async with listening() as listener:
-        place.project(
-            {
-                "mcpServers": {"net": {"url": f"{listener.url}/mcp"}},
-                "gemdeck": {"baseUrl": listener.url},
-            }
-        )
-        place.project(f"GOOGLE_GEMINI_BASE_URL={listener.url}\nHTTP_PROXY={listener.url}\n", ".env")
-        async with opened(place) as deck:
-            await deck.answer(TrustAnswer.NOT_NOW)
-            assert deck.statuses() == {"net": S.UNTRUSTED}
-            assert listener.requests == []
-            deck.engine.review_folder()
-            await deck.answer(TrustAnswer.TRUST)
-            await eventually(lambda: listener.requests)
-
-
 async def test_A03_not_now_holds_for_this_run_and_asks_again_in_the_next(place: Place) -> None:
     place.project({"mcpServers": {"it": place.canary("it")}})
     for _ in range(2):
@@ -53,26 +35,6 @@ async def test_A03_not_now_holds_for_this_run_and_asks_again_in_the_next(place: 
             assert "Review this folder" in failure.advice
             assert deck.questions() == []
     assert place.songs() == []
-
-
-async def test_a_trusted_folder_starts_its_servers_unasked_and_with_its_values(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OWN", "own")
-    env = {"SEEN_A": "${OWN}", "SEEN_B": "${BROUGHT}"}
-    place.project({"mcpServers": {"it": place.canary("${OWN}", env=env)}})
-    place.project("BROUGHT=brought\nOWN=other\n", ".env")
-    async with opened(place) as deck:
-        question = await deck.answer(TrustAnswer.TRUST)
-        assert set(question.variables) == {"BROUGHT", "OWN"}
-        assert question.servers[0].references == ("OWN",)
-        await deck.reach("it", S.READY)
-    async with opened(place) as deck:
-        await deck.reach("it", S.READY)
-        assert deck.questions() == []
-        assert deck.trust() is T.TRUSTED
-    assert [song["words"] for song in place.songs()] == [["own"], ["own"]]
-    assert place.songs()[0]["env"] == {"SEEN_A": "own", "SEEN_B": "brought"}
 
 
 async def test_an_answer_is_not_asked_for_again_while_another_file_is_half_written(
@@ -166,49 +128,6 @@ async def test_A22_a_question_that_is_outdated_while_it_stands_is_put_anew(place
     assert place.songs() == []
 
 
-async def test_A06_trust_with_children_covers_a_folder_below(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place.project({"mcpServers": {"it": place.canary("above")}})
-    async with opened(place) as deck:
-        question = await deck.answer(TrustAnswer.TRUST_WITH_CHILDREN)
-        assert question.may_include_children
-        await deck.reach("it", S.READY)
-    below = Place(place.home, place.folder / "packages" / "a", place.songs_file)
-    below.project({"mcpServers": {"it": place.canary("below")}})
-    monkeypatch.chdir(below.folder)
-    async with opened(below) as deck:
-        await deck.reach("it", S.READY)
-        assert deck.questions() == []
-
-
-async def test_a_folder_that_cannot_be_trusted_says_why_and_a_yes_changes_nothing(
-    place: Place,
-) -> None:
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    place.folder.chmod(0o777)
-    async with opened(place) as deck:
-        question = await deck.answer(TrustAnswer.TRUST)
-        assert "Anyone can write" in question.refusal
-        assert deck.statuses() == {"it": S.UNTRUSTED}
-    place.folder.chmod(0o755)
-    assert place.songs() == []
-
-
-async def test_a_folder_named_on_the_command_line_is_trusted_for_this_run_as_it_was(
-    place: Place,
-) -> None:
-    place.project({"mcpServers": {"it": place.canary("it")}})
-    async with opened(place, place.folder) as deck:
-        await deck.reach("it", S.READY)
-        assert deck.trust() is T.TRUSTED
-        place.project({"mcpServers": {"it": place.canary("evil")}})
-        await deck.answer(TrustAnswer.NOT_NOW)
-    async with opened(place) as deck:
-        await deck.answer(TrustAnswer.NOT_NOW)
-    assert place.words() == ["it"]
-
-
 async def headless(place: Place, *arguments: str) -> str:
     """Run ``gemdeck -p`` in the folder with the demo; give what it says on standard error."""
     result = await run("-p", "hello", "--demo", *arguments, cwd=place.folder)
@@ -254,18 +173,6 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
     assert place.words() == ["lint", "lint", "lint"]
 
 
-async def test_a_home_that_is_opened_brings_nothing_of_its_own(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place.user({"mcpServers": {"mine": place.canary("mine")}})
-    (place.home / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": place.canary("it")}}))
-    monkeypatch.chdir(place.home)
-    async with opened(Place(place.home, place.home, place.songs_file)) as deck:
-        await deck.reach("mine", S.READY)
-        assert deck.trust() is T.NOTHING_TO_TRUST
-    assert place.words() == ["mine"]
-
-
 async def test_I10_every_word_on_a_folder_is_recorded(place: Place, world: World) -> None:
     place.project({"mcpServers": {"it": place.canary("it")}})
     async with opened(place) as deck:
@@ -301,26 +208,37 @@ async def test_I05_a_folder_that_is_not_trusted_says_nothing_about_what_is_maske
         assert KEY not in redactor.redact(f"key {KEY}")
 
 
-async def test_A01_A03_trustfall_a_clone_runs_nothing_before_the_yes(place: Place) -> None:
+async def test_A01_A03_A06_trustfall_a_clone_runs_and_contacts_nothing_before_the_yes(
+    place: Place,
+) -> None:
     place.user({"mcpServers": {"mine": place.canary("mine")}})
-    place.project({"mcpServers": {"lint": place.canary("settings")}})
     place.project({"mcpServers": {"docs": place.canary("shared")}}, ".mcp.json")
-    async with opened(place) as deck:
-        question = await deck.question()
-        assert question.subject is TrustSubject.FOLDER
-        assert question.place == "~/clone"
-        shown = {str(server.server): server for server in question.servers}
-        assert shown["lint"].args[-1] == "settings"
-        assert shown["docs"].source == "~/clone/.mcp.json"
-        await deck.reach("mine", S.READY)
-        assert place.words() == ["mine"]
-        assert deck.statuses()["lint"] is S.UNTRUSTED
-        assert deck.trust() is T.UNTRUSTED
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("lint", S.READY)
-        await deck.reach("docs", S.READY)
-        assert deck.trust() is T.TRUSTED
-        assert sorted(place.words()) == ["mine", "settings", "shared"]
+    async with listening() as listener:
+        servers = {"lint": place.canary("settings"), "net": {"url": f"{listener.url}/mcp"}}
+        place.project({"mcpServers": servers, "gemdeck": {"baseUrl": listener.url}})
+        place.project(f"GOOGLE_GEMINI_BASE_URL={listener.url}\nHTTP_PROXY={listener.url}\n", ".env")
+        async with opened(place) as deck:
+            question = await deck.question()
+            assert (question.subject, question.place) == (TrustSubject.FOLDER, "~/clone")
+            shown = {str(server.server): server for server in question.servers}
+            assert shown["lint"].args[-1] == "settings"
+            assert shown["docs"].source == "~/clone/.mcp.json"
+            await deck.reach("mine", S.READY)
+            assert (place.words(), listener.requests) == (["mine"], [])
+            withheld = dict.fromkeys(("lint", "docs", "net"), S.UNTRUSTED)
+            assert deck.statuses() == {"mine": S.READY, **withheld}
+            assert deck.trust() is T.UNTRUSTED
+            assert (await deck.answer(TrustAnswer.TRUST_WITH_CHILDREN)).may_include_children
+            await deck.reach("lint", S.READY)
+            await deck.reach("docs", S.READY)
+            await eventually(lambda: listener.requests)
+            assert deck.trust() is T.TRUSTED
+            assert sorted(place.words()) == ["mine", "settings", "shared"]
+    below = Place(place.home, place.folder / "packages" / "a", place.songs_file)
+    below.project({"mcpServers": {"below": place.canary("below")}})
+    async with opened(below) as deck:
+        await deck.reach("below", S.READY)
+        assert deck.questions() == []
 
 
 async def test_A09_mcpoison_an_edit_of_what_was_trusted_asks_again(place: Place) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -57,8 +56,10 @@ def test_A09_each_change_of_what_runs_asks_again_and_going_back_does_not(
     reader: Reader, entry: dict[str, Any], change: dict[str, Any]
 ) -> None:
     write(reader, it=entry)
+    withheld = reader.server()
     reader.say_yes()
     before = reader.server()
+    assert before.fingerprint == withheld.fingerprint
     write(reader, it=entry | change)
     assert reader.trust() is T.CHANGED
     changed = reader.server()
@@ -158,17 +159,6 @@ def test_A14_the_opened_folder_puts_no_program_in_the_way(
     assert server_environment(own, {"PATH": path.partition(":")[0]}, avoid) == {}
 
 
-def test_A14_a_program_that_is_found_elsewhere_asks_again(reader: Reader, tmp_path: Path) -> None:
-    write(reader, it={"command": "true"})
-    reader.say_yes()
-    other = tmp_path / "true"
-    other.write_text("#!/bin/sh\n")
-    other.chmod(0o755)
-    reader.environ["PATH"] = f"{tmp_path}:/usr/bin:/bin"
-    assert reader.trust() is T.CHANGED
-    assert reader.question().servers[0].program == str(other)
-
-
 def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: Reader) -> None:
     reader.environ |= {"GEMINI_API_KEY": "hunter22", "PORT": "1"}
     entry = {"url": "http://127.0.0.1:${PORT}/?k=${GEMINI_API_KEY}", "timeout": "$T"}
@@ -262,7 +252,7 @@ def test_what_was_trusted_is_kept_without_secrets(reader: Reader) -> None:
     assert lines[0].startswith("argument *** #")
 
 
-def test_A09_another_program_under_the_same_command_is_another_server_of_the_user(
+def test_A09_A14_another_program_under_the_same_command_is_another_server(
     reader: Reader, tmp_path: Path
 ) -> None:
     for name in ("one", "two"):
@@ -271,12 +261,16 @@ def test_A09_another_program_under_the_same_command_is_another_server_of_the_use
         tool.write_text("#!/bin/sh\n")
         tool.chmod(0o755)
     reader.place.user({"mcpServers": {"it": {"command": "tool"}}})
+    write(reader, brought={"command": "tool"})
     reader.environ["PATH"] = f"{tmp_path}/one:{tmp_path}/two"
+    reader.say_yes()
     before = reader.server()
     assert before == reader.server()
     reader.environ["PATH"] = f"{tmp_path}/two:{tmp_path}/one"
     assert reader.server().command == before.command
     assert reader.server().fingerprint != before.fingerprint
+    assert reader.trust() is T.CHANGED
+    assert reader.question().servers[0].program == f"{tmp_path}/two/tool"
 
 
 def test_A13_a_search_path_that_reaches_the_folder_through_a_link_finds_nothing_there(
@@ -309,12 +303,6 @@ def asked(reader: Reader, **entry: object) -> Disclosure:
     return server
 
 
-def difference(reader: Reader) -> list[str]:
-    lines = reader.question().difference
-    changed = (line for line in lines if line.sign.strip())
-    return [f"{line.sign} {re.split(':? ?,? content', line.text)[0]}" for line in changed]
-
-
 def test_A03_what_is_watched_is_shown_and_that_the_rest_is_not(reader: Reader) -> None:
     put(reader, "pkg/__main__.py", "")
     put(reader, "x⟨\n \x1b[31m\u202e.py", "")
@@ -328,6 +316,8 @@ def test_A03_what_is_watched_is_shown_and_that_the_rest_is_not(reader: Reader) -
     assert disclose(mine, reader.place.folder).files == ("pkg/__main__.py",)
     assert disclose(mine, reader.place.home / "elsewhere").files == (str(own),)
     assert disclose(mine).files == (str(own),)
+    own.write_text("pulled")
+    assert reader.server("mine").fingerprint != mine.fingerprint, "its grants end with its code"
 
 
 @pytest.mark.parametrize("many", ["files", "words"])
@@ -338,17 +328,3 @@ def test_A17_more_than_is_watched_is_said(reader: Reader, many: str) -> None:
     warning = "Names so much that not all files of it are watched."
     assert warning not in asked(reader, command="python3", args=names[:9]).warnings
     assert warning in asked(reader, command="python3", args=[*names, "more"]).warnings
-
-
-def test_A09_a_change_names_each_file(reader: Reader) -> None:
-    put(reader, "server.py", "1")
-    put(reader, "pyproject.toml", "")
-    write(reader, it={"command": "uv", "args": ["run", "server.py"]})
-    reader.say_yes()
-    put(reader, "server.py", "2")
-    assert reader.trust() is FolderTrust.CHANGED
-    assert difference(reader) == ["- file server.py", "+ file server.py has changed"]
-    put(reader, "server.py", "1")
-    assert reader.trust() is FolderTrust.TRUSTED
-    put(reader, "uv.toml", "")
-    assert difference(reader) == ["+ file uv.toml"]

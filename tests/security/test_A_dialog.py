@@ -5,39 +5,18 @@ from dataclasses import replace
 
 import pytest
 
+from tests.security.paging import hold, rows_seen_by_paging
 from tests.ui.consent.samples import GIT, SEARCH, trust
 from tests.ui.hands import Asking, asking
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH
 
-KEY_REPEAT_SECONDS = 0.03
-"""How fast a held key comes."""
-
-HELD_KEYS = 25
-"""How often it comes here."""
-
 NO = {TrustAnswer.NOT_NOW}
 
 
 def answers(hands: Asking) -> set[object]:
     return {arguments[1] for name, arguments in hands.calls if name == "desk.answer"}
-
-
-async def rows_seen_by_paging(hands: Asking) -> list[str]:
-    """Page through the text as a user does, and collect each row that was on the screen once."""
-    view = hands.view
-    seen: dict[int, str] = {}
-    while True:
-        top = view.scroll_offset.y
-        box = view.content_region
-        lines = hands.text.splitlines()[box.y : box.bottom]
-        seen |= {
-            top + n: line[box.x : box.right].rstrip("▁▂▃▄▅▆▇█ ") for n, line in enumerate(lines)
-        }
-        await hands.press("pagedown")
-        if view.scroll_offset.y == top:
-            return [seen[row] for row in sorted(seen)]
 
 
 def value_after(rows: list[str], label: str) -> str:
@@ -56,7 +35,7 @@ async def test_A03_the_question_lists_every_server_before_any_answer_that_allows
     async with asking(trust(servers=(*servers, SEARCH)), armed=True) as hands:
         await hands.press("t", "c", "c")
         assert hands.calls == []
-        rows = await rows_seen_by_paging(hands)
+        rows = await rows_seen_by_paging(hands, hands.view)
         named = [row[LABEL_WIDTH:] for row in rows if row.startswith("server ")]
         assert named == [*(server.server for server in servers), "search"]
         assert sum(row.endswith("--repository") for row in rows) == len(servers)
@@ -69,7 +48,7 @@ async def test_A12_every_character_of_a_long_argument_can_be_reached() -> None:
     long = "".join(noise[n * n % 61] for n in range(64 * 1024))
     server = replace(GIT, args=("-y", long, "--danger"))
     async with asking(trust(servers=(server,)), (120, 60), armed=True) as hands:
-        rows = await rows_seen_by_paging(hands)
+        rows = await rows_seen_by_paging(hands, hands.view)
         assert value_after(rows, "2") == long
         assert value_after(rows, "3") == "--danger"
 
@@ -83,7 +62,7 @@ async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight() -> None:
     async with asking(trust(servers=(server,)), (80, 60), armed=True) as hands:
         await hands.press("t")
         assert hands.calls == []
-        rows = await rows_seen_by_paging(hands)
+        rows = await rows_seen_by_paging(hands, hands.view)
         for number, hidden in enumerate(HIDDEN, 1):
             visible = hidden.replace("\n", "␊").replace("\t", "␉").replace("\r", "␍")
             assert value_after(rows, str(number)).replace(" ", "") == visible.replace(" ", "")
@@ -97,13 +76,9 @@ async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight() -> None:
 async def test_A23_forty_servers_and_a_held_enter_trust_nothing(size: tuple[int, int]) -> None:
     servers = tuple(replace(GIT, server=ServerId(f"server-{n}")) for n in range(40))
     async with asking(trust(servers=servers), size) as hands:
-        for _ in range(HELD_KEYS):
-            hands.clock.advance(KEY_REPEAT_SECONDS)
-            await hands.pilot.press("enter")
+        await hold(hands, "enter")
         await hands.arm()
-        for _ in range(HELD_KEYS):
-            hands.clock.advance(KEY_REPEAT_SECONDS)
-            await hands.pilot.press("enter")
+        await hold(hands, "enter")
         await hands.pilot.pause()
         assert answers(hands) <= NO
 

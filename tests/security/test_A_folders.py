@@ -221,6 +221,9 @@ def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: R
     reader.place.project({"mcpServers": {"it": {"command": "true"}}})
     word = reader.word(folder, folder)
     assert reader.load(folder, word).project.trust is T.TRUSTED
+    reader.place.project({"mcpServers": {"it": {"command": "false"}}})
+    assert reader.load(folder, word).project.trust is T.UNTRUSTED, "it was named for what it had"
+    reader.place.project({"mcpServers": {"it": {"command": "true"}}})
     word.forget()
     assert reader.load(folder, word).project.trust is T.UNTRUSTED
     assert reader.load(folder, reader.word(folder, folder)).project.trust is T.TRUSTED

@@ -1,9 +1,5 @@
 """Runs without a user: what nobody allowed does not run, and what is denied never does."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from tests.cli.running import Result, notes_server, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
@@ -11,12 +7,6 @@ from tui.cli.output import ExitCode
 
 ADD_NOTE = [{"server": "notes", "tool": "add_note"}]
 DENIED = [{"server": "NOTES", "tool": "ADD_*"}]
-
-
-@pytest.fixture
-async def gemini() -> AsyncIterator[FakeGemini]:
-    async with FakeGemini() as fake:
-        yield fake
 
 
 async def turn(gemini: FakeGemini, *flags: str, **gemdeck: object) -> Result:

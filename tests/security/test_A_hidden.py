@@ -177,18 +177,6 @@ def test_A22_a_file_of_the_folder_that_runs_asks_again_when_it_changes(
     assert line.startswith(f"{what} {name} has changed: content #")
 
 
-def test_A10_values_of_the_folder_are_part_of_what_its_server_is(reader: Reader) -> None:
-    prints = set()
-    entry = {"command": "true", "args": ["${ROOT}"]}
-    for value in ("one", "two"):
-        write(reader, f"ROOT={value}\n", it=entry)
-        withheld = reader.server().fingerprint
-        reader.say_yes()
-        assert reader.server().fingerprint == withheld
-        prints.add(withheld)
-    assert len(prints) == 2
-
-
 def test_A09_what_a_trusted_folder_forbids_holds_until_its_going_got_a_yes(
     reader: Reader,
 ) -> None:

@@ -21,26 +21,17 @@ __all__ = ["place"]
 S = ServerStatus
 
 
-def new_server(place: Place, **more: object) -> None:
-    servers = {"mine": place.canary("mine"), "new": place.canary("new", **more)}
-    place.user({"mcpServers": servers})
-
-
-async def decline(place: Place, answer: TrustAnswer) -> None:
-    """Let a server appear in the user's settings while gemdeck runs, and refuse it."""
-    place.user({"mcpServers": {"mine": place.canary("mine")}})
-    async with opened(place) as deck:
-        await deck.reach("mine", S.READY)
-        new_server(place, env={"A": "${CHANGES}"})
-        await deck.answer(answer)
-        await deck.reach("new", S.UNTRUSTED)
-
-
 @pytest.mark.parametrize("answer", [TrustAnswer.NOT_NOW, TrustAnswer.NEVER])
 async def test_A11_a_refused_new_server_does_not_run_after_a_restart(
     place: Place, answer: TrustAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await decline(place, answer)
+    servers = {"mine": place.canary("mine")}
+    place.user({"mcpServers": servers})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        place.user({"mcpServers": {**servers, "new": place.canary("new", env={"A": "${CHANGES}"})}})
+        await deck.answer(answer)
+        await deck.reach("new", S.UNTRUSTED)
     monkeypatch.setenv("CHANGES", "with each session")
     async with opened(place) as deck:
         await deck.reach("mine", S.READY)

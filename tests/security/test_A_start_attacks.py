@@ -1,5 +1,6 @@
 """A clone that waits for the user's own servers: each trap, with a yes and without one."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -40,14 +41,6 @@ def program(place: Place, path: str, word: str = "evil") -> Path:
     return file
 
 
-def script(place: Place, path: str, word: str = "evil") -> None:
-    """Write a script of Python that sings."""
-    file = place.folder / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    words = f"import runpy, sys; sys.argv = ['', {str(place.songs_file)!r}, {word!r}]\n"
-    file.write_text(f"{words}runpy.run_path({str(CANARY)!r}, run_name='__main__')\n")
-
-
 def pull(place: Place) -> None:
     """Change what sings, as a pull would."""
     for file in place.folder.rglob("*"):
@@ -60,6 +53,7 @@ def lay_npmrc(place: Place) -> None:
 
 
 PYTHON: Final = {"command": sys.executable}
+PACKAGE: Final = {**PYTHON, "args": ["-m", "pkg"]}
 TRAPS: Final = {
     "npmrc": Trap(NPX, lay_npmrc),
     "node_modules": Trap(NPX, lambda place: program(place, "node_modules/.bin/server")),
@@ -67,10 +61,8 @@ TRAPS: Final = {
         {**NPX, "cwd": "sub"}, lambda place: program(place, "sub/node_modules/.bin/server")
     ),
     "PWD": Trap({**NPX, "cwd": "${PWD}"}, lambda place: program(place, "node_modules/.bin/server")),
-    "package": Trap(
-        {**PYTHON, "args": ["-m", "pkg"]}, lambda place: script(place, "pkg/__main__.py")
-    ),
-    "script": Trap({**PYTHON, "args": ["./server.py"]}, lambda place: script(place, "server.py")),
+    "package": Trap(PACKAGE, lambda place: place.script("pkg/__main__.py")),
+    "script": Trap({**PYTHON, "args": ["./server.py"]}, lambda place: place.script("server.py")),
     "program": Trap({"command": "tools/server"}, lambda place: program(place, "tools/server")),
 }
 """Each way to let the user's own servers run code of a clone."""
@@ -162,7 +154,12 @@ async def test_A14_no_trap_runs_without_a_yes_which_lets_exactly_this_run_withou
     count = len(laid.traps)
     async with opened(place) as deck:
         assert await laid.are_held(deck)
+        failure = deck.server(next(iter(laid.traps))).failure
+        assert failure is not None
+        assert "code from ~/clone" in failure.reason
+        assert "Review this folder" in failure.advice
         question = await deck.answer(A.NOT_NOW)
+        assert (question.subject, question.place) == (TrustSubject.STARTED_HERE, "~/clone")
         started = {one.server: one.command for one in question.started}
         assert started == {name: trap.entry["command"] for name, trap in laid.traps.items()}
         await eventually(lambda: not deck.questions())
@@ -197,7 +194,7 @@ async def test_A14_no_trap_runs_without_a_yes_which_lets_exactly_this_run_withou
 async def test_A14_what_was_pulled_since_does_not_run_and_the_rest_does(
     place: Place, laid: Laid
 ) -> None:
-    script(place, "other.py", "other")
+    place.script("other.py", "other")
     place.user({"mcpServers": {**laid.users(), "other": {**PYTHON, "args": ["./other.py"]}}})
     async with opened(place) as deck:
         await deck.answer(A.TRUST)
@@ -344,11 +341,93 @@ async def test_A06_a_yes_to_all_folders_in_it_is_kept_for_each_as_it_was_first(
         assert await laid.are_held(deck)
 
 
-async def test_A14_a_folder_that_holds_the_state_is_nowhere_outside(
-    place: Place, laid: Laid, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "value", "is_held"),
+    [
+        ("PYTHONPATH", ".", True),
+        ("NODE_OPTIONS", "--require ./hook.js", True),
+        ("PYTHONPATH", "/usr/lib", False),
+    ],
+)
+async def test_A14_a_variable_that_a_server_inherits_may_make_it_run_code_of_a_clone(
+    place: Place, name: str, value: str, is_held: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GEMDECK_HOME", str(place.folder / "state"))
+    monkeypatch.setenv(name, value)
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
     async with opened(place) as deck:
-        assert not (await deck.answer(A.START_OUTSIDE)).may_start_outside
-        assert deck.statuses() == laid.all_are(S.UNTRUSTED)
+        await deck.reach("mine", S.UNTRUSTED if is_held else S.READY)
+    assert place.words() == ([] if is_held else ["mine"])
+
+
+async def test_A14_a_yes_to_the_opened_folder_is_none_to_the_place_elsewhere(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", str(place.folder))
+    place.script("server.py")
+    place.script(f"{place.home}/pkg/__main__.py")
+    module = {**PYTHON, "args": ["-m", "pkg", "${PWD}/server.py"], "cwd": str(place.home)}
+    place.user({"mcpServers": {"module": module}})
+    async with opened(place) as deck:
+        assert (await deck.answer(A.TRUST)).place == "~/clone"
+        await eventually(lambda: any(one.place == "~" for one in deck.questions()))
+        assert deck.statuses() == {"module": S.UNTRUSTED}
     assert place.songs() == []
+
+
+async def test_A05_a_line_end_in_a_folders_name_is_shown(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.home / "cl\none"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    place.user({"mcpServers": {"module": PACKAGE}})
+    async with opened(Place(place.home, folder, place.songs_file)) as deck:
+        assert (await deck.question()).place == r"~/cl\none"
+
+
+async def test_A05_a_link_leads_to_no_other_folder_than_its_own(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.script("pkg/__main__.py")
+    other = place.home / "other"
+    other.mkdir()
+    (other / "within").symlink_to(place.folder)
+    monkeypatch.chdir(other)
+    servers = {"module": {**PACKAGE, "cwd": "within"}, "up": {**PACKAGE, "cwd": ".."}}
+    place.user({"mcpServers": servers})
+    async with opened(Place(place.home, other, place.songs_file)) as deck:
+        await eventually(lambda: len(deck.questions()) == 2)
+        assert {one.place for one in deck.questions()} == {"~/clone", "~"}
+        assert set(deck.statuses().values()) == {S.UNTRUSTED}
+
+
+async def test_A14_a_server_starts_in_the_opened_folder_wherever_gemdeck_was_started(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
+    monkeypatch.chdir(place.home)
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+    assert [song["cwd"] for song in place.songs()] == [str(place.folder)]
+
+
+@pytest.mark.parametrize("way", ["own", "argument", "link", "dots"])
+async def test_A14_an_extension_may_run_its_own_code_and_no_clones(place: Place, way: str) -> None:
+    place.script("server.py")
+    home = place.home / ".gemini" / "extensions" / "sky"
+    place.script(f"{home}/server.py", "sung")
+    (home / "link").symlink_to(place.folder)
+    cwd = {
+        "own": "${extensionPath}",
+        "argument": "${extensionPath}",
+        "link": "${extensionPath}/link",
+        "dots": f"${{extensionPath}}/../../../{place.folder.name}",
+    }[way]
+    words = ["env", f"PYTHONPATH={place.folder}"] if way == "argument" else []
+    command, *args = [*words, sys.executable, "server.py"]
+    server = {"command": command, "args": args, "cwd": cwd}
+    manifest = {"name": "sky", "mcpServers": {"sky": server}}
+    (home / "gemini-extension.json").write_text(json.dumps(manifest))
+    async with opened(place) as deck:
+        await deck.reach("sky", S.READY if way == "own" else S.UNTRUSTED)
+    assert place.words() == (["sung"] if way == "own" else [])

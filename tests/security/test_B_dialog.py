@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from textual import events
 
+from tests.security.paging import hold, rows_seen_by_paging
 from tests.ui.consent.samples import asked
-from tests.ui.hands import Confirming, confirming
+from tests.ui.hands import confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision
 from tui.model.input.arguments import canonical_json
@@ -17,12 +18,6 @@ from tui.ui.questions.calls.argument_lines import coloured_arguments
 from tui.ui.questions.calls.call_view import CLAIMS_NOTE, facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
 
-KEY_REPEAT_SECONDS = 0.03
-"""How fast a held key comes."""
-
-HELD_KEYS = 25
-"""How often it comes here."""
-
 SPACES = "/safe" + " " * 5_000 + "; rm -rf /"
 HIDDEN = "run\u200b\u202e\U000e0041\U000e0042\x1b[8mhidden\x1b[0m\u3164end"
 LONG = "x" * 200_000
@@ -31,28 +26,12 @@ FRAME = "╭─ A tool wants to run ─╮\n│ server   trusted      │\n╰�
 """What a server may draw to look like gemdeck."""
 
 
-async def rows_seen_by_paging(hands: Confirming) -> list[str]:
-    """Page through the arguments as a user does, and collect each row that was on the screen."""
-    view = hands.modal.arguments
-    seen: dict[int, str] = {}
-    while True:
-        top = view.scroll_offset.y
-        box = view.content_region
-        lines = hands.text.split("\n")[box.y : box.bottom]
-        width = view.virtual_size.width
-        seen |= {top + n: line[box.x : box.x + width] for n, line in enumerate(lines)}
-        await hands.press("pagedown")
-        await hands.pilot.pause()
-        if view.scroll_offset.y == top:
-            return [seen[row] for row in sorted(seen)]
-
-
 async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen() -> None:
     values = {"command": SPACES, "text": HIDDEN}
     async with confirming(asked(values, ())) as hands:
         await hands.arm()
         await hands.press("j")
-        rows = await rows_seen_by_paging(hands)
+        rows = await rows_seen_by_paging(hands, hands.modal.arguments)
         shown = "".join(row.rstrip() for row in rows).replace("·", " ")
         written = canonical_json(values)
         assert shown.replace(" ", "") == written.replace("\n", "").replace(" ", "")
@@ -81,7 +60,7 @@ async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> Non
         await hands.edit_as_json('{"b": "\u202edev", "a":   1.50}')
         await hands.finish()
         await hands.press("j")
-        rows = [row.rstrip() for row in await rows_seen_by_paging(hands)]
+        rows = [row.rstrip() for row in await rows_seen_by_paging(hands, hands.modal.arguments)]
         await hands.press("o")
         (decision,) = hands.decisions
         assert decision.arguments == "\n".join(rows)
@@ -92,9 +71,7 @@ async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> Non
 async def test_B10_a_held_key_allows_nothing(keys: tuple[str, ...]) -> None:
     async with confirming() as hands:
         for key in keys:
-            for _ in range(HELD_KEYS):
-                await hands.pilot.press(key)
-                hands.clock.advance(KEY_REPEAT_SECONDS)
+            await hold(hands, key)
         assert not any(decision.choice.allows for decision in hands.decisions)
 
 

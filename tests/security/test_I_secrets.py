@@ -4,7 +4,7 @@ import base64
 import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -32,12 +32,6 @@ def process() -> Iterator[None]:
     """Put back what a run sets for its process."""
     with process_as_before():
         yield
-
-
-@pytest.fixture
-async def gemini() -> AsyncIterator[FakeGemini]:
-    async with FakeGemini() as fake:
-        yield fake
 
 
 def define_leaking_servers() -> None:

@@ -1,10 +1,9 @@
 """A server that tells that it was started: ``canary.py FILE WORD…`` adds a line to a file.
 
-The line holds its words and the variables that tests name, as JSON. It then serves one tool.
+The line holds its words and its folder, as JSON. It then serves one tool.
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -13,9 +12,8 @@ FILE, *WORDS = sys.argv[1:]
 
 def main() -> None:
     """Tell, and serve until standard input ends."""
-    seen = {name: value for name, value in os.environ.items() if name.startswith("SEEN_")}
     with Path(FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"words": WORDS, "env": seen, "cwd": str(Path.cwd())}) + "\n")
+        file.write(json.dumps({"words": WORDS, "cwd": str(Path.cwd())}) + "\n")
     for line in sys.stdin:
         request = json.loads(line)
         if "id" in request:

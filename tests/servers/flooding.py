@@ -2,16 +2,13 @@
 
 Run it as ``flooding.py MODE…``: ``silent`` floods with nothing, ``requests`` sends requests of
 every kind as fast as it can, ``replies`` answers each of our replies with many more, ``deaf``
-stops reading, and ``batches`` packs its messages into arrays. ``forms`` and ``prompts`` ask for a
-hundred of those at once, and the file that FLOOD_RECORD names gets what they were answered.
+stops reading, and ``batches`` packs its messages into arrays.
 """
 
 import itertools
 import json
-import os
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 MODES = set(sys.argv[1:])
@@ -60,9 +57,6 @@ def initialize(message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
         sys.stdout.write("\n")
         sys.stdout.flush()
-    for mode, (method, params) in (("forms", ASKED[2]), ("prompts", ASKED[3])):
-        if mode in MODES:
-            send([{"id": next(NUMBERS), "method": method, "params": params} for _ in range(100)])
     if "requests" in MODES:
         threading.Thread(target=flood, daemon=True).start()
 
@@ -77,9 +71,6 @@ def main() -> None:
             initialize(message)
         elif message.get("method") == "notifications/initialized" and "deaf" in MODES:
             threading.Event().wait()
-        elif "method" not in message and "FLOOD_RECORD" in os.environ:
-            with Path(os.environ["FLOOD_RECORD"]).open("a") as record:
-                record.write(line)
         elif "method" not in message and "replies" in MODES:
             send([{"id": message["id"], "result": {}}] * 20 + requests())
         elif message.get("method") == "server/discover":
