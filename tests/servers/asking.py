@@ -92,13 +92,6 @@ def protected(what: str) -> str:
 
 
 @server.tool()
-async def complete_address(ctx: Context) -> str:
-    """Say that all is done at the address of the protected tool."""
-    await ctx.session.send_elicit_complete("e2")
-    return "said"
-
-
-@server.tool()
 async def generate(
     ctx: Context, with_tools: bool = False, max_tokens: int = 50
 ) -> str | types.InputRequiredResult:

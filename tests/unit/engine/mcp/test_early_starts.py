@@ -118,15 +118,6 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
     await eventually(lambda: server_processes() == [])
 
 
-async def test_a_server_stopped_before_it_was_started_never_runs(tmp_path: Path) -> None:
-    canary = tmp_path / "ran"
-    server = touching(canary)
-    async with starting(Import(may_end=True), server) as (manager, watcher):
-        manager.stop(server.id)
-        await watcher.until("one", S.STOPPED)
-    assert not canary.exists()
-
-
 async def test_a_server_stopped_while_its_code_is_checked_never_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,11 +109,3 @@ async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled(
         manager.set_enabled(RAW, enabled=False)
         await watcher.until("raw", S.STOPPING, S.STOPPED, S.DISABLED)
         assert not manager.offered_tools()
-
-
-async def test_a_server_that_a_rule_disables_stays_so() -> None:
-    raw = script("raw").held(S.DISABLED, "Disabled: listed in mcp.excluded.", "Change the rule.")
-    async with running(raw) as (manager, watcher):
-        manager.set_enabled(RAW, enabled=True)
-        manager.restart(RAW)
-        assert watcher.statuses("raw") == []

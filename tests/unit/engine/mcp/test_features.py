@@ -13,7 +13,6 @@ from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually, runn
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
     CompletionValues,
-    PromptMessage,
     TextPart,
     ToolCallError,
 )
@@ -39,17 +38,6 @@ async def test_the_server_says_what_it_can_do(
     assert info is not None
     assert info.era is request.node.callspec.params["server"]
     assert (info.log_levels, info.completions, info.subscriptions) == (True, True, True)
-
-
-async def test_a_prompt_is_rendered_with_a_label_for_each_speaker(stage: Stage) -> None:
-    rendered = await stage.features().get_prompt("greet", {"name": "Ada", "mood": "brief"})
-    asked, answered = "[user]\nGreet Ada, be brief.", "[assistant]\nHow formal?"
-    assert rendered.shown == f"{asked}\n{answered}\n[user]\n[Resource memo://x]\nbe polite"
-    assert rendered.before == (
-        PromptMessage("user", (TextPart("Greet Ada, be brief."),)),
-        PromptMessage("model", (TextPart("How formal?"),)),
-    )
-    assert rendered.parts == (TextPart("[Resource memo://x]"), TextPart("be polite"))
 
 
 async def test_resources_are_read_as_text_and_as_lines_for_blobs(stage: Stage) -> None:

@@ -101,19 +101,13 @@ async def test_a_dangerous_address_is_refused_without_a_question(stage: Stage) -
 
 
 @handshake
-@pytest.mark.parametrize("by_server", [False, True])
-async def test_a_call_that_needs_an_address_first_is_made_once_more(
-    stage: Stage, by_server: bool
-) -> None:
-    calling = start(stage, "protected", what=f"done {by_server}")
+async def test_a_call_that_needs_an_address_first_is_made_once_more(stage: Stage) -> None:
+    calling = start(stage, "protected", what="done")
     await stage.answer(UrlRequest)
     waiting = await stage.asked(FormRequest)
     assert waiting.fields == ()
     assert "protected" in waiting.message
-    if by_server:
-        await call(stage.manager, "complete_address")
-    else:
-        stage.desk.answer(waiting.id, Reply(ReplyAction.ACCEPT))
+    stage.desk.answer(waiting.id, Reply(ReplyAction.ACCEPT))
     assert await calling == "try 2"
     assert stage.pending() == []
     assert stage.opened == [ADDRESS]
@@ -189,17 +183,6 @@ async def test_a_model_that_fails_is_told_to_the_user_and_not_to_the_server(stag
         await calling
     assert "sk-123" not in str(caught.value)
     assert "sk-123" in stage.notices()[0]
-
-
-@handshake
-async def test_C07_each_prompt_and_each_answer_is_asked_about(stage: Stage) -> None:
-    for turn in range(2):
-        calling = start(stage, "generate")
-        await stage.answer(SamplingRequest)
-        assert len(stage.model.asked) == turn + 1
-        await stage.answer(SamplingReview)
-        assert (await result(calling))["content"]["text"] == "hello"
-    assert stage.raised() == 4
 
 
 @handshake

@@ -2,24 +2,18 @@
 
 import asyncio
 import json
-import os
-import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.waiting import PATIENCE, at_once
-from tests.unit.engine.mcp.processes import gone, pid_of
 from tests.unit.engine.mcp.support import (
     Watcher,
     call,
     children,
     eventually,
-    is_alive,
     ready,
-    running,
     script,
     server_processes,
 )
@@ -95,21 +89,6 @@ async def test_a_server_is_told_who_asks_and_what_its_entry_adds_but_no_key(
         assert told["cwd"] == str(tmp_path)
 
 
-async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path) -> None:
-    async with ready(script("raw", "grandchild", cwd=tmp_path)) as (manager, watcher):
-        for status in (S.STOPPED, S.RETRYING):
-            grandchild = int((tmp_path / "grandchild.pid").read_text())
-            assert is_alive(grandchild)
-            if status is S.STOPPED:
-                manager.stop(ServerId("raw"))
-            else:
-                os.kill(pid_of("raw.py"), signal.SIGKILL)
-            await watcher.until("raw", status)
-            await gone(grandchild)
-            manager.start(ServerId("raw"))
-            await watcher.until("raw", S.READY)
-
-
 async def test_servers_that_ignore_every_courtesy_are_killed_together(hasty_ends: float) -> None:
     names = [ServerId(f"s{number}") for number in range(4)]
     stubborn = [script("raw", "ignore_eof", "ignore_term", server=name) for name in names]
@@ -164,15 +143,3 @@ async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() ->
         assert configured[0].info is not None
         assert configured[0].catalog.tools[0].id == "echo"
         assert "echo_0_0" in [tool.id for tool in manager.offered_tools()]
-
-
-async def test_withheld_servers_are_listed_and_never_started() -> None:
-    withheld = replace(script("raw"), withheld=S.UNTRUSTED)
-    async with running(withheld) as (manager, watcher):
-        await manager.wait_discovered(5)
-        manager.start(ServerId("raw"))
-        manager.restart_all()
-        [configured] = watcher.of(ServersConfigured)
-        assert configured.servers[0].status is S.UNTRUSTED
-        assert watcher.statuses("raw") == []
-        assert children() == []

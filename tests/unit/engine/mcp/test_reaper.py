@@ -139,7 +139,10 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
 async def test_what_cannot_be_started_says_why_and_leaves_nothing(
     zygote: Zygote, tmp_path: Path
 ) -> None:
+    (tmp_path / "odd").write_bytes(b"\x00\x01 no program")
+    (tmp_path / "odd").chmod(0o755)
     for arguments, env, folder, reason in [
+        (("./odd",), {}, "", "Exec format error"),
         (("/",), {}, "/", "Permission denied"),
         (("./gone",), {}, "", "No such file or directory"),
         (("/bin/true",), {}, "gone", "No such file or directory"),

@@ -139,12 +139,6 @@ def test_prompts_are_a_bijection_whatever_they_are_called() -> None:
     assert names == ["a", "git_a", "svn_a", "svn_a_2", "svn_a_3", "svn_svn_a"]
 
 
-def test_ten_thousand_prompts_of_one_name_are_one() -> None:
-    made = registry({GIT, SVN})
-    made.update(GIT, prompts(*(["same"] * 10_000)))
-    assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["same"]
-
-
 names = st.lists(st.sampled_from(["a", "A", "a b", "a_b", "git_a", "git__a", "svn__a", "hg_a"]))
 
 

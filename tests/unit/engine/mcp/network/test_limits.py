@@ -239,22 +239,6 @@ async def test_slow_heads_hold_up_nobody_else() -> None:
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
-async def test_a_flood_of_announcements_costs_nothing_but_itself(loop_watch: LoopWatch) -> None:
-    async def flood(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=STREAM)
-        log = {"level": "info", "data": "again"}
-        event = {"jsonrpc": "2.0", "method": "notifications/message", "params": log}
-        data = b"data: " + json.dumps(event).encode() + b"\n\n"
-        for _ in range(20):
-            await exchange.write(data * 100)
-        await exchange.write(b"data: " + result(exchange.request.message["id"], "out") + b"\n\n")
-
-    async with answering(flood) as (_, manager, _):
-        loop_watch.clear()
-        assert (await call(manager, "echo")).parts == (TextPart("out"),)
-        loop_watch.assert_smooth()
-
-
 async def test_a_server_that_never_answers_holds_up_neither_closing_nor_others() -> None:
     hanging = ("server/discover", "initialize", "DELETE")
     on: dict[str, Handler] = dict.fromkeys(hanging, Exchange.hang)

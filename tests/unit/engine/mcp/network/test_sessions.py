@@ -2,11 +2,9 @@
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.servers.sample import server as sample
 from tests.servers.web import (
     ECHO,
     Announcer,
@@ -14,11 +12,9 @@ from tests.servers.web import (
     Handler,
     RawServer,
     answer,
-    free_port,
-    serving,
 )
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, stateless
-from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, stateless
+from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.transports.http.http_transport import MAX_BREAKS
 from tui.model.servers import ServerStatus as S
@@ -94,32 +90,6 @@ async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
         server.tools = [{**ECHO, "description": "Delete everything."}]
         await refuses("changed this tool meanwhile; it was not run", manager, "echo")
         assert len(server.calls()) == 1
-
-
-async def test_a_server_restarted_under_a_session_answers_the_call() -> None:
-    port = free_port()
-    first = RawServer(sessions=set(), port=port)
-    async with first, ready(define(first.url), retry=HASTY) as (manager, _):
-        await first.stop()
-        async with RawServer(sessions=set(), port=port) as second:
-            assert (await call(manager, "echo", {"text": "hi"})).parts == HI
-            assert [r.headers["mcp-session-id"] for r in second.calls()][1] in (
-                second.sessions or set()
-            )
-
-
-async def test_a_stateless_server_may_be_restarted_while_nobody_calls() -> None:
-    port = free_port()
-    async with AsyncExitStack() as stack:
-        async with serving(sample.streamable_http_app(), port) as base:
-            definition = define(f"{base}/mcp")
-            manager, watcher = await stack.enter_async_context(running(definition, retry=HASTY))
-            await watcher.until(WEB, S.READY)
-        await stack.enter_async_context(serving(sample.streamable_http_app(), port))
-        if watcher.last(WEB).status is S.FAILED:
-            manager.start(WEB)
-        await eventually(lambda: watcher.last(WEB).status is S.READY)
-        assert (await call(manager, "add", {"a": 1})).parts == (TextPart("2"),)
 
 
 async def test_a_call_whose_fate_is_unknown_is_never_repeated_and_three_end_it() -> None:
@@ -203,31 +173,6 @@ async def test_cancelling_a_call_of_a_stateless_server_breaks_it_off() -> None:
         async with asyncio.timeout(2):
             await gone.wait()
         assert "notifications/cancelled" not in server.methods()
-
-
-async def test_a_question_of_the_server_is_answered_during_its_call() -> None:
-    answers: list[object] = []
-    answered = asyncio.Event()
-
-    async def ask(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=STREAM)
-        await exchange.event({"id": "roots-1", "method": "roots/list"})
-        await answered.wait()
-        content = [{"type": "text", "text": "thanks"}]
-        await exchange.event({"id": exchange.request.message["id"], "result": {"content": content}})
-
-    async def take(exchange: Exchange) -> None:
-        answers.append(exchange.request.message)
-        await exchange.respond(202)
-        answered.set()
-
-    on: dict[str, Handler] = {"tools/call": ask, "answer": take}
-    async with answering(on, sessions=True) as (_, manager, _):
-        assert (await call(manager, "echo")).parts == (TextPart("thanks"),)
-        [answer] = answers
-        assert isinstance(answer, dict)
-        assert answer["id"] == "roots-1"
-        assert answer["result"]["roots"][0]["uri"].startswith("file:///")
 
 
 async def test_a_farewell_that_is_not_heard_is_bounded() -> None:

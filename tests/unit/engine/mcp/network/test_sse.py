@@ -1,7 +1,5 @@
 """The HTTP+SSE transport of the earliest revision, with servers that keep to it and others."""
 
-import asyncio
-
 import pytest
 
 from tests.servers.web import Exchange, SseServer, answer
@@ -121,18 +119,3 @@ async def test_noise_on_the_stream_is_noted_and_does_no_harm() -> None:
         await server.streams[0].write(b"data: \xff\xfe not json\n\nevent: odd\ndata: x\n\n:\n\n")
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         await eventually(lambda: any("not a message" in line for line in watcher.log(WEB)))
-
-
-async def test_cancelling_a_call_tells_the_server() -> None:
-    async with (
-        SseServer(on={"tools/call": answer(202)}) as server,
-        connected(server.url, Transport.SSE) as (manager, _),
-    ):
-        task = asyncio.create_task(call(manager, "echo"))
-        await eventually(server.calls)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await eventually(lambda: "notifications/cancelled" in server.methods())
-        del server.on["tools/call"]
-        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
