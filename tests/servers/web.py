@@ -255,6 +255,11 @@ class RawServer:
         await self._server.wait_closed()
         self._server = None
 
+    def forget(self) -> None:
+        """Know no session any more."""
+        assert self.sessions is not None
+        self.sessions.clear()
+
     def methods(self) -> list[str]:
         """Give the JSON-RPC methods that were asked for, and HTTP methods in capitals."""
         return [r.message.get("method", "answer") if r.body else r.method for r in self.requests]

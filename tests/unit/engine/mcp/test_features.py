@@ -31,15 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 STATELESS = ProtocolEra.STATELESS
 
 
-async def test_the_server_says_what_it_can_do(
-    server: Stage, request: pytest.FixtureRequest
-) -> None:
-    info = server.watcher.last("asking").info
-    assert info is not None
-    assert info.era is request.node.callspec.params["server"]
-    assert (info.log_levels, info.completions, info.subscriptions) == (True, True, True)
-
-
 async def test_resources_are_read_as_text_and_as_lines_for_blobs(stage: Stage) -> None:
     features = stage.features()
     count = (await call(stage.manager, "bump")).display
@@ -100,22 +91,17 @@ async def test_every_request_obeys_the_timeout_of_its_server() -> None:
 
 
 @handshake
-async def test_servers_of_the_older_era_are_told_the_log_level(stage: Stage) -> None:
-    await stage.features().set_log_level("warning")
-    assert LogLevelChanged(ASKING, "warning") in stage.events
-    known = (await call(stage.manager, "log", {"level": "error"})).display
-    assert known.endswith("warning")
-    await eventually(lambda: "a line of error" in stage.watcher.log("asking"))
+async def test_older_servers_are_told_the_level_and_log_json_with_the_one_they_name(
+    stage: Stage,
+) -> None:
     with pytest.raises(ServerCallError, match="no log level"):
         await stage.features().set_log_level("loud")
-
-
-@handshake
-async def test_what_a_server_logs_is_json_with_the_level_it_named(stage: Stage) -> None:
     await stage.features().set_log_level("debug")
+    assert LogLevelChanged(ASKING, "debug") in stage.events
     levels = get_args(types.LoggingLevel)
     for level in levels:
-        await call(stage.manager, "log", {"level": level, "data": {"é": [1, None, True]}})
+        line = {"level": level, "data": {"é": [1, None, True]}}
+        assert (await call(stage.manager, "log", line)).display.endswith("debug")
 
     def logged() -> list[tuple[str, str]]:
         events = stage.watcher.of(ServerLogged)
@@ -168,12 +154,6 @@ async def test_a_subscription_given_up_while_it_begins_ends_at_once(stage: Stage
         await subscribing
     await features.subscribe(COUNTER)
     await features.unsubscribe(COUNTER)
-
-
-@handshake
-async def test_a_subscription_that_is_refused_says_so(stage: Stage) -> None:
-    with pytest.raises(ServerCallError):
-        await stage.features().subscribe("blob://pixel")
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -111,14 +111,6 @@ async def test_why_a_server_came_back_holds_no_secret() -> None:
         assert stage.supervisor.restarted.endswith("×, no *** at https://***@h/?token=***")
 
 
-async def test_a_close_that_hangs_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.05)
-    async with ready_stage() as stage:
-        stage.connection.may_close.clear()
-        stage.supervisor.stop()
-        await stage.reach(S.STOPPED)
-
-
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_server_with_nothing_usable_is_closed_with_that_reason(
     hangs: bool, monkeypatch: pytest.MonkeyPatch
@@ -179,14 +171,6 @@ async def test_disabling_stops_a_server_and_enabling_starts_it() -> None:
         await stage.reach_opening(3)
         await stage.reach(S.READY)
         assert S.DISABLED not in stage.listener.statuses
-
-
-async def test_a_server_that_was_disabled_before_stays_so_until_enabled() -> None:
-    async with on_stage(enabled=False) as stage:
-        stage.supervisor.start()
-        assert stage.supervisor.status is S.DISABLED
-        stage.supervisor.set_enabled(enabled=True)
-        await stage.reach(S.READY)
 
 
 @pytest.mark.parametrize("withheld", [S.INVALID, S.UNTRUSTED, S.DISABLED])
