@@ -73,7 +73,7 @@ def ask_for_a_form(request_id: str, kind: str = "string") -> None:
 
 
 def push(what: str, arguments: Message) -> None:
-    """Ask for many forms, for one that is none, or for what does not exist."""
+    """Ask for many forms, one that is none, or what does not exist; or withdraw the first."""
     match what:
         case "forms":
             for number in range(int(arguments["text"])):
@@ -82,6 +82,8 @@ def push(what: str, arguments: Message) -> None:
             ask_for_a_form("nested", "object")
         case "unknown":
             ask("unknown", "tasks/create")
+        case "forget":
+            send({"method": "notifications/cancelled", "params": {"requestId": "form-0"}})
 
 
 def initialize(request: Message) -> None:
@@ -98,7 +100,7 @@ def initialize(request: Message) -> None:
     capabilities: Message = {"tools": {}}
     if "stormy" in BEHAVIOURS:
         capabilities = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
-    if BEHAVIOURS & {"liar", "hidden"}:
+    if "liar" in BEHAVIOURS:
         capabilities = {"tools": {}, "prompts": {}, "resources": {}}
     answer(
         request,
@@ -150,7 +152,7 @@ def list_tools(request: Message) -> None:
         names = ["echo", "environment", "die", "hang", "odd", "surrogate", "deep", "loose", "long"]
         names += ["complex", "not_finite", "rows", "own_error"]
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
-        names += ["forms", "nested", "unknown"] if "pushy" in BEHAVIOURS else []
+        names += ["forms", "nested", "unknown", "forget"] if "pushy" in BEHAVIOURS else []
         names += ["leak"] if "leaky" in BEHAVIOURS else []
         names += ["flood", "hurry"] if "flooding" in BEHAVIOURS else []
         answer(request, {"tools": [{**ECHO, "name": name} for name in names]})
@@ -159,23 +161,6 @@ def list_tools(request: Message) -> None:
 def list_prompts(request: Message) -> None:
     """List as many prompts as there were storms."""
     answer(request, {"prompts": [{"name": f"p{n}"} for n in range(STATE["storms"])]})
-
-
-def list_hidden(request: Message) -> None:
-    """List prompts and resources, the first of each with a name that does not show whole."""
-    if request["method"].startswith("prompts"):
-        answer(request, {"prompts": [{"name": "gr\u200beet"}, {"name": "greet"}]})
-        return
-    uris = ["memo://a\u202e", "memo://b"]
-    answer(request, {"resources": [{"uri": uri, "name": "memo"} for uri in uris]})
-
-
-def read_hidden(request: Message) -> None:
-    """Give what was asked for."""
-    if request["method"].startswith("prompts"):
-        answer(request, {"messages": [{"role": "user", "content": text("hello")}]})
-        return
-    answer(request, {"contents": [{"uri": request["params"]["uri"], "text": "hello"}]})
 
 
 def announce(*lists: str) -> None:
@@ -242,7 +227,7 @@ def call_tool(request: Message) -> None:
             give(request, **json.loads(params["arguments"]["text"]))
         case "sleep":
             time.sleep(60)
-        case "forms" | "nested" | "unknown" as what:
+        case "forms" | "nested" | "unknown" | "forget" as what:
             push(what, params["arguments"])
             give(request, text("asked"))
         case "flood":
@@ -269,16 +254,6 @@ HANDLERS: dict[str, Callable[[Message], None]] = {
     "tools/list": list_tools,
     "tools/call": call_tool,
     **({"prompts/list": list_prompts} if "stormy" in BEHAVIOURS else {}),
-    **(
-        {
-            "prompts/list": list_hidden,
-            "prompts/get": read_hidden,
-            "resources/list": list_hidden,
-            "resources/read": read_hidden,
-        }
-        if "hidden" in BEHAVIOURS
-        else {}
-    ),
 }
 
 

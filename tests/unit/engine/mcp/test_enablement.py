@@ -21,31 +21,20 @@ def loaded(path: Path) -> Enablement:
     return enablement
 
 
-def test_a_choice_is_kept_in_a_private_file(tmp_path: Path) -> None:
-    path = tmp_path / "disabled.json"
-    first = loaded(path)
-    first.set_enabled(script("raw"), enabled=False)
-    first.save()
-    second = loaded(path)
-    assert not second.is_enabled(script("raw"))
-    assert second.is_enabled(script("sample"))
-    assert second.is_enabled(replace(script("raw"), origin=Origin.PROJECT)), "another layer"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    second.set_enabled(script("raw"), enabled=True)
-    second.save()
-    assert loaded(path).is_enabled(script("raw"))
-
-
-def test_two_gemdecks_keep_each_others_choices(tmp_path: Path) -> None:
+def test_choices_are_kept_in_a_private_file_that_two_gemdecks_share(tmp_path: Path) -> None:
     path = tmp_path / "disabled.json"
     first, second = loaded(path), loaded(path)
-    first.set_enabled(script("raw"), enabled=False)
-    first.save()
-    second.set_enabled(script("sample"), enabled=False)
-    second.save()
+    for enablement, name in ((first, "raw"), (second, "sample")):
+        enablement.set_enabled(script(name), enabled=False)
+        enablement.save()
     third = loaded(path)
     assert not third.is_enabled(script("raw"))
     assert not third.is_enabled(script("sample"))
+    assert third.is_enabled(replace(script("raw"), origin=Origin.PROJECT)), "another layer"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    third.set_enabled(script("raw"), enabled=True)
+    third.save()
+    assert loaded(path).is_enabled(script("raw"))
 
 
 def test_a_file_that_makes_no_sense_disables_nothing(tmp_path: Path) -> None:

@@ -127,9 +127,6 @@ async def test_changes_arrive_over_a_stateless_connection() -> None:
         await call(manager, "grow", {"name": "second"})
         await eventually(lambda: {"first", "second"} <= set(watcher.tools("asking")))
         await eventually(lambda: len(watcher.catalog("asking").prompts) == 3)
-        await call(manager, "grow", {"name": "third"})
-        await eventually(lambda: "third" in watcher.tools("asking"))
-        await eventually(lambda: len(watcher.catalog("asking").prompts) == 4)
         assert (await call(manager, "first")).display == "first"
         assert watcher.statuses("asking") == [S.STARTING, S.READY]
 

@@ -20,7 +20,6 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.processes import gone, host, marked, pid_of, reapers, started, zygotes
 from tests.unit.engine.mcp.support import (
     FOLDER,
-    call,
     eventually,
     ready,
     script,
@@ -189,17 +188,6 @@ def test_children_are_found_with_and_without_the_kernels_list(
         assert reaper_module.search_children(child.pid) == []
         monkeypatch.setattr("os.listdir", refuse)
         assert reaper_module.search_children(os.getpid()) == [], "the system shows none"
-
-
-async def test_a_reaper_costs_little_memory_and_does_nothing_while_its_server_works() -> None:
-    async with ready(script("raw")) as (manager, _):
-        [reaper] = reapers()
-        before = reaper.cpu_times()
-        for _ in range(20):
-            await call(manager, "echo", {"text": "hi"})
-        after = reaper.cpu_times()
-        assert (after.user, after.system) == (before.user, before.system)
-        assert reaper.memory_info().rss < 14_000_000
 
 
 async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_start(

@@ -244,20 +244,14 @@ def test_a_name_is_made_one_that_gemini_allows(name: str, expected: str) -> None
     assert sanitize_name(name) == expected
 
 
-def test_the_first_server_in_settings_order_keeps_the_bare_name() -> None:
+def test_names_stay_apart_from_each_other_and_from_what_is_reserved() -> None:
     names = assign_names([("git", ["log", "diff"]), ("svn", ["log"]), ("hg", ["log"])])
-    assert list(names.values()) == ["log", "diff", "svn__log", "hg__log"]
-
-
-def test_names_that_become_equal_or_differ_in_case_only_stay_apart() -> None:
+    assert list(names.values()) == ["log", "diff", "svn__log", "hg__log"], "the first keeps it"
     names = assign_names([("s", ["a b", "a_b", "a/b"])])
     assert names["s", "a_b"] == "a_b"
     assert len(set(names.values())) == 3
     names = assign_names([("one", ["Read"]), ("two", ["read"])])
     assert names == {("one", "Read"): "Read", ("two", "read"): "two__read"}
-
-
-def test_a_name_is_kept_from_what_is_reserved() -> None:
     tools = ["default_api", "default_api.x", "free"]
     names = assign_names([("s", tools)], reserved=["free"])
     assert names == {("s", tool): f"s__{tool}" for tool in tools}

@@ -1,6 +1,5 @@
 """What a server or the way to it may answer instead of MCP, and what the user reads then."""
 
-import asyncio
 import datetime
 import ipaddress
 import socket
@@ -129,26 +128,6 @@ async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
-class Canary:
-    """A listener that nothing may reach."""
-
-    def __init__(self) -> None:
-        self.touched = 0
-
-    async def __aenter__(self) -> "Canary":
-        def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.touched += 1
-            writer.close()
-
-        self.server = await asyncio.start_server(count, "127.0.0.2", 0)
-        self.port = self.server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.server.close()
-        await self.server.wait_closed()
-
-
 @pytest.mark.parametrize(
     ("status", "transport"),
     [(301, Transport.HTTP), (303, Transport.HTTP), (307, Transport.HTTP), (308, Transport.SSE)],
@@ -156,17 +135,17 @@ class Canary:
 async def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(
     status: int, transport: Transport
 ) -> None:
-    async with Canary() as canary:
-        place = f"http://user:{SECRET}@127.0.0.2:{canary.port}/mcp"
+    async with RawServer() as other:
+        place = f"http://user:{SECRET}@localhost:{other.port}/mcp"
         redirect = answer(status, location=f"{place}?key={SECRET}")
         server = refusing(redirect)
         server.on["GET"] = redirect
         async with server:
             headers = {"Authorization": f"Bearer {SECRET}"}
             change = await outcome(server.url, transport, headers=headers)
-        assert canary.touched == 0
+        assert other.requests == []
     assert change.failure is not None
-    expected = f"redirects to http://127.0.0.2:{canary.port}/mcp, which is not followed"
+    expected = f"redirects to http://localhost:{other.port}/mcp, which is not followed"
     assert change.failure.reason == expected
     assert SECRET not in repr(change)
 
