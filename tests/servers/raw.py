@@ -149,8 +149,8 @@ def list_tools(request: Message) -> None:
     elif "many" in BEHAVIOURS:
         answer(request, {"tools": [{**ECHO, "name": f"tool_{n}"} for n in range(1_200)]})
     else:
-        names = ["echo", "environment", "die", "hang", "odd", "surrogate", "deep", "loose", "long"]
-        names += ["complex", "not_finite", "rows", "own_error"]
+        names = ["echo", "environment", "die", "hang", "odd", "deep", "long"]
+        names += ["complex", "rows", "own_error"]
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
         names += ["forms", "nested", "unknown", "forget"] if "pushy" in BEHAVIOURS else []
         names += ["leak"] if "leaky" in BEHAVIOURS else []
@@ -188,7 +188,6 @@ def hurry(request: Message) -> None:
 
 
 RAW_RESULTS: dict[str, Callable[[], bytes]] = {
-    "surrogate": lambda: b'{"content":[{"type":"text","text":"half \\ud800"}]}',
     "deep": lambda: b'{"content":%b}' % (b"[" * 100_000 + b"]" * 100_000),
     "complex": lambda: b'{"content":[%b0]}' % (b"[]," * 1_000_000),
     "rows": lambda: b'{"structuredContent":{"rows":[%b{}]}}' % (b'{"id":1,"sub":[]},' * 60_000),
@@ -196,8 +195,6 @@ RAW_RESULTS: dict[str, Callable[[], bytes]] = {
         b'{"content":[{"type":"hologram","data":1},{"type":"text","text":"5"},"no block"],'
         b'"isError":0}'
     ),
-    "loose": lambda: b'{"structuredContent":[1,2]}',
-    "not_finite": lambda: b'{"structuredContent":{"a":[NaN,1e999]}}',
 }
 """Results as only a server without a JSON library writes them."""
 

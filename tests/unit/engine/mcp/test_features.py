@@ -8,8 +8,8 @@ import mcp_types as types
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.asking import ERAS, Stage, handshake, stateless
-from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually, running, script
+from tests.unit.engine.mcp.asking import ERAS, Stage, asking, handshake, stateless
+from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
     CompletionValues,
@@ -81,13 +81,13 @@ class HangingClient:
 async def test_every_request_obeys_the_timeout_of_its_server() -> None:
     client: Any = HangingClient()
     server = Features(client, ASKING, ServerOffer, ClientContext(), CallTimeout(0.05))
-    for asking in (
+    for waiting in (
         server.get_prompt("greet", {}),
         server.read_resource("memo://1"),
         server.complete("greet", "name", "a", {}),
     ):
         with pytest.raises(ServerCallError, match=r"no result within 0\.05 s"):
-            await asking
+            await waiting
 
 
 @handshake
@@ -160,12 +160,8 @@ async def test_a_subscription_given_up_while_it_begins_ends_at_once(stage: Stage
 async def test_what_the_user_wanted_outlasts_the_connection(
     era: ProtocolEra,
 ) -> None:
-    stage = Stage()
-    definition = script("asking", protocol=era)
-    wanted = running(definition, retry=HASTY, context=stage.context)
-    async with wanted as (manager, watcher):
-        stage.manager = manager
-        await watcher.until("asking", S.READY)
+    async with asking(era, retry=HASTY) as stage:
+        manager, watcher = stage.manager, stage.watcher
         assert stage.events.count(LogLevelChanged(ASKING, "info")) == (era is STATELESS)
         heard = listen(stage)
         await stage.features().set_log_level("error")

