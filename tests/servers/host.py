@@ -14,12 +14,12 @@ from tests.unit.engine.mcp.support import running, script
 async def main() -> None:
     """Run until killed."""
     folder, mark, *servers = sys.argv[1:]
-    more = {"env": {"GUARDED_BY_TEST": mark}, "cwd": Path(folder)}
+    env, cwd = {"GUARDED_BY_TEST": mark}, Path(folder)
     definitions = [
-        script("raw", *behaviours.split(","), server=f"s{number}", **more)
+        script("raw", *behaviours.split(","), server=f"s{number}", env=env, cwd=cwd)
         for number, behaviours in enumerate(servers)
     ]
-    async with running(*definitions, workspace=Path(folder)) as (manager, _):
+    async with running(*definitions, workspace=cwd) as (manager, _):
         await manager.wait_discovered(20)
         print("ready" if len(manager.offered_tools()) > 0 else "failed", flush=True)
         await asyncio.Event().wait()

@@ -109,7 +109,12 @@ def prompts(*names: object) -> ServerOffer:
     return read_offer(RawOffer(prompts=[{"name": name} for name in names]), definition(GIT))
 
 
-def test_prompts_that_clash_get_their_servers_name_and_lead_back() -> None:
+def test_prompts_that_clash_get_their_servers_name_are_told_once_and_lead_back() -> None:
+    made = registry({GIT, SVN})
+    made.update(GIT, prompts("log"))
+    renamed = {"svn_log": "log", "svn_svn_log": "svn_log"}
+    assert made.update(SVN, prompts("log", "svn_log")) == renamed
+    assert made.update(SVN, prompts("log", "svn_log")) == {}
     made = registry({GIT, SVN})
     assert made.update(SVN, prompts("log", "review")) == {}
     assert made.update(GIT, prompts("log", "blame")) == {}
@@ -121,14 +126,6 @@ def test_prompts_that_clash_get_their_servers_name_and_lead_back() -> None:
     assert made.own_prompt_name(GIT, "log") == "log"
     made.configure([definition(SVN)])
     assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["log", "review"]
-
-
-def test_a_prompt_that_gets_another_name_is_told_once() -> None:
-    made = registry({GIT, SVN})
-    made.update(GIT, prompts("log"))
-    renamed = {"svn_log": "log", "svn_svn_log": "svn_log"}
-    assert made.update(SVN, prompts("log", "svn_log")) == renamed
-    assert made.update(SVN, prompts("log", "svn_log")) == {}
 
 
 def test_prompts_are_a_bijection_whatever_they_are_called() -> None:

@@ -229,17 +229,6 @@ async def test_commands_in_any_order_never_break_the_table() -> None:
         await stage.reach(S.READY)
 
 
-async def test_the_moment_of_the_retry_is_told() -> None:
-    before = time.monotonic()
-    async with refusing_stage(TIRED) as stage:
-        await stage.reach(S.RETRYING)
-        assert stage.supervisor.retry_at is not None
-        least = LATER.first_delay * (1 - LATER.jitter)
-        assert before + least <= stage.supervisor.retry_at <= time.monotonic() + 60
-        stage.supervisor.stop()
-        assert stage.supervisor.retry_at is None
-
-
 async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advice() -> None:
     refusal = ServerError("exited with code 3", "Look at its log.")
     async with refusing_stage(refusal, retry=HASTY) as stage:
@@ -286,9 +275,13 @@ async def test_a_server_that_wants_a_sign_in_waits_for_it_at_once_or_later() -> 
         assert stage.supervisor.status is S.STOPPED
 
 
-async def test_a_server_that_waits_for_its_retry_can_be_started_and_closed_at_once() -> None:
+async def test_the_moment_of_the_retry_is_told_and_a_start_or_a_close_do_not_wait_for_it() -> None:
+    before = time.monotonic()
     async with refusing_stage(TIRED) as stage:
         await stage.reach(S.RETRYING)
+        assert stage.supervisor.retry_at is not None
+        least = LATER.first_delay * (1 - LATER.jitter)
+        assert before + least <= stage.supervisor.retry_at <= time.monotonic() + 60
         stage.connection.refusal = None
         stage.supervisor.restart()
         await stage.reach(S.READY)
