@@ -233,7 +233,7 @@ def call_tool(request: Message) -> None:
             hurry(request)
         case "storm":
             STATE["storms"] += 1
-            announce(*["tools", "prompts"] * int(params["arguments"].get("text", "1")))
+            announce("tools", "prompts")
             give(request, text("it blew"))
         case "break_lists":
             STATE["broken"] = 1

@@ -37,14 +37,13 @@ def test_choices_are_kept_in_a_private_file_that_two_gemdecks_share(tmp_path: Pa
     assert loaded(path).is_enabled(script("raw"))
 
 
-def test_a_file_that_makes_no_sense_disables_nothing(tmp_path: Path) -> None:
+def test_a_file_without_sense_disables_nothing_and_one_without_a_place_is_no_hindrance(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "disabled.json"
     for content in ("{", "[]", *(f'{{"version": 1, "disabled": {d}}}' for d in ODD)):
         path.write_text(content)
         assert loaded(path).is_enabled(script("raw")), content
-
-
-def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
     enablement = loaded(tmp_path / "missing" / "disabled.json")
     enablement.set_enabled(script("raw"), enabled=False)
     enablement.save()

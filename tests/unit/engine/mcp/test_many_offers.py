@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import PATIENCE, at_once
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import (
     Watcher,
     call,
@@ -51,20 +51,6 @@ async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others()
         await watcher.until("few", S.STOPPED)
         await eventually(lambda: held(manager, "raw") == 128)
         assert watcher.of(NoticeRaised) == told
-
-
-async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    async with ready(script("raw", env={"RAW_RECORD": str(record)})) as (manager, _):
-        calling = asyncio.create_task(call(manager, "hang"))
-        await eventually(lambda: '"hang"' in record.read_text())
-        calling.cancel()
-        await at_once(calling.cancelled)
-        await eventually(lambda: "notifications/cancelled" in record.read_text())
-        messages = [json.loads(line) for line in record.read_text().splitlines()]
-        [called] = [m for m in messages if m.get("method") == "tools/call"]
-        assert messages[-1]["params"]["requestId"] == called["id"]
-        assert (await call(manager, "echo", {"text": "on"})).display == "on"
 
 
 async def test_a_server_is_told_who_asks_and_what_its_entry_adds_but_no_key(

@@ -230,12 +230,7 @@ async def test_all_pages_are_read_and_those_without_end_end(
     ]:
         async with ready(script("raw", behaviour)) as (manager, watcher):
             assert len(manager.offered_tools()) == count, behaviour
-            await says(watcher, word)
-
-
-async def says(watcher: Watcher, word: str) -> None:
-    """Wait until the log holds a word."""
-    await eventually(lambda: word in "".join(watcher.log("raw")))
+            await eventually(lambda: word in "".join(watcher.log("raw")))  # noqa: B023 - at once
 
 
 async def test_a_declared_list_that_does_not_exist_is_empty() -> None:

@@ -25,7 +25,7 @@ from tests.unit.engine.mcp.network.support import (
     reason,
     refused,
 )
-from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
+from tests.unit.engine.mcp.support import call, eventually, ready, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.transports.http import http_client as client_module
 from tui.engine.mcp.transports.http.http_client import find_proxy
@@ -313,11 +313,3 @@ async def test_a_proxy_is_used_and_named_without_its_secret(
             assert any("not encrypted" in line for line in watcher.log(WEB))
             assert SECRET not in repr(watcher.events)
         assert proxy.requests[0].path == "http://far.invalid/mcp"
-
-
-async def test_a_server_that_comes_up_later_is_found_without_a_hand() -> None:
-    port = free_port()
-    async with running(define(f"http://127.0.0.1:{port}/mcp"), retry=HASTY) as (_, watcher):
-        await watcher.until(WEB, S.RETRYING)
-        async with RawServer(port=port):
-            await eventually(lambda: S.READY in watcher.statuses(WEB))
