@@ -108,6 +108,7 @@ async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
 async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() -> None:
     old = (script("raw", server="stays"), script("raw", server="goes"), script("raw", server="new"))
     async with ready(*old) as (manager, watcher):
+        assert type(watcher.events[0]) is ServersConfigured
         staying = {child.pid for child in server_processes()}
         manager.configure(old)
         assert all(watcher.statuses(one.id) == [S.STARTING, S.READY] for one in old)
@@ -123,5 +124,6 @@ async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() ->
         expected = [("stays", S.READY), ("new", S.STOPPED), ("added", S.STOPPED)]
         assert [(view.id, view.status) for view in configured] == expected
         assert configured[0].info is not None
+        assert configured[0].target.endswith("tests/servers/raw.py")
         assert configured[0].catalog.tools[0].id == "echo"
         assert "echo_0_0" in [tool.id for tool in manager.offered_tools()]

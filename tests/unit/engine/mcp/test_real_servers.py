@@ -15,7 +15,6 @@ from tests.unit.engine.mcp.processes import pid_of
 from tests.unit.engine.mcp.support import (
     Watcher,
     call,
-    children,
     eventually,
     find_tool,
     permit,
@@ -30,7 +29,6 @@ from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallErr
 from tui.engine.mcp.session import listing
 from tui.engine.mcp.transports.stdio import process as process_module
 from tui.model.chat import Progress
-from tui.model.events import CatalogChanged, ServersConfigured
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -64,21 +62,6 @@ async def test_a_good_server_is_connected_listed_and_called() -> None:
         assert not slow.done()
         await slow
         assert seen == [Progress(1.0, 2.0, "at 1"), Progress(2.0, 2.0, "at 2")]
-
-
-async def test_the_events_tell_the_whole_story_and_a_restart_leaves_the_others_alone() -> None:
-    async with ready(script("raw"), script("raw", server="other")) as (manager, watcher):
-        assert type(watcher.events[0]) is ServersConfigured
-        [configured] = watcher.of(ServersConfigured)
-        assert configured.servers[0].status is S.STOPPED
-        assert configured.servers[0].target.endswith("tests/servers/raw.py")
-        assert watcher.last("raw").info is not None
-        manager.restart(RAW)
-        await watcher.until("raw", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
-        assert watcher.statuses("other") == [S.STARTING, S.READY]
-        assert len(watcher.of(CatalogChanged)) <= 3
-    assert watcher.statuses("other") == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
-    await eventually(lambda: children() == [])
 
 
 async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back() -> None:
