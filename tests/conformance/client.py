@@ -14,7 +14,6 @@ printed and is no failure.
 import asyncio
 import json
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Awaitable, Iterator
@@ -24,6 +23,7 @@ from typing import Any, Final
 import httpx2
 
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
+from tests.servers.web import free_port
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests, import_connection
@@ -204,14 +204,6 @@ async def go_there(url: str) -> bool:
     async with httpx2.AsyncClient(follow_redirects=True, trust_env=False) as browser:
         await browser.get(url)
     return True
-
-
-def free_port() -> int:
-    """Find a port that is free now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def planned_calls(manager: ServerManager) -> Iterator[tuple[OfferedTool, dict[str, Any]]]:

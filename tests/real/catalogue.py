@@ -14,21 +14,20 @@ from tests.support.node import node_server
 from tui.engine.definitions.definition import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
-Arguments = Mapping[str, Any]
-ArgumentsIn = Callable[[Path], Arguments]
-"""Makes arguments that name files of a workspace."""
-
 HANDSHAKE: Final = "2025-11-25"
 STATELESS: Final = "2026-07-28"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool, by its name on the server, and a pattern of what it gives."""
+    """A call of a tool, by its name on the server, with a pattern of what it gives.
+
+    Its arguments may name files of the workspace.
+    """
 
     tool: str
     gives: str
-    arguments: ArgumentsIn = lambda _: {}
+    arguments: Callable[[Path], Mapping[str, Any]] = lambda _: {}
 
 
 @dataclass(frozen=True)

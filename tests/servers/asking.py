@@ -42,7 +42,6 @@ FORM: dict[str, Any] = {
 ADDRESS = "https://example.com/connect?state=1"
 LEVELS: list[str] = []
 WATCHED: set[str] = set()
-ENOUGH = anyio.Event()
 COUNTS = {"value": 0, "roots": 0}
 TRIES: Counter[str] = Counter()
 
@@ -92,13 +91,6 @@ def protected(what: str) -> str:
 
 
 @server.tool()
-async def complete_address(ctx: Context) -> str:
-    """Say that all is done at the address of the protected tool."""
-    await ctx.session.send_elicit_complete("e2")
-    return "said"
-
-
-@server.tool()
 async def generate(
     ctx: Context, with_tools: bool = False, max_tokens: int = 50
 ) -> str | types.InputRequiredResult:
@@ -125,28 +117,6 @@ async def generate(
 async def roots(ctx: Context) -> str | types.InputRequiredResult:
     """Ask for the roots."""
     return await ask_and_tell(ctx, types.ListRootsRequest())
-
-
-@server.tool()
-async def give_up(ctx: Context) -> str:
-    """Ask, and withdraw the question when another call says so."""
-    params = types.ElicitRequestFormParams(message="Quick!", requested_schema=FORM)
-    async with anyio.create_task_group() as group:
-
-        async def wait() -> None:
-            await ENOUGH.wait()
-            group.cancel_scope.cancel()
-
-        group.start_soon(wait)
-        await ctx.session.send_request(types.ElicitRequest(params=params), types.ElicitResult)
-    return "gave up"
-
-
-@server.tool()
-async def enough() -> str:
-    """End the question of another call."""
-    ENOUGH.set()
-    return "said"
 
 
 @server.tool()

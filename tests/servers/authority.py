@@ -202,11 +202,6 @@ class GuardedServer(RawServer):
     publishes: bool = True
     seen: list[str] = field(default_factory=list)
 
-    @property
-    def origin(self) -> str:
-        """Its address without a path."""
-        return f"http://127.0.0.1:{self.port}"
-
     async def _answer(self, exchange: Exchange) -> None:
         request = exchange.request
         path = urlsplit(request.path).path

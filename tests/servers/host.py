@@ -8,35 +8,18 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.late import import_connection
-from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.manager import ServerManager
-from tui.model.servers import Origin, ServerId, Transport
-
-RAW = Path(__file__).with_name("raw.py")
+from tests.unit.engine.mcp.support import running, script
 
 
 async def main() -> None:
     """Run until killed."""
     folder, mark, *servers = sys.argv[1:]
+    env, cwd = {"GUARDED_BY_TEST": mark}, Path(folder)
     definitions = [
-        ServerDefinition(
-            id=ServerId(f"s{number}"),
-            origin=Origin.USER,
-            transport=Transport.STDIO,
-            command=sys.executable,
-            args=(str(RAW), *behaviours.split(",")),
-            env={"GUARDED_BY_TEST": mark},
-            cwd=Path(folder),
-        )
+        script("raw", *behaviours.split(","), server=f"s{number}", env=env, cwd=cwd)
         for number, behaviours in enumerate(servers)
     ]
-    manager = ServerManager(
-        lambda _: None, ClientContext(workspaces=(Path(folder),)), import_connect=import_connection
-    )
-    async with manager:
-        manager.configure(definitions)
+    async with running(*definitions, workspace=cwd) as (manager, _):
         await manager.wait_discovered(20)
         print("ready" if len(manager.offered_tools()) > 0 else "failed", flush=True)
         await asyncio.Event().wait()

@@ -25,12 +25,11 @@ ECHO: Message = {
 
 
 @asynccontextmanager
-async def serving(application: Any, port: int = 0) -> AsyncIterator[str]:  # noqa: ANN401
+async def serving(application: Any) -> AsyncIterator[str]:  # noqa: ANN401
     """Serve an ASGI application; gives the address without a path."""
     # Named as TCP, so that asyncio switches Nagle's algorithm off for what is accepted.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(application, log_config=None, timeout_graceful_shutdown=0)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve([listener]))
@@ -46,16 +45,15 @@ async def serving(application: Any, port: int = 0) -> AsyncIterator[str]:  # noq
 
 @asynccontextmanager
 async def process(
-    command: str, *arguments: str, port: int = 0
+    command: str, *arguments: str
 ) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
     """Run a server process that listens on the port ``PORT`` names; gives its address and it.
 
     Args:
         command: The program.
         arguments: Its arguments; ``{port}`` in them stands for the port.
-        port: Which port; 0 for a free one.
     """
-    port = port or free_port()
+    port = free_port()
     running = await asyncio.create_subprocess_exec(
         command,
         *(argument.format(port=port) for argument in arguments),
@@ -254,6 +252,11 @@ class RawServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
+
+    def forget(self) -> None:
+        """Know no session any more."""
+        assert self.sessions is not None
+        self.sessions.clear()
 
     def methods(self) -> list[str]:
         """Give the JSON-RPC methods that were asked for, and HTTP methods in capitals."""

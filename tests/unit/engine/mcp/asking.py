@@ -1,14 +1,13 @@
 """What tests of servers that ask back share: a user who answers, and a model that answers."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from tests.unit.engine.mcp.support import FOLDER, Watcher, eventually, running, script
+from tests.unit.engine.mcp.support import Watcher, eventually, ready, script
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, ServerRequest
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator, Prompt
@@ -16,7 +15,7 @@ from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.features import Features
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
 from tui.model.requests import PendingRequest, Reply, ReplyAction
-from tui.model.servers import ProtocolEra, ServerId, ServerStatus
+from tui.model.servers import ProtocolEra, ServerId
 
 R_ = TypeVar("R_", bound=ServerRequest)
 ERAS = [ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS]
@@ -121,30 +120,19 @@ class Stage:
         return info.era
 
 
-@asynccontextmanager
-async def asking(
-    era: ProtocolEra,
-    *,
-    workspace: Path = FOLDER,
-    prepare: Callable[[Stage], None] = lambda _: None,
-) -> AsyncIterator[Stage]:
+def asking(era: ProtocolEra, **more: Any) -> AbstractAsyncContextManager[Stage]:  # noqa: ANN401
     """Run the server of `tests/servers/asking.py` in an era."""
-    definition = script("asking", protocol=era)
-    async with staged(definition, workspace=workspace, prepare=prepare) as stage:
-        yield stage
+    return staged(script("asking", protocol=era), **more)
 
 
 @asynccontextmanager
 async def staged(
     definition: ServerDefinition,
-    *,
-    workspace: Path = FOLDER,
-    prepare: Callable[[Stage], None] = lambda _: None,
+    stage: Stage | None = None,
+    **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[Stage]:
     """Run one server that may ask, until it is ready."""
-    stage = Stage()
-    prepare(stage)
-    async with running(definition, workspace=workspace, context=stage.context) as (m, w):
-        stage.manager, stage.watcher = m, w
-        await w.until(definition.id, ServerStatus.READY)
+    stage = stage or Stage()
+    async with ready(definition, context=stage.context, **more) as (manager, watcher):
+        stage.manager, stage.watcher = manager, watcher
         yield stage

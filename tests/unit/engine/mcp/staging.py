@@ -50,7 +50,7 @@ class Pretended(Connection):
         self.exit_code: int | None = None
         self.problem: ServerError | None = None
         self.announced: asyncio.Queue[ServerOffer] = asyncio.Queue()
-        self.opened = self.closed = self.killed = 0
+        self.opened = self.closed = 0
 
     async def __aenter__(self) -> "Pretended":
         self.opened += 1
@@ -73,7 +73,7 @@ class Pretended(Connection):
             on_offer(await self.announced.get())
 
     def kill(self) -> None:
-        self.killed += 1
+        """Do nothing: there is no process."""
 
     async def call_tool(
         self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]

@@ -25,6 +25,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import Enablement, ServerManager
 from tui.engine.mcp.session.era import EraCache
+from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
@@ -154,6 +155,7 @@ async def running(
     context: ClientContext | None = None,
     eras: EraCache | None = None,
     enablement: Enablement | None = None,
+    import_connect: Callable[[], Connect] = import_connection,
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run servers until the block ends."""
     watcher = Watcher()
@@ -161,7 +163,7 @@ async def running(
     context.workspaces, context.client_version = (workspace,), "0.1"
     context.eras = eras or context.eras
     manager = ServerManager(
-        watcher, context, import_connect=import_connection, enablement=enablement, retry=retry
+        watcher, context, import_connect=import_connect, enablement=enablement, retry=retry
     )
     async with manager:
         manager.configure(definitions)

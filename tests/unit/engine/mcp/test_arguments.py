@@ -53,23 +53,6 @@ def test_messages_are_few_short_and_clean() -> None:
     assert all(len(message) <= 300 and "\x1b" not in message for message in messages)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        (r"^(a|aa)+$", "a" * 61 + "!"),
-        (r"^(a|a)*$", "a" * 60 + "!"),
-        ("a" * 500, "a"),
-        ("(", "a"),
-        (r"^\d+$", "1" * 5_000 + "x"),
-        ("(?:a{1000}){1000}", "a"),
-    ],
-)
-def test_an_expensive_or_foreign_expression_refuses_nothing(pattern: str, text: str) -> None:
-    began = time.process_time()
-    assert check_arguments(of(a={"type": "string", "pattern": pattern}), {"a": text}) == []
-    assert time.process_time() - began < 0.1
-
-
 def test_a_cheap_expression_is_tried() -> None:
     [message] = check_arguments(of(a={"type": "string", "pattern": "^(get|put)$"}), {"a": "post"})
     assert "does not match" in message

@@ -55,16 +55,6 @@ def test_waits_vary_by_a_fifth_and_never_exceed_the_longest(chance: float, facto
         assert world.fail() <= 60
 
 
-def test_five_failures_within_a_minute_are_enough() -> None:
-    world = World()
-    for _ in range(4):
-        world.fail()
-        assert not world.backoff.is_exhausted
-    world.fail()
-    assert world.backoff.is_exhausted
-    assert world.now < 1_030
-
-
 def test_the_time_that_a_start_hangs_does_not_excuse_its_failure() -> None:
     world = World()
     for _ in range(5):
@@ -84,28 +74,24 @@ def test_the_time_that_a_server_was_ready_counts() -> None:
         assert not world.backoff.is_exhausted
 
 
-def test_a_minute_of_being_ready_makes_failures_forgotten() -> None:
+def test_a_minute_of_being_ready_makes_failures_forgotten_and_a_short_time_does_not() -> None:
+    for ready in (60.1, 5):
+        world = World()
+        for _ in range(4):
+            world.fail()
+            world.backoff.succeeded()
+        assert (world.fail(take=ready) == 0.25) is (ready > 60)
+        assert world.backoff.is_exhausted is (ready < 60)
+
+
+def test_five_failures_within_a_minute_are_enough_and_a_reset_begins_anew() -> None:
     world = World()
-    for _ in range(4):
-        world.fail()
-    world.backoff.succeeded()
-    assert world.fail(take=60.1) == 0.25
-    assert not world.backoff.is_exhausted
-
-
-def test_a_short_time_of_being_ready_does_not() -> None:
-    world = World()
-    for _ in range(4):
-        world.fail()
-        world.backoff.succeeded()
-    world.fail(take=5)
-    assert world.backoff.is_exhausted
-
-
-def test_a_reset_begins_anew() -> None:
-    world = World()
+    exhausted = []
     for _ in range(5):
         world.fail()
+        exhausted.append(world.backoff.is_exhausted)
+    assert exhausted == [False] * 4 + [True]
+    assert world.now < 1_030
     world.backoff.reset()
     assert not world.backoff.is_exhausted
     assert world.fail() == 0.25

@@ -87,18 +87,6 @@ async def test_the_time_before_a_pause_is_not_given_back() -> None:
     assert whole_time[0].cancel()  # it would have ended first if all the time were given anew
 
 
-async def test_a_cancelled_caller_is_no_timeout() -> None:
-    async def call() -> None:
-        async with CallTimeout(60).watch():
-            await asyncio.sleep(60)
-
-    task = asyncio.create_task(call())
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 async def test_a_timeout_of_somebody_else_stays_one() -> None:
     with pytest.raises(TimeoutError, match="other"):
         async with CallTimeout(60).watch():

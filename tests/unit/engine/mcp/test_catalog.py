@@ -187,25 +187,13 @@ def test_the_hash_tells_definitions_apart_by_what_is_shown_and_by_no_order() -> 
     assert definition_hash(ECHO) == hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def test_of_prompts_and_arguments_of_one_name_the_first_ones_count() -> None:
+def test_prompts_resources_and_templates_are_read_and_odd_or_second_ones_left_out() -> None:
     who = {"name": "who", "required": True, "description": "first"}
     alike = {"name": "who", "description": "second"}
     offer = read(
         prompts=[
-            {"name": "greet", "arguments": [{"name": "a"}, who, alike, {"name": "z"}]},
+            {"name": "greet", "arguments": [{"name": "a"}, who, alike, {"name": 5}, None]},
             {"name": "greet", "title": "second"},
-        ]
-    )
-    [prompt] = offer.prompts
-    assert (prompt.name, prompt.title) == ("greet", "")
-    assert [argument.name for argument in prompt.arguments] == ["a", "who", "z"]
-    assert prompt.arguments[1] == PromptArgument("who", required=True, description="first")
-
-
-def test_prompts_resources_and_templates_are_read_and_odd_ones_left_out() -> None:
-    offer = read(
-        prompts=[
-            {"name": "greet", "arguments": [{"name": "who", "required": True}, {"name": 5}, None]},
             {"title": "nameless"},
         ],
         resources=[
@@ -215,9 +203,11 @@ def test_prompts_resources_and_templates_are_read_and_odd_ones_left_out() -> Non
         ],
         templates=[{"uriTemplate": "memo://{day}", "name": "day"}, {"name": "odd"}],
     )
-    assert [prompt.arguments for prompt in offer.prompts] == [
-        (PromptArgument("who", required=True),)
-    ]
+    [prompt] = offer.prompts
+    assert (prompt.name, prompt.title) == ("greet", "")
+    first, second = prompt.arguments
+    assert first.name == "a"
+    assert second == PromptArgument("who", required=True, description="first")
     assert [(r.uri, r.size) for r in offer.resources] == [("memo://1␇", 12), ("memo://2", None)]
     assert [template.uri_template for template in offer.templates] == ["memo://{day}"]
     assert not offer.is_empty

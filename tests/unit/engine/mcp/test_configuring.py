@@ -2,16 +2,13 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.unit.engine.mcp.staging import Pretended, definition
-from tests.unit.engine.mcp.support import Watcher, eventually, permit
+from tests.unit.engine.mcp.support import eventually, permit, running
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
-from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.manager import ServerManager
 from tui.model.servers import ServerStatus as S
 
 ONE = definition()
@@ -29,11 +26,6 @@ class Connections:
         self.made.append((given, Pretended()))
         return self.made[-1][1]
 
-    def managed(self, watcher: Watcher) -> ServerManager:
-        """Make a manager that opens them."""
-        context = ClientContext(watcher, workspaces=(Path("/"),))
-        return ServerManager(watcher, context, import_connect=lambda: self.connect)
-
     @property
     def definitions(self) -> list[ServerDefinition]:
         """What was connected to, in order."""
@@ -44,9 +36,8 @@ class Connections:
 async def test_a_server_starts_again_only_once_it_has_let_go(
     edits: list[list[ServerDefinition]],
 ) -> None:
-    connections, watcher = Connections(), Watcher()
-    async with connections.managed(watcher) as manager:
-        manager.configure([ONE])
+    connections = Connections()
+    async with running(ONE, import_connect=lambda: connections.connect) as (manager, watcher):
         await watcher.until("s", S.READY)
         first = connections.made[0][1]
         first.may_close.clear()
@@ -64,9 +55,8 @@ async def test_a_server_starts_again_only_once_it_has_let_go(
 
 
 async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name() -> None:
-    connections, watcher = Connections(), Watcher()
-    async with connections.managed(watcher) as manager:
-        manager.configure([replace(ONE, fingerprint="a" * 64)])
+    connections, one = Connections(), replace(ONE, fingerprint="a" * 64)
+    async with running(one, import_connect=lambda: connections.connect) as (manager, watcher):
         await watcher.until("s", S.READY)
         [offered] = manager.offered_tools()
         manager.configure([replace(TWO, fingerprint="b" * 64)])

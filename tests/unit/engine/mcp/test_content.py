@@ -25,10 +25,10 @@ def convert(*blocks: object, **more: object) -> ToolResult:
     return convert_raw({"content": list(blocks), **more})
 
 
-def convert_raw(raw: dict[str, Any], *faults: str) -> ToolResult:
+def convert_raw(raw: dict[str, Any], *faults: str, size: int = DEFAULT_RESULT_SIZE) -> ToolResult:
     light = lighten(repair_result(raw))
     result = restore(CallToolResult.model_validate(light, by_name=False))
-    return convert_result(result, DEFAULT_RESULT_SIZE, faults)
+    return convert_result(result, size, faults)
 
 
 def texts(result: ToolResult) -> list[str]:
@@ -224,15 +224,16 @@ def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None
 
 def test_a_long_text_is_cut_for_the_model_and_kept_for_the_screen() -> None:
     words = "a" * 100_000 + "b" * 100_000
-    result = convert(text(words))
-    [part] = result.parts
-    assert isinstance(part, TextPart)
-    assert len(part.text) < 51_000
-    assert part.text.startswith("a" * 25_000)
-    assert part.text.endswith("b" * 25_000)
-    assert "[characters 25,001 to 175,000 of 200,000 are left out]" in part.text
-    note = "[The model gets about 50,000 of 200,000 characters.]"
-    assert result.display == f"{words}\n{note}"
+    for size, left_out in ((50_000, "25,001 to 175,000"), (1_000, "501 to 199,500")):
+        result = convert_raw({"content": [text(words)]}, size=size)
+        [part] = result.parts
+        assert isinstance(part, TextPart)
+        assert len(part.text) < size + 1_000
+        assert part.text.startswith("a" * (size // 2))
+        assert part.text.endswith("b" * (size // 2))
+        assert f"[characters {left_out} of 200,000 are left out]" in part.text
+        note = f"[The model gets about {size:,} of 200,000 characters.]"
+        assert result.display == f"{words}\n{note}"
 
 
 def test_many_long_texts_share_the_limit() -> None:
@@ -258,15 +259,6 @@ def test_data_reaches_the_model_as_it_is() -> None:
     result = convert(text(words))
     assert result.parts == (TextPart(words),)
     assert result.display != words
-
-
-def test_of_a_long_result_the_model_gets_as_much_as_the_settings_say() -> None:
-    raw = {"content": [text("a" * 3_000 + "z" * 3_000)]}
-    [part] = convert_result(CallToolResult.model_validate(raw, by_name=False), 1_000).parts
-    assert isinstance(part, TextPart)
-    assert part.text.startswith("a" * 500)
-    assert part.text.endswith("z" * 500)
-    assert len(part.text) < 1_200
 
 
 def test_after_many_blocks_the_rest_is_said_all_the_same() -> None:

@@ -11,16 +11,14 @@ import pytest
 
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import (
-    FOLDER,
-    LATER,
     Watcher,
     eventually,
+    running,
     script,
     server_processes,
 )
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
-from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
@@ -50,10 +48,7 @@ class Import:
 async def starting(
     importing: Callable[[], Connect], *definitions: ServerDefinition
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
-    watcher = Watcher()
-    context = ClientContext(watcher, workspaces=(FOLDER,))
-    async with ServerManager(watcher, context, import_connect=importing, retry=LATER) as manager:
-        manager.configure(definitions)
+    async with running(*definitions, import_connect=importing) as (manager, watcher):
         if isinstance(importing, Import) and not importing.may_end.is_set():
             await eventually(importing.begun.is_set)
         yield manager, watcher
@@ -116,15 +111,6 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
     async with starting(importing, *SERVERS):
         importing.may_end.set()
     await eventually(lambda: server_processes() == [])
-
-
-async def test_a_server_stopped_before_it_was_started_never_runs(tmp_path: Path) -> None:
-    canary = tmp_path / "ran"
-    server = touching(canary)
-    async with starting(Import(may_end=True), server) as (manager, watcher):
-        manager.stop(server.id)
-        await watcher.until("one", S.STOPPED)
-    assert not canary.exists()
 
 
 async def test_a_server_stopped_while_its_code_is_checked_never_runs(

@@ -21,41 +21,29 @@ def loaded(path: Path) -> Enablement:
     return enablement
 
 
-def test_a_choice_is_kept_in_a_private_file(tmp_path: Path) -> None:
-    path = tmp_path / "disabled.json"
-    first = loaded(path)
-    first.set_enabled(script("raw"), enabled=False)
-    first.save()
-    second = loaded(path)
-    assert not second.is_enabled(script("raw"))
-    assert second.is_enabled(script("sample"))
-    assert second.is_enabled(replace(script("raw"), origin=Origin.PROJECT)), "another layer"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    second.set_enabled(script("raw"), enabled=True)
-    second.save()
-    assert loaded(path).is_enabled(script("raw"))
-
-
-def test_two_gemdecks_keep_each_others_choices(tmp_path: Path) -> None:
+def test_choices_are_kept_in_a_private_file_that_two_gemdecks_share(tmp_path: Path) -> None:
     path = tmp_path / "disabled.json"
     first, second = loaded(path), loaded(path)
-    first.set_enabled(script("raw"), enabled=False)
-    first.save()
-    second.set_enabled(script("sample"), enabled=False)
-    second.save()
+    for enablement, name in ((first, "raw"), (second, "sample")):
+        enablement.set_enabled(script(name), enabled=False)
+        enablement.save()
     third = loaded(path)
     assert not third.is_enabled(script("raw"))
     assert not third.is_enabled(script("sample"))
+    assert third.is_enabled(replace(script("raw"), origin=Origin.PROJECT)), "another layer"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    third.set_enabled(script("raw"), enabled=True)
+    third.save()
+    assert loaded(path).is_enabled(script("raw"))
 
 
-def test_a_file_that_makes_no_sense_disables_nothing(tmp_path: Path) -> None:
+def test_a_file_without_sense_disables_nothing_and_one_without_a_place_is_no_hindrance(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "disabled.json"
     for content in ("{", "[]", *(f'{{"version": 1, "disabled": {d}}}' for d in ODD)):
         path.write_text(content)
         assert loaded(path).is_enabled(script("raw")), content
-
-
-def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
     enablement = loaded(tmp_path / "missing" / "disabled.json")
     enablement.set_enabled(script("raw"), enabled=False)
     enablement.save()
@@ -109,11 +97,3 @@ async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled(
         manager.set_enabled(RAW, enabled=False)
         await watcher.until("raw", S.STOPPING, S.STOPPED, S.DISABLED)
         assert not manager.offered_tools()
-
-
-async def test_a_server_that_a_rule_disables_stays_so() -> None:
-    raw = script("raw").held(S.DISABLED, "Disabled: listed in mcp.excluded.", "Change the rule.")
-    async with running(raw) as (manager, watcher):
-        manager.set_enabled(RAW, enabled=True)
-        manager.restart(RAW)
-        assert watcher.statuses("raw") == []

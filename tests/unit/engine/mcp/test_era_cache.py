@@ -24,10 +24,14 @@ class Now:
         return self.seconds
 
 
-def test_an_era_is_remembered_across_runs_in_a_private_file(tmp_path: Path) -> None:
+def test_eras_are_remembered_across_runs_in_a_private_file_that_two_runs_share(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "eras.json"
-    EraCache(path).remember(script("raw"), HANDSHAKE)
-    EraCache(path).remember(script("sample"), STATELESS)
+    first, second = EraCache(path), EraCache(path)
+    assert second.recall(script("raw")) is AUTO
+    first.remember(script("raw"), HANDSHAKE)
+    second.remember(script("sample"), STATELESS)
     again = EraCache(path)
     assert again.recall(script("raw")) is HANDSHAKE
     assert again.recall(script("sample")) is STATELESS
@@ -59,15 +63,6 @@ def test_what_is_unchanged_is_not_written_until_it_ages_and_forgotten_after_a_mo
     assert path.exists()
     now.seconds += LIFETIME + 1
     assert eras.recall(script("raw")) is AUTO
-
-
-def test_two_runs_do_not_lose_each_others_words(tmp_path: Path) -> None:
-    path = tmp_path / "eras.json"
-    first, second = EraCache(path), EraCache(path)
-    assert second.recall(script("raw")) is AUTO
-    first.remember(script("raw"), HANDSHAKE)
-    second.remember(script("sample"), STATELESS)
-    assert EraCache(path).recall(script("raw")) is HANDSHAKE
 
 
 def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:

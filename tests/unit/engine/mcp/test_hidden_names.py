@@ -1,15 +1,17 @@
 """What has a name that the screen would show as another is withheld, with the reason."""
 
-import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.engine.mcp.support import ready, script
+from tests.unit.engine.mcp.support import script
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
+from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
+from tui.engine.mcp.session.call_timeout import CallTimeout
+from tui.engine.mcp.session.features import Features
 from tui.model.servers import ServerId
 
 RAW = script("raw")
@@ -112,21 +114,21 @@ def test_a_resource_with_a_hidden_uri_is_listed_with_the_reason() -> None:
     assert [template.problem for template in offer.templates] == [URI, ""]
 
 
-@pytest.mark.slow
-async def test_what_is_withheld_is_not_asked_for(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    hidden = script("raw", "hidden", env={"RAW_RECORD": str(record)})
-    async with ready(hidden) as (manager, _):
-        features = manager.features(hidden.id)
-        assert (await features.get_prompt("greet", {})).shown == "hello"
-        assert (await features.read_resource("memo://b")).content.text == "hello"
-        with pytest.raises(ServerCallError, match=NAME):
-            await features.get_prompt("(prompt 1)", {})
-        with pytest.raises(ServerCallError, match=URI):
-            await features.read_resource("memo://a⟨U+202E⟩")
-        with pytest.raises(ServerCallError, match=URI):
-            await features.subscribe("memo://a⟨U+202E⟩")
-    asked = [json.loads(line)["method"] for line in record.read_text().splitlines()]
-    assert asked.count("prompts/get") == 1
-    assert asked.count("resources/read") == 1
-    assert "resources/subscribe" not in asked
+async def test_what_is_withheld_is_not_asked_for() -> None:
+    offer = read(
+        prompts=[{"name": "gr\u200beet"}, {"name": "greet"}],
+        resources=[{"uri": "memo://a\u202e"}, {"uri": "memo://b"}],
+    )
+    client: Any = None
+    features = Features(client, RAW.id, lambda: offer, ClientContext(), CallTimeout(1))
+    hidden = "memo://a⟨U+202E⟩"
+    for withheld, words in (
+        (features.get_prompt("(prompt 1)", {}), NAME),
+        (features.read_resource(hidden), URI),
+        (features.subscribe(hidden), URI),
+    ):
+        with pytest.raises(ServerCallError, match=words):
+            await withheld
+    for asked in (features.get_prompt("greet", {}), features.read_resource("memo://b")):
+        with pytest.raises(AttributeError):  # of the client that is none
+            await asked

@@ -4,21 +4,17 @@ import asyncio
 import json
 import os
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
 from tests.unit.engine.mcp.processes import pid_of
 from tests.unit.engine.mcp.support import (
-    HASTY,
     Watcher,
     call,
-    children,
     eventually,
     find_tool,
     permit,
@@ -26,7 +22,6 @@ from tests.unit.engine.mcp.support import (
     refuses,
     running,
     script,
-    server_processes,
 )
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import RetryPolicy
@@ -34,7 +29,6 @@ from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallErr
 from tui.engine.mcp.session import listing
 from tui.engine.mcp.transports.stdio import process as process_module
 from tui.model.chat import Progress
-from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -70,21 +64,6 @@ async def test_a_good_server_is_connected_listed_and_called() -> None:
         assert seen == [Progress(1.0, 2.0, "at 1"), Progress(2.0, 2.0, "at 2")]
 
 
-async def test_the_events_tell_the_whole_story_and_a_restart_leaves_the_others_alone() -> None:
-    async with ready(script("raw"), script("raw", server="other")) as (manager, watcher):
-        assert type(watcher.events[0]) is ServersConfigured
-        [configured] = watcher.of(ServersConfigured)
-        assert configured.servers[0].status is S.STOPPED
-        assert configured.servers[0].target.endswith("tests/servers/raw.py")
-        assert watcher.last("raw").info is not None
-        manager.restart(RAW)
-        await watcher.until("raw", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
-        assert watcher.statuses("other") == [S.STARTING, S.READY]
-        assert len(watcher.of(CatalogChanged)) <= 3
-    assert watcher.statuses("other") == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
-    assert children() == []
-
-
 async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back() -> None:
     async with ready(script("raw"), retry=RetryPolicy()) as (manager, watcher):
         os.kill(pid_of("raw.py"), signal.SIGKILL)
@@ -107,44 +86,6 @@ async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back(
         assert (await watcher.fails("raw", S.RETRYING)).stderr_tail == ("dying now",)
 
 
-async def test_a_crash_loop_ends_as_failed_and_disturbs_nobody() -> None:
-    policy = replace(HASTY, least_delay=0.02)
-    good = script("raw", server="good")
-    async with running(script("raw", "exit"), good, retry=policy) as (manager, watcher):
-        await watcher.until("good", S.READY)
-        while watcher.last("raw").status is not S.FAILED:
-            assert (await call(manager, "echo", {"text": "on"})).display == "on"
-            await asyncio.sleep(0.01)
-        assert watcher.statuses("raw") == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
-        failure = await watcher.fails("raw", S.FAILED)
-        assert failure.reason == "exited with code 3 before it was ready"
-        assert failure.stderr_tail == ("cannot read the config", "giving up")
-        assert "failed 5 times within 60 s; r restarts it" in failure.advice
-        assert watcher.statuses("good") == [S.STARTING, S.READY]
-        moments = [e.retry_at for e in watcher.of(ServerStatusChanged) if e.server == "raw"]
-        assert [moment is not None for moment in moments] == [False, True] * 4 + [False, False]
-
-
-async def test_a_server_that_recovers_is_ready_again_by_itself(tmp_path: Path) -> None:
-    async with running(script("raw", "flaky", cwd=tmp_path), retry=HASTY) as (manager, watcher):
-        await watcher.until("raw", S.STARTING, S.RETRYING, S.STARTING, S.READY)
-        assert (await call(manager, "echo", {"text": "back"})).display == "back"
-
-
-async def test_what_is_no_program_fails_with_the_reason(tmp_path: Path) -> None:
-    odd = tmp_path / "odd"
-    odd.write_bytes(b"\x00\x01 no program")
-    odd.chmod(0o755)
-    missing = replace(script("raw"), command="no-such-program-here", args=())
-    broken = replace(script("raw", server="odd"), command=str(odd), args=())
-    async with running(missing, broken) as (_, watcher):
-        failed = await watcher.fails("raw", S.STARTING, S.FAILED)
-        assert failed.reason == "command not found: no-such-program-here"
-        assert failed.advice.startswith("Install it")
-        failed = await watcher.fails("odd", S.STARTING, S.FAILED)
-        assert failed.reason == "could not be started: Exec format error"
-
-
 async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() -> None:
     definitions = [script("raw", "mute"), script("raw", server="good"), script("raw", "old")]
     definitions[-1] = replace(definitions[-1], id=ServerId("old"))
@@ -157,16 +98,6 @@ async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() 
         manager.stop(RAW)
         await watcher.until("raw", S.STARTING, S.STOPPING, S.STOPPED)
         assert {tool.server for tool in manager.offered_tools()} == {"good"}
-
-
-async def test_a_server_of_no_use_is_closed_with_the_reason() -> None:
-    nothing = script("raw", "no_tools", server="nothing")
-    async with running(nothing, script("raw", "unlistable")) as (_, watcher):
-        failed = await watcher.fails("nothing", S.STARTING, S.FAILED)
-        assert failed.reason.startswith("offers nothing")
-        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
-        assert failed.reason.startswith("could not list its tools: the list is bro")
-        await eventually(lambda: server_processes() == [])
 
 
 async def test_noise_on_either_stream_disturbs_nothing(capfd: pytest.CaptureFixture[str]) -> None:
@@ -204,12 +135,9 @@ async def test_what_cannot_be_read_or_sent_fails_its_call_only() -> None:
 
 async def test_odd_results_are_used_as_far_as_they_go(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, _):
-        assert (await call(manager, "surrogate")).display == "half \ufffd"
-        assert json.loads((await call(manager, "not_finite")).display) == {"a": ["NaN", "inf"]}
         odd = (await call(manager, "odd")).parts
         assert TextPart("5") in odd
         assert "“hologram”" in str(odd[0])
-        assert "1" in (await call(manager, "loose")).display
         loop_watch.clear()
         rows = await call(manager, "rows")
         assert rows.display.startswith('{\n  "rows": [\n    {')
@@ -273,15 +201,6 @@ async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.Monke
         assert failed.reason.startswith("left its standard input unread")
 
 
-async def test_malformed_tools_are_shown_and_the_good_ones_work() -> None:
-    async with ready(script("raw", "malformed")) as (manager, watcher):
-        assert [tool.id for tool in manager.offered_tools()] == ["echo", "empty"]
-        tools = watcher.catalog("raw").tools
-        assert sum(bool(tool.problem) for tool in tools) == 6
-        assert len({tool.id for tool in tools}) == len(tools) == 8
-        assert (await call(manager, "echo", {"text": "x"})).display == "x"
-
-
 async def test_all_pages_are_read_and_those_without_end_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -294,12 +213,7 @@ async def test_all_pages_are_read_and_those_without_end_end(
     ]:
         async with ready(script("raw", behaviour)) as (manager, watcher):
             assert len(manager.offered_tools()) == count, behaviour
-            await says(watcher, word)
-
-
-async def says(watcher: Watcher, word: str) -> None:
-    """Wait until the log holds a word."""
-    await eventually(lambda: word in "".join(watcher.log("raw")))
+            await eventually(lambda: word in "".join(watcher.log("raw")))  # noqa: B023 - at once
 
 
 async def test_a_declared_list_that_does_not_exist_is_empty() -> None:
@@ -347,27 +261,13 @@ async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
         assert_masked(watcher, str(refused.value), str(ended.value))
 
 
-@pytest.mark.parametrize("behaviour", ["exit", "unlistable"])
-async def test_a_secret_is_masked_in_why_a_server_did_not_start(behaviour: str) -> None:
-    async with running(leaky(behaviour)) as (_, watcher):
-        failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
-        assert "starting with ***" in failed.stderr_tail
-        assert ("***" in failed.reason) is (behaviour == "unlistable")
-        assert_masked(watcher)
-
-
-async def test_many_servers_start_restart_and_stop(measure: Measure, loop_watch: LoopWatch) -> None:
-    names = [ServerId(f"s{number}") for number in range(12)]
-    began = time.monotonic()
-    async with running(*(script("raw", server=name) for name in names)) as (manager, watcher):
-        await manager.wait_discovered(30)
-        started = time.monotonic() - began
-        assert all(watcher.last(name).status is S.READY for name in names)
-        assert len(server_processes()) == len(names)
-        assert len({tool.id for tool in manager.offered_tools()}) == len(manager.offered_tools())
-        manager.restart_all()
-        again = [S.READY, S.STOPPING, S.STOPPED, S.STARTING, S.READY]
-        await eventually(lambda: all(watcher.statuses(n)[1:] == again for n in names))
-    measure(f"{len(names)} servers: ready {started:.1f} s")
-    assert children() == []
-    loop_watch.assert_smooth()
+async def test_a_server_that_did_not_start_says_why_without_a_secret() -> None:
+    for behaviour, reason, *said in (
+        ("exit", "exited with code 3 before it was ready", "cannot read the config", "giving up"),
+        ("unlistable", "could not list its tools: the list is broken ***"),
+    ):
+        async with running(leaky(behaviour)) as (_, watcher):
+            failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
+            assert failed.reason == reason
+            assert failed.stderr_tail == ("starting with ***", *said)
+            assert_masked(watcher)

@@ -20,7 +20,6 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.processes import gone, host, marked, pid_of, reapers, started, zygotes
 from tests.unit.engine.mcp.support import (
     FOLDER,
-    call,
     eventually,
     ready,
     script,
@@ -139,7 +138,10 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
 async def test_what_cannot_be_started_says_why_and_leaves_nothing(
     zygote: Zygote, tmp_path: Path
 ) -> None:
+    (tmp_path / "odd").write_bytes(b"\x00\x01 no program")
+    (tmp_path / "odd").chmod(0o755)
     for arguments, env, folder, reason in [
+        (("./odd",), {}, "", "Exec format error"),
         (("/",), {}, "/", "Permission denied"),
         (("./gone",), {}, "", "No such file or directory"),
         (("/bin/true",), {}, "gone", "No such file or directory"),
@@ -186,17 +188,6 @@ def test_children_are_found_with_and_without_the_kernels_list(
         assert reaper_module.search_children(child.pid) == []
         monkeypatch.setattr("os.listdir", refuse)
         assert reaper_module.search_children(os.getpid()) == [], "the system shows none"
-
-
-async def test_a_reaper_costs_little_memory_and_does_nothing_while_its_server_works() -> None:
-    async with ready(script("raw")) as (manager, _):
-        [reaper] = reapers()
-        before = reaper.cpu_times()
-        for _ in range(20):
-            await call(manager, "echo", {"text": "hi"})
-        after = reaper.cpu_times()
-        assert (after.user, after.system) == (before.user, before.system)
-        assert reaper.memory_info().rss < 14_000_000
 
 
 async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_start(

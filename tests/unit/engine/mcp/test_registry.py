@@ -109,7 +109,12 @@ def prompts(*names: object) -> ServerOffer:
     return read_offer(RawOffer(prompts=[{"name": name} for name in names]), definition(GIT))
 
 
-def test_prompts_that_clash_get_their_servers_name_and_lead_back() -> None:
+def test_prompts_that_clash_get_their_servers_name_are_told_once_and_lead_back() -> None:
+    made = registry({GIT, SVN})
+    made.update(GIT, prompts("log"))
+    renamed = {"svn_log": "log", "svn_svn_log": "svn_log"}
+    assert made.update(SVN, prompts("log", "svn_log")) == renamed
+    assert made.update(SVN, prompts("log", "svn_log")) == {}
     made = registry({GIT, SVN})
     assert made.update(SVN, prompts("log", "review")) == {}
     assert made.update(GIT, prompts("log", "blame")) == {}
@@ -123,26 +128,12 @@ def test_prompts_that_clash_get_their_servers_name_and_lead_back() -> None:
     assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["log", "review"]
 
 
-def test_a_prompt_that_gets_another_name_is_told_once() -> None:
-    made = registry({GIT, SVN})
-    made.update(GIT, prompts("log"))
-    renamed = {"svn_log": "log", "svn_svn_log": "svn_log"}
-    assert made.update(SVN, prompts("log", "svn_log")) == renamed
-    assert made.update(SVN, prompts("log", "svn_log")) == {}
-
-
 def test_prompts_are_a_bijection_whatever_they_are_called() -> None:
     made = registry({GIT, SVN})
     made.update(GIT, prompts("a", "a", "git_a", "svn_a", "svn_a_2"))
     made.update(SVN, prompts("a", "svn_a", "a"))
     names = [prompt.name for server in (GIT, SVN) for prompt in made.catalog(server).prompts]
     assert names == ["a", "git_a", "svn_a", "svn_a_2", "svn_a_3", "svn_svn_a"]
-
-
-def test_ten_thousand_prompts_of_one_name_are_one() -> None:
-    made = registry({GIT, SVN})
-    made.update(GIT, prompts(*(["same"] * 10_000)))
-    assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["same"]
 
 
 names = st.lists(st.sampled_from(["a", "A", "a b", "a_b", "git_a", "git__a", "svn__a", "hg_a"]))
@@ -250,20 +241,14 @@ def test_a_name_is_made_one_that_gemini_allows(name: str, expected: str) -> None
     assert sanitize_name(name) == expected
 
 
-def test_the_first_server_in_settings_order_keeps_the_bare_name() -> None:
+def test_names_stay_apart_from_each_other_and_from_what_is_reserved() -> None:
     names = assign_names([("git", ["log", "diff"]), ("svn", ["log"]), ("hg", ["log"])])
-    assert list(names.values()) == ["log", "diff", "svn__log", "hg__log"]
-
-
-def test_names_that_become_equal_or_differ_in_case_only_stay_apart() -> None:
+    assert list(names.values()) == ["log", "diff", "svn__log", "hg__log"], "the first keeps it"
     names = assign_names([("s", ["a b", "a_b", "a/b"])])
     assert names["s", "a_b"] == "a_b"
     assert len(set(names.values())) == 3
     names = assign_names([("one", ["Read"]), ("two", ["read"])])
     assert names == {("one", "Read"): "Read", ("two", "read"): "two__read"}
-
-
-def test_a_name_is_kept_from_what_is_reserved() -> None:
     tools = ["default_api", "default_api.x", "free"]
     names = assign_names([("s", tools)], reserved=["free"])
     assert names == {("s", tool): f"s__{tool}" for tool in tools}

@@ -115,18 +115,13 @@ def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() ->
     assert declared["parametersJsonSchema"]["properties"] == {}
 
 
-def test_a_long_description_of_a_tool_is_whole() -> None:
-    words = "x" * 10_000
-    prompt = prompt_of(message("user", text("x")), tools=[{**tool("a"), "description": words}])
-    assert prompt.request.declarations[0]["description"] == words
-    assert words in prompt.declarations[0], "and is shown"
-
-
 def test_tools_are_declared_unless_none_may_be_called() -> None:
-    tools = [{**tool("a", properties={"n": {"const": 1}}), "description": "Do\x07 it"}]
-    request = prompt_of(message("user", text("x")), tools=tools).request
-    assert request.declarations[0]["description"] == "Do␇ it"
-    assert not request.must_call
+    words = "x" * 10_000
+    tools = [{**tool("a", properties={"n": {"const": 1}}), "description": f"Do\x07 it {words}"}]
+    prompt = prompt_of(message("user", text("x")), tools=tools)
+    assert prompt.request.declarations[0]["description"] == f"Do␇ it {words}"
+    assert words in prompt.declarations[0], "and is shown whole"
+    assert not prompt.request.must_call
     none = prompt_of(message("user", text("x")), tools=tools, toolChoice={"mode": "none"})
     assert none.request.declarations == ()
     assert none.tools == ("a",)

@@ -96,15 +96,6 @@ async def test_no_descriptor_of_a_server_reaches_another(zygote: Zygote) -> None
         assert [server.exit_code for server in servers[1:]] == [None, None]
 
 
-async def test_many_servers_that_start_at_once_share_a_zygote(zygote: Zygote) -> None:
-    async with started_together(zygote, 20) as servers:
-        [parent] = zygotes()
-        assert len({server.pid for server in servers}) == 20
-        assert len(parent.children()) == 20
-    assert {server.exit_code for server in servers} == {0}
-    await eventually(lambda: parent.children() == [])
-
-
 async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote) -> None:
     async with started_together(zygote, 1):
         for steps in (1, 2, 3, 5, 8, 13, 40):
@@ -118,22 +109,6 @@ async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote) -> None:
                 assert steps > 5  # by then the zygote may have answered
                 await (await start).close()
             await eventually(lambda: len(reapers()) == len(server_processes()) == 1)
-
-
-async def test_a_start_that_is_cancelled_while_the_zygote_hangs_leaves_nothing(
-    zygote: Zygote,
-) -> None:
-    async with started_together(zygote, 1):
-        [parent] = zygotes()
-        parent.suspend()
-        start = asyncio.create_task(started(zygote))
-        await asyncio.sleep(0.1)
-        start.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await start
-        parent.resume()
-        await eventually(lambda: len(parent.children()) == 1)
-        assert len(server_processes()) == 1
 
 
 async def test_a_zygote_that_hangs_is_replaced(

@@ -10,7 +10,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.manager import ServerManager
 from tui.model.events import ServerStatusChanged
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import Failure, Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
 WEB = ServerId("web")
@@ -60,11 +60,20 @@ async def outcome(
         return [e for e in watcher.of(ServerStatusChanged) if e.server == WEB][1]
 
 
-async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -> str:  # noqa: ANN401
-    """Try to connect; gives the reason why that failed."""
+async def refused(
+    url: str,
+    transport: Transport = Transport.HTTP,
+    **more: Any,  # noqa: ANN401
+) -> tuple[S, Failure]:
+    """Try to connect; gives the status that the first attempt leads to, and why."""
     change = await outcome(url, transport, **more)
     assert change.failure is not None, change
-    return change.failure.reason
+    return change.status, change.failure
+
+
+async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -> str:  # noqa: ANN401
+    """Try to connect; gives the reason why that failed."""
+    return (await refused(url, transport, **more))[1].reason
 
 
 def stateless(**more: Message) -> dict[str, Handler]:

@@ -5,7 +5,7 @@ import pytest
 from tests.servers.sample import server as sample
 from tests.servers.web import RawServer, answer, process, serving
 from tests.support import warm
-from tests.unit.engine.mcp.network.support import WEB, connected, outcome
+from tests.unit.engine.mcp.network.support import WEB, connected, outcome, reason
 from tests.unit.engine.mcp.support import FOLDER, call
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Progress
@@ -17,9 +17,7 @@ from tui.model.servers import Transport
 async def test_a_server_of_the_sdk_is_connected_listed_and_called(json_response: bool) -> None:
     application = sample.streamable_http_app(json_response=json_response)
     async with serving(application) as base, connected(f"{base}/mcp") as (manager, watcher):
-        info = watcher.last(WEB).info
-        assert info is not None
-        assert info.protocol_version == "2026-07-28"
+        assert (await watcher.info(WEB, S.READY)).protocol_version == "2026-07-28"
         catalog = watcher.catalog(WEB)
         assert [tool.id for tool in catalog.tools][:2] == ["add", "count"]
         assert [prompt.name for prompt in catalog.prompts] == ["greet"]
@@ -30,9 +28,7 @@ async def test_a_server_of_the_sdk_is_connected_listed_and_called(json_response:
 async def test_a_server_of_the_earlier_era_has_a_session_that_is_ended_on_closing() -> None:
     async with RawServer(sessions=set()) as server:
         async with connected(server.url) as (manager, watcher):
-            info = watcher.last(WEB).info
-            assert info is not None
-            assert info.protocol_version == "2025-06-18"
+            assert (await watcher.info(WEB, S.READY)).protocol_version == "2025-06-18"
             assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
         assert server.methods()[:3] == [
             "server/discover",
@@ -65,9 +61,8 @@ async def test_a_bare_url_finds_either_kind_of_server_which_is_listed_and_called
 
 async def test_where_both_kinds_fail_the_first_refusal_is_told() -> None:
     async with RawServer(on={"server/discover": answer(404), "initialize": answer(404)}) as server:
-        change = await outcome(server.url, sse_fallback=True)
-        assert change.failure is not None
-        assert change.failure.reason == "offers nothing at this address (HTTP 404)"
+        words = await reason(server.url, sse_fallback=True)
+        assert words == "offers nothing at this address (HTTP 404)"
         assert "GET" in server.methods()
 
 

@@ -1,6 +1,5 @@
 """What a server or the way to it may answer instead of MCP, and what the user reads then."""
 
-import asyncio
 import datetime
 import ipaddress
 import socket
@@ -17,8 +16,16 @@ from cryptography.x509.oid import NameOID
 
 from tests.servers.sample import server as sample
 from tests.servers.web import Exchange, Handler, RawServer, answer, free_port, serving
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, outcome, reason
-from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
+from tests.unit.engine.mcp.network.support import (
+    WEB,
+    answering,
+    connected,
+    define,
+    outcome,
+    reason,
+    refused,
+)
+from tests.unit.engine.mcp.support import call, eventually, ready, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.transports.http import http_client as client_module
 from tui.engine.mcp.transports.http.http_client import find_proxy
@@ -46,11 +53,9 @@ def refusing(handler: Handler) -> RawServer:
 )
 async def test_a_status_is_told_in_words(status: int, expected: S, words: str, advice: str) -> None:
     async with refusing(answer(status, retry_after="30")) as server:
-        change = await outcome(server.url)
-    assert change.status is expected
-    assert change.failure is not None
-    assert change.failure.reason == words
-    assert advice in change.failure.advice
+        ended, failure = await refused(server.url)
+    assert (ended, failure.reason) == (expected, words)
+    assert advice in failure.advice
 
 
 @pytest.mark.parametrize(
@@ -63,13 +68,13 @@ async def test_a_server_that_wants_a_sign_in_says_so_and_waits(
     async with refusing(answer(status)) as server:
         if transport is Transport.SSE:
             server.on["GET"] = answer(status)
-        change = await outcome(server.url, transport, sse_fallback=transport is Transport.HTTP)
+        fallback = transport is Transport.HTTP
+        ended, failure = await refused(server.url, transport, sse_fallback=fallback)
         assert ("GET" in server.methods()) is (transport is Transport.SSE), "it is not looked for"
-    assert change.status is S.NEEDS_SIGN_IN
-    assert change.failure is not None
-    assert f"HTTP {status}" in change.failure.reason
-    assert "put a token into `headers`" in change.failure.advice
-    assert '"Authorization": "Bearer' in change.failure.advice
+    assert ended is S.NEEDS_SIGN_IN
+    assert f"HTTP {status}" in failure.reason
+    assert "put a token into `headers`" in failure.advice
+    assert '"Authorization": "Bearer' in failure.advice
 
 
 async def test_credentials_turned_down_later_end_in_a_sign_in() -> None:
@@ -129,26 +134,6 @@ async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
-class Canary:
-    """A listener that nothing may reach."""
-
-    def __init__(self) -> None:
-        self.touched = 0
-
-    async def __aenter__(self) -> "Canary":
-        def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.touched += 1
-            writer.close()
-
-        self.server = await asyncio.start_server(count, "127.0.0.2", 0)
-        self.port = self.server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.server.close()
-        await self.server.wait_closed()
-
-
 @pytest.mark.parametrize(
     ("status", "transport"),
     [(301, Transport.HTTP), (303, Transport.HTTP), (307, Transport.HTTP), (308, Transport.SSE)],
@@ -156,19 +141,18 @@ class Canary:
 async def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(
     status: int, transport: Transport
 ) -> None:
-    async with Canary() as canary:
-        place = f"http://user:{SECRET}@127.0.0.2:{canary.port}/mcp"
+    async with RawServer() as other:
+        place = f"http://user:{SECRET}@localhost:{other.port}/mcp"
         redirect = answer(status, location=f"{place}?key={SECRET}")
         server = refusing(redirect)
         server.on["GET"] = redirect
         async with server:
             headers = {"Authorization": f"Bearer {SECRET}"}
-            change = await outcome(server.url, transport, headers=headers)
-        assert canary.touched == 0
-    assert change.failure is not None
-    expected = f"redirects to http://127.0.0.2:{canary.port}/mcp, which is not followed"
-    assert change.failure.reason == expected
-    assert SECRET not in repr(change)
+            _, failure = await refused(server.url, transport, headers=headers)
+        assert other.requests == []
+    expected = f"redirects to http://localhost:{other.port}/mcp, which is not followed"
+    assert failure.reason == expected
+    assert SECRET not in repr(failure)
 
 
 async def test_an_odd_redirect_is_no_way_out() -> None:
@@ -283,12 +267,11 @@ async def test_a_certificate_that_proves_nothing_is_refused(
     if known:
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
     async with encrypting(file) as server:
-        change = await outcome(server.url, headers={"Authorization": SECRET})
+        status, failure = await refused(server.url, headers={"Authorization": SECRET})
         assert server.requests == []
-    assert change.status is S.FAILED
-    assert change.failure is not None
-    assert change.failure.reason.startswith("has a certificate that cannot be trusted")
-    assert words in change.failure.reason
+    assert status is S.FAILED
+    assert failure.reason.startswith("has a certificate that cannot be trusted")
+    assert words in failure.reason
 
 
 async def test_an_authority_of_the_environment_is_accepted(
@@ -330,11 +313,3 @@ async def test_a_proxy_is_used_and_named_without_its_secret(
             assert any("not encrypted" in line for line in watcher.log(WEB))
             assert SECRET not in repr(watcher.events)
         assert proxy.requests[0].path == "http://far.invalid/mcp"
-
-
-async def test_a_server_that_comes_up_later_is_found_without_a_hand() -> None:
-    port = free_port()
-    async with running(define(f"http://127.0.0.1:{port}/mcp"), retry=HASTY) as (_, watcher):
-        await watcher.until(WEB, S.RETRYING)
-        async with RawServer(port=port):
-            await eventually(lambda: S.READY in watcher.statuses(WEB))

@@ -2,11 +2,9 @@
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.servers.sample import server as sample
 from tests.servers.web import (
     ECHO,
     Announcer,
@@ -14,11 +12,9 @@ from tests.servers.web import (
     Handler,
     RawServer,
     answer,
-    free_port,
-    serving,
 )
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, stateless
-from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, stateless
+from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.transports.http.http_transport import MAX_BREAKS
 from tui.model.servers import ServerStatus as S
@@ -27,15 +23,9 @@ STREAM = "text/event-stream"
 HI = (TextPart("hi"),)
 
 
-def forget(server: RawServer) -> None:
-    """Have a server know no session any more."""
-    assert server.sessions is not None
-    server.sessions.clear()
-
-
 async def test_a_call_of_a_lost_session_is_repeated_once_in_a_new_one() -> None:
     async with answering(sessions=True, retry=HASTY) as (server, manager, watcher):
-        forget(server)
+        server.forget()
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         first, second = (request.headers["mcp-session-id"] for request in server.calls())
         assert first != second
@@ -80,7 +70,7 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
         await exchange.text(words)
 
     async with answering(run, sessions=True, retry=HASTY) as (server, manager, _):
-        forget(server)
+        server.forget()
         calls = (call(manager, "echo", {"text": str(n)}) for n in range(5))
         results = await asyncio.gather(*calls)
         assert [given.parts for given in results] == [(TextPart(str(n)),) for n in range(5)]
@@ -90,36 +80,10 @@ async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
 
 async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
     async with answering(sessions=True, retry=HASTY) as (server, manager, _):
-        forget(server)
+        server.forget()
         server.tools = [{**ECHO, "description": "Delete everything."}]
         await refuses("changed this tool meanwhile; it was not run", manager, "echo")
         assert len(server.calls()) == 1
-
-
-async def test_a_server_restarted_under_a_session_answers_the_call() -> None:
-    port = free_port()
-    first = RawServer(sessions=set(), port=port)
-    async with first, ready(define(first.url), retry=HASTY) as (manager, _):
-        await first.stop()
-        async with RawServer(sessions=set(), port=port) as second:
-            assert (await call(manager, "echo", {"text": "hi"})).parts == HI
-            assert [r.headers["mcp-session-id"] for r in second.calls()][1] in (
-                second.sessions or set()
-            )
-
-
-async def test_a_stateless_server_may_be_restarted_while_nobody_calls() -> None:
-    port = free_port()
-    async with AsyncExitStack() as stack:
-        async with serving(sample.streamable_http_app(), port) as base:
-            definition = define(f"{base}/mcp")
-            manager, watcher = await stack.enter_async_context(running(definition, retry=HASTY))
-            await watcher.until(WEB, S.READY)
-        await stack.enter_async_context(serving(sample.streamable_http_app(), port))
-        if watcher.last(WEB).status is S.FAILED:
-            manager.start(WEB)
-        await eventually(lambda: watcher.last(WEB).status is S.READY)
-        assert (await call(manager, "add", {"a": 1})).parts == (TextPart("2"),)
 
 
 async def test_a_call_whose_fate_is_unknown_is_never_repeated_and_three_end_it() -> None:
@@ -164,14 +128,17 @@ async def test_a_server_that_is_gone_is_noticed_at_the_next_use() -> None:
         assert "refused the connection" in change.reason
 
 
-async def test_cancelling_a_call_tells_the_server_and_lets_go() -> None:
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+async def test_cancelling_a_call_lets_go_and_a_server_with_a_handshake_is_told(era: str) -> None:
     gone = asyncio.Event()
 
     async def hang(exchange: Exchange) -> None:
         await exchange.hang()
         gone.set()
 
-    async with answering(hang, sessions=True) as (server, manager, watcher):
+    with_session = era == "handshake"
+    on = {"tools/call": hang} | ({} if with_session else stateless())
+    async with answering(on, sessions=with_session) as (server, manager, watcher):
         task = asyncio.create_task(call(manager, "echo"))
         await eventually(server.calls)
         task.cancel()
@@ -179,55 +146,15 @@ async def test_cancelling_a_call_tells_the_server_and_lets_go() -> None:
             await task
         async with asyncio.timeout(2):
             await gone.wait()
-        [cancelled] = [r.message for r in server.requests if b"notifications/cancelled" in r.body]
-        assert cancelled["params"]["requestId"] == server.calls()[0].message["id"]
+        told = [r.message for r in server.requests if b"notifications/cancelled" in r.body]
+        asked = server.calls()[0]
+        expected = [asked.message["id"]] if with_session else []
+        assert [one["params"]["requestId"] for one in told] == expected
+        if not with_session:
+            headers = asked.headers
+            assert headers["mcp-protocol-version"] == "2026-07-28"
+            assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "echo")
         assert watcher.statuses(WEB)[-1] is S.READY
-
-
-async def test_cancelling_a_call_of_a_stateless_server_breaks_it_off() -> None:
-    gone = asyncio.Event()
-
-    async def hang(exchange: Exchange) -> None:
-        await exchange.hang()
-        gone.set()
-
-    async with answering(stateless() | {"tools/call": hang}) as (server, manager, _):
-        task = asyncio.create_task(call(manager, "echo"))
-        await eventually(server.calls)
-        headers = server.calls()[0].headers
-        assert headers["mcp-protocol-version"] == "2026-07-28"
-        assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "echo")
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        async with asyncio.timeout(2):
-            await gone.wait()
-        assert "notifications/cancelled" not in server.methods()
-
-
-async def test_a_question_of_the_server_is_answered_during_its_call() -> None:
-    answers: list[object] = []
-    answered = asyncio.Event()
-
-    async def ask(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=STREAM)
-        await exchange.event({"id": "roots-1", "method": "roots/list"})
-        await answered.wait()
-        content = [{"type": "text", "text": "thanks"}]
-        await exchange.event({"id": exchange.request.message["id"], "result": {"content": content}})
-
-    async def take(exchange: Exchange) -> None:
-        answers.append(exchange.request.message)
-        await exchange.respond(202)
-        answered.set()
-
-    on: dict[str, Handler] = {"tools/call": ask, "answer": take}
-    async with answering(on, sessions=True) as (_, manager, _):
-        assert (await call(manager, "echo")).parts == (TextPart("thanks"),)
-        [answer] = answers
-        assert isinstance(answer, dict)
-        assert answer["id"] == "roots-1"
-        assert answer["result"]["roots"][0]["uri"].startswith("file:///")
 
 
 async def test_a_farewell_that_is_not_heard_is_bounded() -> None:

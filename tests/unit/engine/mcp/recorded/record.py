@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -38,11 +39,6 @@ _QUIET: Final = {
     **dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-01-02T03:04:05Z"),
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
 }
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - as it is called
-        del format, args
 
 
 def prepare(folder: Path) -> None:
@@ -80,7 +76,8 @@ class _Server:
 def record(name: str, command: Sequence[str], folder: Path) -> str:
     """Run a server and return its results as JSON, without the traces of this machine."""
     prepare(folder)
-    web = ThreadingHTTPServer(("127.0.0.1", 0), lambda *a: _Quiet(*a, directory=str(folder)))
+    serve = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    web = ThreadingHTTPServer(("127.0.0.1", 0), serve)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     port = str(web.server_address[1])
 
