@@ -1,14 +1,12 @@
 """How a turn is bounded: unknown and refused tools, limits, faults, and asking the model again."""
 
-import asyncio
 import time
 
-from tests.fakes.gemini_script import Call, Fail, Finish, Raw, Say, Stall
+from tests.fakes.gemini_script import Call, Fail, Finish, Raw, Say
 from tests.unit.engine.chats.support import Chat, make_tool, talking
 from tui.engine.chats.turn import RetryWait
 from tui.model.chat import Severity, TurnOutcome, TurnPhase
-from tui.model.events import TextStreamed, TurnFinished, TurnPhaseChanged, TurnStarted
-from tui.model.servers import ServerId
+from tui.model.events import TurnFinished, TurnPhaseChanged
 
 GO = make_tool("go")
 
@@ -62,64 +60,12 @@ async def test_calls_beyond_the_limit_are_not_run_and_a_model_that_never_stops_i
         assert chat.answer == "fine"
 
 
-async def test_hostile_text_split_over_deltas_is_dropped_whole() -> None:
-    pieces = (
-        "a\x1b",
-        "]52;c;ZXZp",
-        "bA==\x07b",
-        "\x1b[3",
-        "1mred\x9b2",
-        "Jc\u202e",
-        "\x1b]0;no end",
-    )
-    async with talking([tuple(Say(piece) for piece in pieces)]) as chat:
-        await chat.say("x")
-    assert chat.answer == "abredc⟨U+202E⟩"
-    assert all("\x1b" not in event.delta for event in chat.all(TextStreamed))
-
-
 async def test_lone_surrogates_do_not_end_the_conversation() -> None:
     raw = 'data: {"candidates":[{"content":{"parts":[{"text":"a\\ud800b"}]}}]}\r\n\r\n'
     async with talking([(Raw(raw),), (Say("fine"),)]) as chat:
         await chat.say("one \ud800")
         await chat.say("two")
     assert chat.answer.endswith("fine")
-
-
-async def test_a_turn_waits_for_what_has_to_be_prepared() -> None:
-    ready = asyncio.Event()
-
-    async def prepare() -> list[ServerId]:
-        await ready.wait()
-        return [] if chat.fake.requests else [ServerId("late")]
-
-    async with talking([(Say("hello"),)], prepare=prepare) as chat:
-        chat.send("x")
-        await chat.wait_for(TurnStarted)
-        assert chat.fake.requests == []
-        ready.set()
-        await chat.say("y")
-    assert len(chat.fake.requests) == 2
-    [notice] = chat.notices
-    assert notice.text == "Sent without late, which is still starting."
-
-
-async def test_a_fault_of_our_own_ends_the_turn_and_nothing_else() -> None:
-    async def prepare() -> list[ServerId]:
-        raise RuntimeError("a bug")
-
-    async with talking([], prepare=prepare) as chat:
-        await chat.say("x")
-        assert chat.last_turn.unsent == "x"
-        await chat.say("y")
-    assert len(chat.notices) == 2
-    assert "RuntimeError" in chat.notices[0].text
-
-
-async def test_an_idle_stream_is_given_up() -> None:
-    async with talking([(Say("a"), Stall())], idle_timeout=0.1) as chat:
-        await chat.say("x")
-    assert "sent nothing" in chat.notices[0].text
 
 
 async def test_an_overload_is_tried_again_once_and_said() -> None:
