@@ -41,25 +41,10 @@ async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for
     assert len(asked.events) == known, "an answer to nothing"
 
 
-async def test_a_trusted_server_is_not_asked_about() -> None:
-    asked, tool = Asked(), make_tool("go", trusted=True)
-    known = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True)
-    asked.policy.configure((), (), [known])
-    assert await asked.passes(tool)
-    asked.policy.configure((), (), [replace(known, trust=False)])
-    assert not await asked.passes(tool)
-
-
-async def test_always_covers_what_was_offered_with_its_definition_and_nothing_new() -> None:
-    asked = Asked()
-    await asked.answer(make_tool("go"), Choice.ALWAYS_TOOL)
+async def test_always_this_server_covers_what_was_offered_with_it_and_nothing_new() -> None:
+    asked, foreign = Asked(), make_tool("far", server="other")
+    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
     assert await asked.passes(make_tool("go"))
-    assert not await asked.passes(make_tool("go", definition_hash="another"))
-    assert not await asked.passes(make_tool("go", server="other"))
-    assert not await asked.passes(make_tool("stay"))
-    foreign = make_tool("far", server="other")
-    await asked.answer(make_tool("more"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
-    assert await asked.passes(make_tool("more"))
     assert await asked.passes(make_tool("stay"))
     assert not await asked.passes(make_tool("new"))
     assert not await asked.passes(make_tool("stay", definition_hash="another"))
@@ -91,15 +76,17 @@ async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing()
 
 
 async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
-    asked = Asked()
-    gone, _ = await asked.ask(make_tool("go"))
+    asked, turn = Asked(), TurnRecord()
+    gone, _ = await asked.ask(make_tool("go"), turn=turn)
     stays, _ = await asked.ask(make_tool("go", server="other"))
     asked.gate.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
     with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
-    await ended(stays)
-    assert len(asked.settled) == 2
+    assert len(asked.settled) == 1
+    again, question = await asked.ask(make_tool("go"), turn=turn)
+    assert question, "that was no denial"
+    await ended(stays, again)
 
 
 async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
@@ -131,20 +118,6 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     granted, _ = await asked.ask(make_tool("granted"), turn=turn)
     assert isinstance(await granted, Denial)
     assert await asked.passes(make_tool("granted"))
-
-
-async def test_a_rule_that_denies_wins_over_always_this_server_and_when_it_comes_up_later() -> None:
-    asked = Asked()
-    asked.policy.configure((), [rule("*", "evil")], ())
-    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
-    assert await asked.passes(make_tool("go"))
-    denied, question = await asked.ask(make_tool("evil"))
-    assert not question
-    assert isinstance(await denied, Denial)
-    task, request = await asked.ask(make_tool("new"))
-    asked.policy.configure((), [rule("notes", "new")], ())
-    asked.desk.answer(request, Decision(Choice.ONCE))
-    assert isinstance(await task, Denial)
 
 
 async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:

@@ -46,17 +46,6 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_question_is_shown_answered_and_taken_away() -> None:
-    room = Room()
-    request = room.form()
-    asking = room.ask(request)
-    await settle()
-    assert room.events == [RequestRaised(request)]
-    room.desk.answer(request.id, ACCEPT)
-    assert await asking == ACCEPT
-    assert room.events[1:] == [RequestSettled(request.id)]
-
-
 async def test_of_each_server_one_question_is_shown_and_the_next_follows() -> None:
     room = Room()
     first, second, other = room.form(), room.form(), room.form("b")
