@@ -49,7 +49,6 @@ from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings, ToolPattern
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.store.selectors import entries
 from tui.store.store import Store
 
@@ -281,7 +280,6 @@ async def chatting(
     asks: bool = False,
     gate: Gate | None = None,
     max_tool_calls: int = 20,
-    max_result_size: int = DEFAULT_RESULT_SIZE,
     retry: RetryWait | None = None,
 ) -> AsyncIterator[Chat]:
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
@@ -295,7 +293,7 @@ async def chatting(
         TurnSetup(host, gate, settings=settings),
         await open_backend(fake.url, model=model),
         bus.publish,
-        History(max_result_size),
+        History(),
         retry=retry or RetryWait(),
     )
     recorder = Recorder(None, Path(), Redactor(), lambda _: None)

@@ -45,8 +45,12 @@ async def test_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_no_tls_where_it_should_be() -> None:
-    async with serving("400 Bad", b"", []) as url:
-        error = await failure(url.replace("http:", "https:"))
+    def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
+        error = await failure(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert "does not speak TLS as it should" in str(error)
     assert "http:// rather than https://" in error.advice
 
