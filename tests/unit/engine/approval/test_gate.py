@@ -6,21 +6,96 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.approval.asked import CALL, Asked, ended, settle
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool, rule
 from tests.unit.engine.mcp.support import eventually
+from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Denial, Edit, TurnRecord
 from tui.engine.approval.policy import Verdict
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.desk import WithdrawnError
+from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
 from tui.model.catalog import Catalog, ToolId
-from tui.model.chat import ToolCallStatus
+from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
-from tui.model.events import CatalogChanged, ServerStatusChanged, ToolCallChanged, ToolCallDecided
+from tui.model.events import (
+    CatalogChanged,
+    Event,
+    RequestRaised,
+    RequestSettled,
+    ServerStatusChanged,
+    ToolCallChanged,
+    ToolCallDecided,
+)
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+
+CALL = EntryId("e1")
+
+
+class Asked:
+    """A gate, its events, and the questions that are open."""
+
+    def __init__(self, book: GrantBook | None = None) -> None:
+        self.events: list[Event] = []
+        self.policy = make_policy(book)
+        self.desk = Desk(self.events.append)
+        self.gate = Gate(self.desk, self.events.append, self.policy)
+
+    async def ask(
+        self,
+        tool: OfferedTool,
+        *others: OfferedTool,
+        arguments: JsonObject | None = None,
+        turn: TurnRecord | None = None,
+    ) -> tuple["asyncio.Task[Permit | Denial]", RequestId]:
+        """Ask in a task; give it and the question, which is empty where nobody is asked."""
+        before = len(self.requests)
+        inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
+        task = asyncio.create_task(self.gate.decide(inquiry))
+        await asyncio.sleep(0)
+        new = self.requests[before:]
+        return task, new[0].request.id if new else RequestId("")
+
+    @property
+    def questions(self) -> list[ConfirmationRequest]:
+        found = (event.request for event in self.requests)
+        return [request for request in found if isinstance(request, ConfirmationRequest)]
+
+    @property
+    def requests(self) -> list[RequestRaised]:
+        return [event for event in self.events if isinstance(event, RequestRaised)]
+
+    @property
+    def settled(self) -> list[RequestId]:
+        return [event.request for event in self.events if isinstance(event, RequestSettled)]
+
+    async def answer(
+        self, tool: OfferedTool, choice: Choice, *others: OfferedTool
+    ) -> Permit | Denial:
+        task, request = await self.ask(tool, *others)
+        self.desk.answer(request, Decision(choice))
+        return await task
+
+    async def passes(self, tool: OfferedTool) -> bool:
+        """Tell whether a call passes unasked; a question is withdrawn again."""
+        task, request = await self.ask(tool)
+        task.cancel()
+        await asyncio.wait({task})
+        return not request
+
+
+async def settle() -> None:
+    """Let every task that can go on do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def ended(*tasks: "asyncio.Task[Permit | Denial]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
 async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.gemini import FakeGemini, Step
 from tests.fakes.gemini_script import Say
-from tests.security.decks import Turncoat, deck, tool, write_settings
+from tests.security.decks import Turncoat, deck, shop, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions import kills
 from tests.unit.engine.sessions.kills import POINTS
@@ -21,6 +21,8 @@ from tui.engine.files.paths import state_dir
 from tui.model.chat import ModelText, UserMessage
 from tui.model.events import MessageReturned
 from tui.store.selectors import entries
+
+__all__ = ["shop"]
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -44,10 +46,8 @@ def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
 
 @pytest.mark.parametrize("point", IN_AN_ENGINE)
 async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
-    point: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    point: str, shop: Turncoat, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = Turncoat("shop", tmp_path)
-    shop.offer(tool("look"))
     write_settings({"mcpServers": {"shop": shop.entry}})
     folder = home / "work"
     folder.mkdir()

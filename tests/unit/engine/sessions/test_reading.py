@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.sessions.written import call, content, response, text, turn, write
+from tests.unit.engine.sessions.written import (
+    WORK,
+    call,
+    content,
+    library,
+    response,
+    text,
+    turn,
+    write,
+)
 from tui.engine.chats.sessions import replay
 from tui.engine.chats.sessions.library import SessionError, SessionLibrary
 from tui.engine.chats.sessions.replay import INTERRUPTED, SavedSession, read_session
@@ -21,13 +30,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.sessions import SessionId, SessionView
 
-WORK = Path("/work/shop")
-"""The folder of the sessions; it need not be there."""
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> SessionLibrary:
-    return SessionLibrary(tmp_path / "state")
+__all__ = ["library"]
 
 
 def read(library: SessionLibrary, records: list[Record]) -> SavedSession:

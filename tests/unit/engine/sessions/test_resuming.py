@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.gemini import KEY
 from tests.fakes.gemini_script import Call, Say, Stall
-from tests.security.decks import Deck, Play, Script, Turncoat, play, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, play, shop
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions.written import content, text, turn, write
@@ -22,7 +22,7 @@ from tui.model.sessions import SessionId, SessionView
 from tui.model.settings import SessionSettings
 from tui.store.selectors import entries
 
-__all__ = ["play"]
+__all__ = ["play", "shop"]
 
 
 def library() -> SessionLibrary:
@@ -203,11 +203,9 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
 
 @pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")
 async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
-    home: Path, tmp_path: Path, play: Play
+    home: Path, shop: Turncoat, play: Play
 ) -> None:
     token, folder = f"{FIXTURE_SECRET}server-token", home / "work"
-    shop = Turncoat("shop", tmp_path)
-    shop.offer(tool("look"))
     settings = {"mcpServers": {"shop": {**shop.entry, "env": {"TOKEN": token}}}}
     steps: Script = [[Call([("look", {"text": token})])], [Say(f"It is {token} and {KEY}.")]]
     async with play(steps, shop, settings=settings, allows_all=True) as it:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini, Request, Step
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Stall
-from tests.security.decks import Deck, Play, Turncoat, deck, play, tool, write_settings
+from tests.security.decks import Deck, Play, Turncoat, deck, play, shop, tool, write_settings
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
@@ -35,7 +35,7 @@ from tui.model.models import ModelOptions
 from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
 from tui.model.sessions import ConversationClosed, ConversationNamed
 
-__all__ = ["play"]
+__all__ = ["play", "shop"]
 
 FLASH, PRO = "gemini-3.8-flash", "gemini-2.5-pro"
 
@@ -67,13 +67,6 @@ def open_another(it: Deck) -> ConversationId:
 async def idle(it: Deck, key: ConversationId) -> None:
     with anyio.fail_after(PATIENCE):
         await it.engine.wait_idle(key)
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Turncoat:
-    server = Turncoat("shop", tmp_path)
-    server.offer(tool("look"))
-    return server
 
 
 async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: Play) -> None:
