@@ -181,18 +181,6 @@ async def test_every_kind_of_question_has_its_kind_of_answer_and_no_other() -> N
     assert room.shown() == []
 
 
-async def test_whoever_asked_hears_why_a_question_was_withdrawn() -> None:
-    room = Room()
-    call = confirmation(room.desk)
-    asking = asyncio.create_task(room.desk.ask(call))
-    await settle()
-    room.desk.withdraw(call.id, WithdrawnError("The server went away."))
-    room.desk.answer(call.id, Decision(Choice.ONCE))
-    with pytest.raises(WithdrawnError, match="went away"):
-        await asking
-    assert room.shown() == []
-
-
 async def test_more_calls_than_may_wait_are_refused() -> None:
     room = Room()
     asking = [
