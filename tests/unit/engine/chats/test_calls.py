@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chats.support import make_tool, talking, text_result
 from tui.engine.approval.inquiry import UnusableEditError
 from tui.engine.chats import calls as module
@@ -140,19 +140,16 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
 async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_row_that_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
+
+    def check(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
+        entered.set()
+        was_let_go.append(may_end.wait(PATIENCE))
+        return arguments
+
     for name, rows in (("coerce", []), ("check_arguments", [ToolCallStatus.CANCELLED])):
-        entered, may_end = threading.Event(), threading.Event()
-
-        def check(
-            _schema: JsonObject,
-            arguments: JsonObject,
-            entered: threading.Event = entered,
-            may_end: threading.Event = may_end,
-        ) -> JsonObject:
-            entered.set()
-            may_end.wait(PATIENCE)
-            return arguments
-
+        entered.clear()
+        may_end.clear()
         async with talking(one_step(("go", {})), GO) as chat:
             with monkeypatch.context() as slow:
                 slow.setattr(validate, name, check)
@@ -161,6 +158,8 @@ async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_r
                 chat.conversation.cancel()
                 await chat.idle()
                 may_end.set()
+                await eventually(lambda: was_let_go)
+            assert was_let_go.pop(), f"{name} held up the loop"
             assert [call.status for call in chat.calls] == rows, name
             await chat.say("y")
             assert chat.tools.called == []
