@@ -23,7 +23,6 @@ NAMES: Final = {
     "support": "checks run warm",
     "unit/engine/sign_in": "google signing_in",
     "unit/engine": """
-        asked_of_the_engine
         browser chats/ context_files engine faults feature_commands files
         first_starts library own_tools results round_trips stopping typed_messages
     """,

@@ -24,18 +24,6 @@ async def test_a_result_and_an_error_come_back_from_the_thread() -> None:
         await in_daemon_thread(lambda: 1 // 0)
 
 
-async def test_a_thread_that_hangs_does_not_hold_up_who_gave_up(gate: threading.Event) -> None:
-    task = in_daemon_thread(gate.wait)
-    await asyncio.sleep(0)
-    task.cancel()
-    try:
-        with anyio.fail_after(2):
-            await asyncio.wait({task})
-        assert task.cancelled()
-    finally:
-        gate.set()
-
-
 def test_the_loop_ends_before_a_thread_that_hangs(gate: threading.Event) -> None:
     async def give_up() -> None:
         with anyio.move_on_after(0.01):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +15,8 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Say
+from tests.security.decks import deck
 from tests.support.google_account import google_account
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually, find_tool
@@ -279,3 +282,32 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
     told = [event.notice for event in events if isinstance(event, NoticeRaised)]
     assert ["ZeroDivisionError" in one.text for one in told if one.severity == "error"] == [True]
     assert "ZeroDivisionError: a bug" in caplog.text
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_the_last_chosen_service_is_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        google_account(tmp_path, monkeypatch),
+        FakeGemini([[Say("hi")]]) as fake,
+        deck(fake, monkeypatch, ready=False) as it,
+    ):
+        models, store = it.engine.service, it.store
+
+        async def answers_with(backend: BackendKind) -> None:
+            await eventually(lambda: store.state.model.backend is backend)
+
+        await answers_with(BackendKind.GEMINI)
+        models.use_demo()
+        await answers_with(BackendKind.DEMO)
+        models.use_api_key(KEY)
+        await eventually(lambda: store.state.model.is_kept)
+        models.forget_key()
+        await eventually(lambda: not store.state.model.is_kept)
+        address = os.environ["GOOGLE_GEMINI_BASE_URL"]
+        models.use_address(address, KEY)
+        await eventually(lambda: store.state.model.is_kept)
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", address)
+        models.use_vertex("project", "")
+        await answers_with(BackendKind.VERTEX)

@@ -1,7 +1,5 @@
-import json
 import os
 import stat
-import threading
 from pathlib import Path
 
 import pytest
@@ -36,28 +34,6 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     write_private(link, b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
-
-
-def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "state.json"
-    versions = [json.dumps({"n": n, "pad": "x" * 50_000 * n}).encode() for n in range(3)]
-    write_private(file, versions[0])
-    done = threading.Event()
-    seen: set[bytes] = set()
-
-    def read() -> None:
-        while not done.is_set():
-            seen.add(read_regular(file, 10**6))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        for turn in range(60):
-            write_private(file, versions[turn % 3])
-    finally:
-        done.set()
-        reader.join()
-    assert seen <= set(versions)
 
 
 def test_only_regular_files_within_the_limit_are_read(tmp_path: Path) -> None:

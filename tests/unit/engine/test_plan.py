@@ -197,21 +197,6 @@ def test_a_review_asks_also_about_what_may_start() -> None:
             assert withheld(after) == {"npx": None if answer is NOT_NOW else WAITS}
 
 
-def test_a_yes_to_one_folder_is_none_to_another_one() -> None:
-    there = replace(HERE, identity=replace(PLACE, inode=9), shown="~/there")
-    trust = starting(start(), start(there))
-    found = sources(server("npx"))
-    answers = first(found, trust)
-    for folder in (HERE, there):
-        now = plan(found, trust, answers)
-        assert withheld(now) == {"npx": WAITS}
-        [question] = now.questions
-        assert question.subject is TrustSubject.STARTED_HERE
-        assert question.place == folder
-        answers = answers.answered(question, YES)
-    assert withheld(plan(found, trust, answers)) == {"npx": None}
-
-
 def test_a_start_that_was_allowed_or_forbidden_before_is_not_asked_about() -> None:
     found = sources(server("npx"))
     for made, status in ((start(said=YES), None), (start(replace(HERE, never=True)), WAITS)):

@@ -1,12 +1,9 @@
 """Results: how much reaches the model, what the user sees first, and calls that go in circles."""
 
 import sys
-from pathlib import Path
-
-import pytest
 
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Deck, Play, Script, Turncoat, play, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, play, shop
 from tests.support.waiting import eventually
 from tests.unit.engine.mcp.support import FOLDER
 from tests.unit.engine.test_own_tools import answers
@@ -18,16 +15,9 @@ from tui.model.events import TurnFinished
 from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
 from tui.model.servers import ServerStatus
 
-__all__ = ["play"]
+__all__ = ["play", "shop"]
 
 ACCEPT, DECLINE = ReplyAction.ACCEPT, ReplyAction.DECLINE
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Turncoat:
-    server = Turncoat("shop", tmp_path)
-    server.offer(tool("look"))
-    return server
 
 
 def calling(times: int, *, text: str = "same") -> Script:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.gemini_script import Action, Fail, Say, Stall
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.typed_deck import LIB, OFFER, Deck, Opens, at, opens
+from tests.unit.engine.typed_deck import LIB, OFFER, Opens, Typed, at, opens
 from tui.engine.chats.conversations import MAX_QUEUED
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
@@ -20,7 +20,7 @@ from tui.model.servers import ServerStatus
 __all__ = ["at", "opens"]
 
 
-async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Deck) -> None:
+async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Typed) -> None:
     for text, sent in (
         ('/greet "Ada Lovelace"', ['greet {"name": "Ada Lovelace"}']),
         (r"/greet C:\temp\x don't ", [r'greet {"mood": "don' "'" r't", "name": "C:\\temp\\x"}']),
@@ -35,7 +35,7 @@ async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Deck) -> None:
         ("/gret Ada\nand more", ["/gret Ada\nand more"]),
         ("/50% of it", ["/50% of it"]),
     ):
-        await at.say(text)
+        await at.ask(text)
         assert at.sent == sent
         assert at.shown[-1].startswith(text.strip())
 
@@ -49,8 +49,8 @@ async def test_a_message_is_sent_again_as_it_was_sent(text: str, home: Path, ope
     async with opens(steps[:5], **prompts) as at:
         file = home / "work" / "hello.py"
         file.write_text("print('hello')\n")
-        await at.say("before")
-        await at.say(text)
+        await at.ask("before")
+        await at.ask(text)
         file.write_text("print('changed')\n")
         shown, asked = at.shown, at.asked()
         for model in ("", "gemini-2.5-pro", ""):
@@ -80,8 +80,8 @@ async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, ope
     async with opens(steps) as at:
         file = home / "work" / "hello.py"
         file.write_text("old")
-        await at.say("see @hello.py")
-        await at.say("and @lib:memo://today")
+        await at.ask("see @hello.py")
+        await at.ask("and @lib:memo://today")
         assert at.unsent == at.messages[-1].typed == "and @lib:memo://today"
         await at.retry()  # it is in no history, so it is read again
         assert at.sent[2] == "content of memo://today"
@@ -93,13 +93,13 @@ async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, ope
         assert (at.sent[2], at.messages[0].typed) == ("new", "look at @hello.py")
         await at.retry()
         assert at.sent[2] == "new"
-        await at.say("more")
+        await at.ask("more")
         await at.retry(place=0)  # a second time, but now something follows it
     titles = [view.title.replace(view.first, "") for view in SessionLibrary(state_dir()).sessions()]
     assert sorted(titles) == ["", *[" (before retry)"] * 4, "before editing: "]
 
 
-async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Deck) -> None:
+async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed) -> None:
     many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_MENTIONED + 1))
     for text, words in (
         ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
@@ -114,7 +114,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Deck) 
         ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
         (many, "can bring 20 resources and files along, not more. Send several messages."),
     ):
-        await at.say(text)
+        await at.ask(text)
         assert at.notice.endswith(words)
         assert at.returned[-1] == text
     assert at.fake.requests == []
@@ -125,7 +125,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Deck) 
         assert at.returned[-1] == words
 
 
-async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, at: Deck) -> None:
+async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, at: Typed) -> None:
     (home / "more").mkdir()
     assert [*at.store.state.folders] == ["~/work"]
     at.engine.features.add_folder("~/more")
@@ -140,6 +140,10 @@ async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, a
     ):
         at.engine.features.add_folder(typed)
         await at.told(words)
+    at.engine.features.open_link("https://example.com/")
+    await at.told("No program to open links was found.")
+    at.engine.features.complete_folder("1", "../mo")
+    await eventually(lambda: at.store.state.completion == ArgumentCompleted("1", ("../more/",)))
     assert len(at.store.state.folders) == 2
     assert at.record.read_text().count(changed) == 1
 
@@ -159,7 +163,9 @@ async def test_a_message_that_comes_back_leaves_the_running_turn_alone(opens: Op
         assert at.turn is None
 
 
-async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(at: Deck) -> None:
+async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(
+    at: Typed,
+) -> None:
     for number, text in enumerate(("/slow", "read @lib:memo://slow"), 1):
         at.engine.clear_conversation()
         at.engine.send(text)
@@ -175,13 +181,13 @@ async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(at
         assert at.turn is None
         assert not at.chat.queued
         await at.recorded("notifications/cancelled", number)
-        await at.say("again")
+        await at.ask("again")
         assert at.sent == ["again"]
         assert at.shown == [text, "again"]
         assert len(at.fake.requests) == number
 
 
-async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Deck) -> None:
+async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Typed) -> None:
     at.engine.send("one")
     at.engine.send("/review")
     at.engine.cancel_turn()  # before the first step
@@ -194,7 +200,7 @@ async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Dec
     await at.asking()
     at.engine.clear_conversation()
     await at.idle()
-    await at.say("fresh")
+    await at.ask("fresh")
     assert at.shown == ["fresh"]
     assert at.fake.requests[-1].contents == [{"role": "user", "parts": [{"text": "fresh"}]}]
     assert [*at.chat.unsent.texts] == []
@@ -209,15 +215,15 @@ async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Dec
     await at.idle()
 
 
-async def test_resources_go_along_with_the_words_that_name_them(at: Deck) -> None:
+async def test_resources_go_along_with_the_words_that_name_them(at: Typed) -> None:
     text = "compare @lib:memo://today, @lib:memo://today (@lib:page://Foo_(bar)) @lib://monday."
-    await at.say(text)
+    await at.ask(text)
     assert at.sent[0] == text
     uris = ["memo://today", "page://Foo_(bar)", "memo://monday"]
     assert [f"content of {uri}" in at.sent for uri in uris] == [True] * 3
     assert [one["uri"] for one in at.asked()] == uris
     assert at.shown[0].startswith(f"{text}\n\n[memo://today of lib: 23 characters]")
-    await at.say("@lib:memo://may/5 me@lib:x @nobody:else @todo: this")
+    await at.ask("@lib:memo://may/5 me@lib:x @nobody:else @todo: this")
     assert [one["uri"] for one in at.asked()][3:] == ["memo://may/5"]
     at.engine.messages.send_resource(LIB, "memo://today", "see @lib:memo://monday")
     await at.idle()
@@ -229,34 +235,34 @@ async def test_the_documented_examples_work_word_for_word(opens: Opens) -> None:
     rendered = 'poem-writer {"mood": "reverent", "title": "Gemini CLI"}'
     steps = [(Say(f"{number}"),) for number in range(5)]
     async with opens(steps, name="server") as at:
-        await at.say('/poem-writer --title="Gemini CLI" --mood="reverent"')
+        await at.ask('/poem-writer --title="Gemini CLI" --mood="reverent"')
         assert at.sent == [rendered]
-        await at.say('/poem-writer "Gemini CLI" reverent')
+        await at.ask('/poem-writer "Gemini CLI" reverent')
         assert at.sent == [rendered]
-        await at.say("@server://resource/path what is it?")
+        await at.ask("@server://resource/path what is it?")
         assert at.sent[0] == "@server://resource/path what is it?"
         assert "content of doc://resource/path" in at.sent
         for text in ('@server:"memo://two words?at=1"', "see @server:memo://two words?at=1 now"):
-            await at.say(text)
+            await at.ask(text)
             assert "content of memo://two words?at=1" in at.sent
 
 
-async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path, at: Deck) -> None:
+async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path, at: Typed) -> None:
     work = home / "work"
     (work / "src").mkdir()
     (work / "src" / "a.py").write_text("print(1)")
     (work / "my notes.md").write_text("a note")
     (work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     text = 'compare @src/a.py, @"my notes.md" and @lib:memo://today, me@src/a.py @todo!'
-    await at.say(text)
+    await at.ask(text)
     assert at.sent[:4] == [text, "[File src/a.py]", "print(1)", "[End of src/a.py]"]
     assert {"a note", "content of memo://today"} <= set(at.sent)
     assert len(at.sent) == 10
     assert "[src/a.py: 8 characters]\n\n[my notes.md: 6 characters]" in at.shown[0]
-    await at.say("what is on @dot.png?")
+    await at.ask("what is on @dot.png?")
     media = at.fake.requests[-1].contents[-1]["parts"][-1]
     assert media == {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-    await at.say("write to @nobody or me@example.com")
+    await at.ask("write to @nobody or me@example.com")
     assert at.sent == ["write to @nobody or me@example.com"]
     (work / ".gitignore").write_text("*.key")
     (work / "own.key").write_text("hush")
@@ -268,7 +274,7 @@ async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path,
         ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
         ("see @data.bin", "@data.bin was not sent: it is no text, image or PDF."),
     ):
-        await at.say(text)
+        await at.ask(text)
         assert at.error.startswith(words)
         assert at.unsent == text
     assert len(at.fake.requests) == 3
@@ -277,9 +283,9 @@ async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path,
     assert at.store.state.completion == ArgumentCompleted("1", ("data.bin",))
 
 
-async def test_a_message_that_fails_on_its_way_comes_back_as_typed(at: Deck) -> None:
+async def test_a_message_that_fails_on_its_way_comes_back_as_typed(at: Typed) -> None:
     text = f"/greet Ada be\nkind \u202e {'x' * 60_000}"
-    await at.say(text)
+    await at.ask(text)
     assert "longer than 50000 characters" in at.error
     assert at.unsent == text
     at.engine.messages.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
@@ -306,8 +312,8 @@ async def test_a_prompt_waits_for_its_server_to_start(home: Path, opens: Opens) 
 
 async def test_a_prompt_of_a_server_not_waited_for_comes_back(home: Path, opens: Opens) -> None:
     gate = home / "gate"
-    async with opens(ready=False, wait=0, gate=str(gate)) as at:
-        await at.say("/review it")
+    async with opens(ready=False, patience=0, gate=str(gate)) as at:
+        await at.ask("/review it")
         assert at.error == "There is no command /review. Prompts of lib come once it is ready."
         assert at.unsent == "/review it"
         assert at.store.state.servers[0].status is ServerStatus.STARTING
@@ -315,7 +321,7 @@ async def test_a_prompt_of_a_server_not_waited_for_comes_back(home: Path, opens:
         gate.touch()  # or it does not hear that it is to end
 
 
-async def test_names_in_data_count_for_nothing(at: Deck) -> None:
+async def test_names_in_data_count_for_nothing(at: Typed) -> None:
     data = "/hlep @lib:memo://today"
     for text, sent in (
         ("/review this", ["review {}", f"this\n\n{data}"]),

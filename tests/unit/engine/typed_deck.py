@@ -4,25 +4,22 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests import servers
-from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Action, Say
+from tests.fakes.gemini import FakeGemini, Step
+from tests.fakes.gemini_script import Say
+from tests.security.decks import Deck, deck
 from tests.support.waiting import PATIENCE, eventually
-from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ChatNotice, TurnPhase, UserMessage
-from tui.model.events import Event, MessageReturned, NoticeRaised, TurnFinished
+from tui.model.events import MessageReturned, NoticeRaised, TurnFinished
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
 from tui.store.state import ConversationState
-from tui.store.store import Store
 
 LIBRARY = Path(servers.__file__).with_name("library.py")
 OFFER: dict[str, Any] = {
@@ -50,39 +47,8 @@ OFFER: dict[str, Any] = {
 LIB = ServerId("lib")
 
 
-@dataclass
-class Deck:
-    """An engine with the server, what was sent to the model, and what happened."""
-
-    folder: Path
-    fake: FakeGemini
-    store: Store = field(default_factory=Store)
-    events: list[Event] = field(default_factory=list)
-    wait: float = PATIENCE
-
-    def __post_init__(self) -> None:
-        work = self.folder / "work"
-        work.mkdir(exist_ok=True)
-        options = EngineOptions(
-            work,
-            attended=True,
-            follow_settings=False,
-            server_patience=self.wait,
-            demo_without_key=False,
-        )
-        self.engine = Engine(options, self._take)
-
-    def _take(self, event: Event) -> None:
-        self.events.append(event)
-        self.store.dispatch(event)
-
-    async def say(self, text: str) -> None:
-        self.engine.send(text)
-        await self.idle()
-
-    async def idle(self) -> None:
-        with anyio.fail_after(PATIENCE):
-            await self.engine.wait_idle()
+class Typed(Deck):
+    """A deck with the server: what was sent to the model and asked of the server."""
 
     async def asking(self) -> None:
         """Wait until the server is asked for a part of the message."""
@@ -152,7 +118,7 @@ class Deck:
 
     @property
     def record(self) -> Path:
-        return self.folder / "record"
+        return Path.home() / "record"
 
     def asked(self) -> list[dict[str, Any]]:
         """What the server was asked for."""
@@ -161,46 +127,40 @@ class Deck:
 
 
 @asynccontextmanager
-async def deck(
+async def typed_deck(
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
-    steps: Sequence[tuple[Action, ...]] = ((Say("one"),), (Say("two"),)),
+    steps: Sequence[Step] = ([Say("one")], [Say("two")]),
     *,
     ready: bool = True,
-    wait: float = PATIENCE,
+    patience: float = PATIENCE,
     name: str = "lib",
     **more: Any,  # noqa: ANN401 - what else the server does
-) -> AsyncIterator[Deck]:
+) -> AsyncIterator[Typed]:
     says = home / "library.json"
     says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
     off = {"command": str(home / "gone"), "disabled": True}
     entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
-    (home / ".gemini").mkdir(exist_ok=True)
-    settings = {"mcpServers": {name: entry, "off": off}}
-    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
-    async with FakeGemini(steps) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        made = Deck(home, fake, wait=wait)
-        async with made.engine as engine:
-            await engine.start()
-            if ready:
-                await engine.wait_ready()
-            yield made
+    servers = {"mcpServers": {name: entry, "off": off}}
+    settings = {**servers, "gemdeck": {"waitForServers": patience}}
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, settings=settings) as running:
+        if ready:
+            await running.engine.wait_ready()
+        yield Typed(running.engine, fake, running.store, running.events)
         assert fake.violations == []
 
 
-Opens = Callable[..., AbstractAsyncContextManager[Deck]]
-"""Runs the engine and the server until a block ends; it takes what `deck` takes."""
+Opens = Callable[..., AbstractAsyncContextManager[Typed]]
+"""Runs the engine and the server until a block ends; it takes what `typed_deck` takes."""
 
 
 @pytest.fixture
 def opens(home: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
-    return partial(deck, home, monkeypatch)
+    return partial(typed_deck, home, monkeypatch)
 
 
 @pytest.fixture
-async def at(opens: Opens) -> AsyncIterator[Deck]:
+async def at(opens: Opens) -> AsyncIterator[Typed]:
     """Run them before a model that says a number to each message."""
     async with opens([(Say(f"{number}"),) for number in range(12)]) as made:
         yield made

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool, rule
+from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote
 from tui.engine.approval.inquiry import Denial
-from tui.engine.approval.policy import Policy, meanings
+from tui.engine.approval.policy import Policy
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import Permit
@@ -74,33 +74,6 @@ async def test_a_trusted_server_needs_no_pattern() -> None:
     tool, policy = make_tool("go", trusted=True), make_policy()
     policy.configure((), (), configured(tool.server, trust=True))
     assert isinstance(await headless([], policy).decide(make_inquiry(tool)), Permit)
-
-
-async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
-    tool = make_tool("go", trusted=True)
-    for allows_all in (False, True):
-        policy = make_policy(allows_all=allows_all)
-        policy.configure((), [rule("notes", "g*")], configured("notes"))
-        outcome = await headless(["notes.go"], policy).decide(make_inquiry(tool))
-        assert isinstance(outcome, Denial)
-        assert "forbids" in outcome.note
-    gate = headless([], make_policy(allows_all=True))
-    assert isinstance(await gate.decide(make_inquiry(make_tool("go"))), Permit)
-
-
-def test_a_word_means_what_the_names_of_servers_make_of_it() -> None:
-    servers = [ServerId(one) for one in ("git", "a", "a.b")]
-    for word, meant in (
-        ("git.statu", [("git", "statu")]),
-        ("git", [("git", None)]),
-        ("git.*", [("git", None)]),
-        ("gti", []),
-        ("gti.status", []),
-        ("a.b", [("a.b", None), ("a", "b")]),
-        ("a.b.*", [("a.b", None)]),
-        ("a.b.c", [("a", "b.c"), ("a.b", "c")]),
-    ):
-        assert list(meanings(word, servers)) == meant
 
 
 NAME = st.text(st.sampled_from("ab."), min_size=1, max_size=4)

@@ -257,11 +257,3 @@ async def test_every_tool_can_be_explained(shop: Turncoat) -> None:
     assert "the settings leave it out" in hidden.words
     assert "no input schema" in odd.words
     assert unknown.effect is Effect.DENY
-
-
-async def test_yolo_stands_in_the_list_of_rules_and_asks_nobody(shop: Turncoat) -> None:
-    async with shop.deck(calling("look"), allows_all=True) as running:
-        await running.ask("look")
-        assert running.raised(ConfirmationRequest) == []
-        assert [view.origin for view in running.store.state.grants] == ["--yolo"]
-    assert len(shop.calls) == 1

@@ -6,21 +6,96 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.approval.asked import CALL, Asked, ended, settle
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool, rule
 from tests.unit.engine.mcp.support import eventually
+from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Denial, Edit, TurnRecord
 from tui.engine.approval.policy import Verdict
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.desk import WithdrawnError
+from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
 from tui.model.catalog import Catalog, ToolId
-from tui.model.chat import ToolCallStatus
+from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
-from tui.model.events import CatalogChanged, ServerStatusChanged, ToolCallChanged, ToolCallDecided
+from tui.model.events import (
+    CatalogChanged,
+    Event,
+    RequestRaised,
+    RequestSettled,
+    ServerStatusChanged,
+    ToolCallChanged,
+    ToolCallDecided,
+)
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+
+CALL = EntryId("e1")
+
+
+class Asked:
+    """A gate, its events, and the questions that are open."""
+
+    def __init__(self, book: GrantBook | None = None) -> None:
+        self.events: list[Event] = []
+        self.policy = make_policy(book)
+        self.desk = Desk(self.events.append)
+        self.gate = Gate(self.desk, self.events.append, self.policy)
+
+    async def ask(
+        self,
+        tool: OfferedTool,
+        *others: OfferedTool,
+        arguments: JsonObject | None = None,
+        turn: TurnRecord | None = None,
+    ) -> tuple["asyncio.Task[Permit | Denial]", RequestId]:
+        """Ask in a task; give it and the question, which is empty where nobody is asked."""
+        before = len(self.requests)
+        inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
+        task = asyncio.create_task(self.gate.decide(inquiry))
+        await asyncio.sleep(0)
+        new = self.requests[before:]
+        return task, new[0].request.id if new else RequestId("")
+
+    @property
+    def questions(self) -> list[ConfirmationRequest]:
+        found = (event.request for event in self.requests)
+        return [request for request in found if isinstance(request, ConfirmationRequest)]
+
+    @property
+    def requests(self) -> list[RequestRaised]:
+        return [event for event in self.events if isinstance(event, RequestRaised)]
+
+    @property
+    def settled(self) -> list[RequestId]:
+        return [event.request for event in self.events if isinstance(event, RequestSettled)]
+
+    async def answer(
+        self, tool: OfferedTool, choice: Choice, *others: OfferedTool
+    ) -> Permit | Denial:
+        task, request = await self.ask(tool, *others)
+        self.desk.answer(request, Decision(choice))
+        return await task
+
+    async def passes(self, tool: OfferedTool) -> bool:
+        """Tell whether a call passes unasked; a question is withdrawn again."""
+        task, request = await self.ask(tool)
+        task.cancel()
+        await asyncio.wait({task})
+        return not request
+
+
+async def settle() -> None:
+    """Let every task that can go on do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def ended(*tasks: "asyncio.Task[Permit | Denial]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
 async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for_once() -> None:
@@ -41,25 +116,10 @@ async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for
     assert len(asked.events) == known, "an answer to nothing"
 
 
-async def test_a_trusted_server_is_not_asked_about() -> None:
-    asked, tool = Asked(), make_tool("go", trusted=True)
-    known = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True)
-    asked.policy.configure((), (), [known])
-    assert await asked.passes(tool)
-    asked.policy.configure((), (), [replace(known, trust=False)])
-    assert not await asked.passes(tool)
-
-
-async def test_always_covers_what_was_offered_with_its_definition_and_nothing_new() -> None:
-    asked = Asked()
-    await asked.answer(make_tool("go"), Choice.ALWAYS_TOOL)
+async def test_always_this_server_covers_what_was_offered_with_it_and_nothing_new() -> None:
+    asked, foreign = Asked(), make_tool("far", server="other")
+    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
     assert await asked.passes(make_tool("go"))
-    assert not await asked.passes(make_tool("go", definition_hash="another"))
-    assert not await asked.passes(make_tool("go", server="other"))
-    assert not await asked.passes(make_tool("stay"))
-    foreign = make_tool("far", server="other")
-    await asked.answer(make_tool("more"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
-    assert await asked.passes(make_tool("more"))
     assert await asked.passes(make_tool("stay"))
     assert not await asked.passes(make_tool("new"))
     assert not await asked.passes(make_tool("stay", definition_hash="another"))
@@ -91,15 +151,17 @@ async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing()
 
 
 async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
-    asked = Asked()
-    gone, _ = await asked.ask(make_tool("go"))
+    asked, turn = Asked(), TurnRecord()
+    gone, _ = await asked.ask(make_tool("go"), turn=turn)
     stays, _ = await asked.ask(make_tool("go", server="other"))
     asked.gate.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
     with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
-    await ended(stays)
-    assert len(asked.settled) == 2
+    assert len(asked.settled) == 1
+    again, question = await asked.ask(make_tool("go"), turn=turn)
+    assert question, "that was no denial"
+    await ended(stays, again)
 
 
 async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
@@ -131,20 +193,6 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     granted, _ = await asked.ask(make_tool("granted"), turn=turn)
     assert isinstance(await granted, Denial)
     assert await asked.passes(make_tool("granted"))
-
-
-async def test_a_rule_that_denies_wins_over_always_this_server_and_when_it_comes_up_later() -> None:
-    asked = Asked()
-    asked.policy.configure((), [rule("*", "evil")], ())
-    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
-    assert await asked.passes(make_tool("go"))
-    denied, question = await asked.ask(make_tool("evil"))
-    assert not question
-    assert isinstance(await denied, Denial)
-    task, request = await asked.ask(make_tool("new"))
-    asked.policy.configure((), [rule("notes", "new")], ())
-    asked.desk.answer(request, Decision(Choice.ONCE))
-    assert isinstance(await task, Denial)
 
 
 async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:

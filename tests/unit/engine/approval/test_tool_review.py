@@ -1,6 +1,5 @@
 """Changed tools: what is known of them, when the user is asked, how long lists are judged."""
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.measures import Measure
 from tests.unit.engine.chats.support import make_policy
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval import tool_review as module
@@ -178,29 +176,6 @@ async def test_without_a_user_a_notice_says_what_is_withheld() -> None:
     [raised] = reviewed.events
     assert isinstance(raised, NoticeRaised)
     assert raised.notice.text == "The server git changed these tools, which are now withheld: a"
-
-
-@pytest.mark.slow
-async def test_ten_thousand_tools_hold_nothing_up(
-    folder: Path, measure: Measure, loop_watch: object
-) -> None:
-    del loop_watch
-    described = [(f"tool_{number}", "words " * 20) for number in range(1_000)]
-    offers = [await asyncio.to_thread(tools, *described) for _ in range(10)]
-    servers = [definition(f"s{number}", f"{number:064x}") for number in range(10)]
-    store = PinStore(folder, pytest.fail)
-    reviewed = Reviewed(store)
-    slowest = 0.0
-    for server in servers:
-        await reviewed.review.prepare(server)
-    for round_ in range(2):
-        for server, offer in zip(servers, offers, strict=True):
-            start = time.process_time()
-            assert reviewed.review.examine(server, offer) == {}, round_
-            slowest = max(slowest, time.process_time() - start)
-    await reviewed.review.aclose()
-    assert len(await asyncio.to_thread(store.load, f"{0:064x}")) == 1_000
-    measure(f"judging 1,000 tools of one of 10 servers: {slowest * 1000:.1f} ms at most")
 
 
 async def test_what_is_pinned_has_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,36 +3,26 @@
 import asyncio
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
-from tests.support.waiting import PATIENCE
-from tests.unit.engine.chats.support import make_policy, make_tool, talking, text_result
-from tui.engine.approval.gate import Gate
+from tests.support.waiting import PATIENCE, eventually
+from tests.unit.engine.chats.support import make_tool, talking, text_result
 from tui.engine.approval.inquiry import UnusableEditError
 from tui.engine.chats import calls as module
 from tui.engine.chats.calls import read_edit, told_changes
-from tui.engine.chats.history import RESPONSE_ALLOWANCE
-from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.schema import validate
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
 from tui.model.events import (
     RequestRaised,
-    RequestSettled,
-    ServerStatusChanged,
-    ToolCallChanged,
     ToolCallProgressed,
 )
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 GO, OTHER = make_tool("go"), make_tool("other")
 
@@ -84,16 +74,6 @@ async def test_invalid_arguments_are_told_to_the_model_before_anyone_is_asked() 
     assert chat.tools.called == []
 
 
-async def test_a_long_result_is_cut_in_the_middle_for_the_model() -> None:
-    async with talking(one_step(("go", {})), GO) as chat:
-        chat.tools.runs["go"] = partial(give, text_result("a" * 100_000 + "z"))
-        await chat.say("x")
-    output = chat.responses()[0]["output"]
-    assert "are left out] …" in output
-    assert output.endswith("z")
-    assert len(output) < DEFAULT_RESULT_SIZE + RESPONSE_ALLOWANCE + 100
-
-
 async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
     steps = one_step(("go", {"text": "a"}), ("other", {}))
     words = (
@@ -113,14 +93,6 @@ async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
     statuses = [ToolCallStatus.DENIED, ToolCallStatus.OK]
     assert [call.status for call in chat.calls] == statuses * len(words)
     assert {name for name, _ in chat.tools.called} == {"other"}
-
-
-async def test_the_same_call_denied_once_is_not_asked_again_in_the_turn() -> None:
-    call = [Call([("go", {"text": "a"})])]
-    async with talking([call, call, [Say("ok")]], GO, asks=True) as chat:
-        await chat.say("x", Choice.DENY)
-    assert len(chat.all(RequestRaised)) == 1
-    assert "already denied this exact call" in chat.responses(2)[0]["error"]
 
 
 async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers() -> None:
@@ -150,21 +122,6 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
     assert ok == {"output": "ok"}
 
 
-async def test_stopping_withdraws_all_questions_of_a_step() -> None:
-    script = one_step(*[("go", {"text": str(number)}) for number in range(3)])
-    async with talking(script, GO, asks=True) as chat:
-        chat.send("x")
-        await chat.wait_for(RequestRaised, 3)
-        chat.conversation.cancel()
-        await chat.idle()
-        assert len(chat.all(RequestSettled)) == 3
-        assert chat.store.state.pending == ()
-        assert [call.status for call in chat.calls] == [ToolCallStatus.CANCELLED] * 3
-        await chat.decide(Choice.ONCE)  # too late: nothing happens
-        await chat.say("y")
-    assert chat.tools.called == []
-
-
 async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -180,131 +137,33 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
     assert [arguments["text"] for _, arguments in chat.tools.called] == ["0", "1", "2", "3"]
 
 
-async def test_the_row_the_question_and_the_server_get_the_same_arguments() -> None:
-    hostile = {"text": "a\u202eb\x1b[2J" + " " * 50 + "\U000e0041end"}
-    schema = {"type": "object", "properties": {"text": {"type": "integer"}}}
-    counting = replace(make_tool("count"), schema=schema)
-    calls = ("count", {"text": 3.0}), ("go", hostile)
-    async with talking(one_step(*calls), counting, GO, asks=True) as chat:
-        await chat.say("x", Choice.ONCE, Choice.ONCE)
-    first, second = (event.request for event in chat.all(RequestRaised))
-    assert isinstance(first, ConfirmationRequest)
-    assert isinstance(second, ConfirmationRequest)
-    assert chat.calls[0].arguments == first.arguments == '{\n  "text": 3\n}'
-    assert isinstance(chat.tools.called[0][1]["text"], int)
-    assert chat.tools.called[1] == ("go", hostile)
-    for shown in ("\\u202e", "\\u001b[2J", "\\udb40\\udc41end"):
-        assert shown in second.arguments
-    assert second.claims == ("read-only",)
-
-
-async def test_a_slow_check_does_not_hold_up_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    entered, may_end = threading.Event(), threading.Event()
-
-    def check(_schema: JsonObject, _arguments: JsonObject) -> list[str]:
-        entered.set()
-        may_end.wait(5)
-        return []
-
-    monkeypatch.setattr(validate, "check_arguments", check)
-    async with talking(one_step(("go", {})), GO) as chat:
-        chat.send("x")
-        await asyncio.to_thread(entered.wait, 5)
-        assert [call.status for call in chat.calls] == [ToolCallStatus.WAITING]
-        may_end.set()
-        await chat.idle()
-    assert [call.status for call in chat.calls] == [ToolCallStatus.OK]
-
-
-async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits(
+async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_row_that_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entered, may_end = threading.Event(), threading.Event()
+    entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
 
-    def coerce(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
+    def check(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
         entered.set()
-        may_end.wait(PATIENCE)
+        was_let_go.append(may_end.wait(PATIENCE))
         return arguments
 
-    monkeypatch.setattr(validate, "coerce", coerce)
-    async with talking(one_step(("go", {})), GO) as chat:
-        chat.send("x")
-        await asyncio.to_thread(entered.wait, PATIENCE)
-        chat.conversation.cancel()
-        await chat.idle()
-        may_end.set()
-        assert chat.calls == []
-        await chat.say("y")
-        assert chat.tools.called == []
-    assert chat.answer == "done"
-
-
-async def test_always_this_tool_does_not_ask_twice() -> None:
-    script = [
-        *one_step(("go", {"text": "1"}), ("go", {"text": "2"})),
-        *one_step(("go", {"text": "3"})),
-    ]
-    async with talking(script, GO, asks=True) as chat:
-        chat.send("x")
-        await chat.wait_for(RequestRaised, 2)
-        await chat.decide(Choice.ALWAYS_TOOL)
-        await chat.idle()
-        await chat.say("y")
-    assert len(chat.all(RequestRaised)) == 2  # both of the first step, answered as one
-    assert len(chat.all(RequestSettled)) == 2
-    assert len(chat.tools.called) == 3
-    asked = [e for e in chat.all(ToolCallChanged) if e.status is ToolCallStatus.ASKING]
-    assert len(asked) == 2
-
-
-async def test_a_changed_definition_asks_again_and_is_not_run_if_it_changes_meanwhile() -> None:
-    async with talking([*one_step(("go", {}))] * 3, GO, asks=True) as chat:
-        await chat.say("x", Choice.ALWAYS_SERVER)
-        chat.tools.tools = [make_tool("go", definition_hash="another")]
-        await chat.say("y", Choice.ONCE)
-        assert len(chat.tools.called) == 2
-        chat.send("z")
-        await chat.wait_for(RequestRaised, 3)
-        chat.tools.tools = [make_tool("go", definition_hash="a third")]
-        await chat.decide(Choice.ONCE, count=3)
-        await chat.idle()
-    assert len(chat.tools.called) == 2
-    assert "has changed this tool" in chat.responses(-1)[0]["error"]
-
-
-async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_denial() -> None:
-    call = [Call([("go", {})])]
-    async with talking([call, call, [Say("done")]], GO, asks=True) as chat:
-        chat.send("x")
-        asked = await chat.wait_for(RequestRaised)
-        assert isinstance(asked.request, ConfirmationRequest)
-        chat.bus.publish(ServerStatusChanged(asked.request.server, ServerStatus.STOPPED))
-        await chat.wait_for(RequestRaised, 2)
-        await chat.decide(Choice.ONCE)  # too late: nothing happens
-        assert chat.tools.called == []
-        await chat.decide(Choice.ONCE, count=2)
-        await chat.idle()
-    assert len(chat.all(RequestSettled)) == 2
-    assert "disconnected" in chat.responses()[0]["error"]
-    assert chat.responses(2) == [{"output": "go ran"}]
-    withdrawn, ran = chat.calls
-    assert withdrawn.status is ToolCallStatus.ERROR
-    assert "disconnected" in withdrawn.result
-    assert ran.status is ToolCallStatus.OK
-
-
-async def test_without_a_screen_only_listed_tools_run() -> None:
-    desk = Desk(lambda _: None, attended=False)
-    policy = make_policy()
-    notes = ServerDefinition(ServerId("notes"), Origin.USER, Transport.STDIO)
-    policy.configure((), (), [notes])
-    gate = Gate(desk, lambda _: None, policy, ["notes.go"])
-    async with talking(one_step(("go", {}), ("other", {})), GO, OTHER, gate=gate) as chat:
-        await chat.say("x")
-    ran, denied = chat.responses()
-    assert ran == {"output": "go ran"}
-    assert "no user to ask" in denied["error"]
-    assert chat.calls[1].status is ToolCallStatus.DENIED
+    for name, rows in (("coerce", []), ("check_arguments", [ToolCallStatus.CANCELLED])):
+        entered.clear()
+        may_end.clear()
+        async with talking(one_step(("go", {})), GO) as chat:
+            with monkeypatch.context() as slow:
+                slow.setattr(validate, name, check)
+                chat.send("x")
+                await asyncio.to_thread(entered.wait, PATIENCE)
+                chat.conversation.cancel()
+                await chat.idle()
+                may_end.set()
+                await eventually(lambda: was_let_go)
+            assert was_let_go.pop(), f"{name} held up the loop"
+            assert [call.status for call in chat.calls] == rows, name
+            await chat.say("y")
+            assert chat.tools.called == []
+        assert chat.answer == "done"
 
 
 async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:

@@ -3,15 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-import anyio
-import pytest
-
 from tests.fakes.gemini import FakeGemini
-from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall, Think
-from tests.support.waiting import PATIENCE, at_once
+from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall
 from tests.unit.engine.chats.support import (
     Chat,
-    chatting,
     fetched,
     make_tool,
     open_backend,
@@ -24,7 +19,6 @@ from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
 from tui.model.events import (
-    ChatNoticeAdded,
     ConversationCleared,
     MessageReturned,
     NoticeRaised,
@@ -41,29 +35,6 @@ async def cancelled(chat: Chat) -> TurnFinished:
     await chat.idle()
     assert chat.last_turn.outcome is TurnOutcome.CANCELLED
     return chat.last_turn
-
-
-async def test_cancelling_a_stalled_stream_shows_on_the_wire_at_once() -> None:
-    async with talking([(Say("so "), Stall()), (Say("fine"),)]) as chat:
-        chat.send("x")
-        await chat.wait_for(TextStreamed)
-        chat.conversation.cancel()
-        await at_once(lambda: chat.fake.gone)
-        assert (await cancelled(chat)).unsent == ""
-        await chat.say("y")
-    said = [part["text"] for part in chat.fake.requests[1].contents[1]["parts"]]
-    assert said == ["so ", "[The user stopped this turn.]"]
-
-
-@pytest.mark.parametrize("first", [(), (Think("hm"),)], ids=["nothing", "only thoughts"])
-async def test_a_message_cancelled_before_the_answer_goes_back(first: tuple[Action, ...]) -> None:
-    async with talking([(*first, Stall()), (Say("fine"),)]) as chat:
-        chat.send("x")
-        with anyio.fail_after(PATIENCE):
-            await chat.fake.wait_for_stall()
-        assert (await cancelled(chat)).unsent == "x"
-        await chat.say("y")
-    assert chat.fake.requests[1].contents == [{"role": "user", "parts": [{"text": "y"}]}]
 
 
 async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
@@ -173,24 +144,6 @@ async def test_another_model_answers_from_the_next_turn_on_without_old_signature
     assert other.violations == []
     assert chat.answer == "aaab"
     assert (len(chat.fake.requests), len(other.requests)) == (3, 1)
-
-
-async def test_ending_the_conversation_ends_its_turn_on_the_wire() -> None:
-    async with FakeGemini([(Say("so "), Stall())]) as fake:
-        async with chatting(fake) as chat:
-            chat.send("x")
-            await chat.wait_for(TextStreamed)
-        with anyio.fail_after(PATIENCE):
-            await fake.wait_for_gone()
-    assert chat.last_turn.outcome is TurnOutcome.CANCELLED
-
-
-async def test_cancelling_while_waiting_to_try_again_ends_the_wait() -> None:
-    async with talking([(Fail(503, "x", retry_delay="9s"),)]) as chat:
-        chat.send("x")
-        await chat.wait_for(ChatNoticeAdded)
-        assert (await cancelled(chat)).unsent == "x"
-    assert len(chat.fake.requests) == 1
 
 
 async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:

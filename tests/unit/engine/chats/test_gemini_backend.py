@@ -27,7 +27,7 @@ from tests.fakes.gemini_script import (
     Stop,
     Think,
 )
-from tests.support.waiting import PATIENCE, at_once
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
 from tui.engine.chats.backends import gemini
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
@@ -135,31 +135,6 @@ async def test_what_a_stream_holds_is_given_as_it_is() -> None:
     assert odd[-1].finish_reason == "SOMETHING_NEW"
     assert refused[-1].block_reason == "PROHIBITED_CONTENT"
     assert empty == []
-
-
-@pytest.mark.usefixtures("without_gc")
-@pytest.mark.parametrize("first", [(), (Say("so "),)], ids=["before data", "after data"])
-async def test_cancelling_a_stalled_stream_reaches_the_wire(first: tuple[Action, ...]) -> None:
-    async with FakeGemini([(*first, Stall())]) as fake:
-        backend = await open_backend(fake.url)
-        arrived = asyncio.Event()
-
-        async def read() -> None:
-            try:
-                async for _ in backend.stream(request()):
-                    arrived.set()
-            finally:
-                await backend.aclose()
-
-        reader = asyncio.create_task(read())
-        with anyio.fail_after(PATIENCE):
-            await fake.wait_for_stall()
-            if first:
-                await arrived.wait()
-        reader.cancel()
-        await at_once(lambda: fake.gone)
-        await asyncio.wait({reader})
-    assert reader.cancelled()
 
 
 async def test_a_burst_of_pieces_leaves_the_loop_its_turns() -> None:
@@ -275,18 +250,6 @@ async def test_a_refused_declaration_names_its_tool_and_a_missing_signature_none
     )
     errors = await failures(*((Fail(400, message),) for message in messages))
     assert [error.refused_tool for error in errors] == ["add", "add", "add", ""]
-
-
-async def test_what_came_before_a_broken_stream_is_delivered() -> None:
-    ends = (Reset(), "was lost"), (Fail(503, "later"), "later")
-    async with FakeGemini([(Say("half"), end) for end, _ in ends]) as fake:
-        backend = await open_backend(fake.url)
-        for _, words in ends:
-            stream = backend.stream(request())
-            assert (await anext(stream)).parts == ({"text": "half"},)
-            with pytest.raises(ModelError, match=words):
-                await anext(stream)
-        await backend.aclose()
 
 
 async def test_silence_ends_with_the_idle_timeout() -> None:

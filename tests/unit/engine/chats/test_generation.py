@@ -68,21 +68,14 @@ async def generate(
     return await backend_generator(lambda: (backend, publish)).generate(prompt)
 
 
-async def test_text_is_gathered_and_thoughts_are_not() -> None:
-    backend = Scripted(
-        ModelChunk(({"text": "hm", "thought": True},)), text("Hel"), text("lo", "STOP")
-    )
+async def test_text_and_calls_are_gathered_thoughts_are_not_and_a_limit_is_marked() -> None:
+    thought = ModelChunk(({"text": "hm", "thought": True},))
+    call = {"functionCall": {"name": "look", "args": {"a": 1}, "id": "c"}}
+    backend = Scripted(thought, text("Hel"), text("lo", "STOP"))
     assert await generate(backend) == Generation("Hello", (), "gemini-2.5-flash")
     assert backend.is_closed
-
-
-async def test_calls_are_given_back() -> None:
-    call = {"functionCall": {"name": "look", "args": {"a": 1}, "id": "c"}}
-    backend = Scripted(ModelChunk((call,), finish_reason="STOP"))
-    assert (await generate(backend)).calls == (FunctionCall("look", {"a": 1}, "c"),)
-
-
-async def test_an_answer_that_reaches_its_limit_is_marked() -> None:
+    made = await generate(Scripted(ModelChunk((call,), finish_reason="STOP")))
+    assert made.calls == (FunctionCall("look", {"a": 1}, "c"),)
     assert (await generate(Scripted(text("Hel", "MAX_TOKENS")))).is_cut
 
 

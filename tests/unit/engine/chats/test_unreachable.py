@@ -3,42 +3,24 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
+from tests.fakes.gemini import KEY
+from tests.unit.engine.chats.support import open_backend
+from tests.unit.engine.chats.test_gemini_backend import collect
+from tests.unit.engine.chats.test_packed_answers import serving
 from tests.unit.engine.mcp.network.test_refusals import certificate
-from tui.engine.chats.backends.backend import ModelError, ModelRequest
-from tui.engine.chats.backends.gemini import create_gemini_backend
-from tui.engine.keys.credentials import ModelAccess
-from tui.model.chat import BackendKind
-
-KEY = "a-key-of-no-worth"
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+from tui.engine.chats.backends.backend import ModelError
 
 
 async def failure(url: str) -> ModelError:
     """Ask a service, and give the error."""
-    access = ModelAccess(BackendKind.GEMINI, api_key=SecretStr(KEY), base_url=url)
-    contents = [{"role": "user", "parts": [{"text": "hi"}]}]
-    request = ModelRequest(contents=contents, declarations=(), system_instruction="x")
-    with pytest.raises(ModelError) as caught:  # noqa: PT012 - two steps that may fail
-        backend = create_gemini_backend(access, "gemini-3-flash", "v1beta", 5.0, thoughts=True)
-        try:
-            _ = [chunk async for chunk in backend.stream(request)]
-        finally:
-            await backend.aclose()
+    with pytest.raises(ModelError) as caught:
+        await collect(await open_backend(url))
     assert KEY not in str(caught.value)
     return caught.value
-
-
-async def answer(words: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.read(100)
-    writer.write(words)
-    await writer.drain()
-    writer.close()
 
 
 async def test_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +45,9 @@ async def test_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_no_tls_where_it_should_be() -> None:
-    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answer(b"HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n", reader, writer)
+    def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad\r\n\r\n")
+        writer.close()
 
     async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
         error = await failure(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -91,12 +74,8 @@ async def test_an_unknown_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answer(b"HTTP/1.1 407 Sign in\r\ncontent-length: 0\r\n\r\n", reader, writer)
-
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter2222@127.0.0.1:{port}")
+    async with serving("407 Sign in", b"", []) as url:
+        monkeypatch.setenv("HTTPS_PROXY", url.replace("//", "//user:hunter2222@"))
         error = await failure("https://nowhere.invalid")
     assert "The proxy refused the connection" in str(error)
     assert "HTTPS_PROXY" in error.advice
@@ -110,17 +89,12 @@ async def test_an_address_that_is_none() -> None:
         assert error.advice == "Correct the service's address (F9 or GOOGLE_GEMINI_BASE_URL)."
 
 
-async def look(status: str, body: str, kind: str = "application/json") -> ModelError | None:
+async def look(status: str, body: str) -> ModelError | None:
     """Check a service that answers like this; give the error."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
-        await answer(f"{head}\r\nConnection: close\r\n\r\n{body}".encode(), reader, writer)
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        access = ModelAccess(BackendKind.GEMINI, api_key=SecretStr(KEY), base_url=url)
-        backend = create_gemini_backend(access, "gemini-3-flash", "v1beta", 5.0, thoughts=True)
+    kind = "text/html" if body.startswith("<") else "application/json"
+    head = f"{status}\r\nContent-Type: {kind}\r\nConnection: close"
+    async with serving(head, body.encode(), []) as url:
+        backend = await open_backend(url)
         try:
             await backend.check()
         except ModelError as error:
@@ -141,7 +115,7 @@ async def test_a_check_says_what_is_wrong_with_an_address() -> None:
         ("301 Gone", "", "redirects to another address", "the service's address"),
         ("503 No", "{}", "overloaded or failing", "Try again"),
     ):
-        error = await look(status, body, "text/html" if body[:1] in "<" else "application/json")
+        error = await look(status, body)
         assert error is not None, status
         assert KEY not in f"{error} {error.advice}"
         assert words in str(error)

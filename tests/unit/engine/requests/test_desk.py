@@ -46,17 +46,6 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_question_is_shown_answered_and_taken_away() -> None:
-    room = Room()
-    request = room.form()
-    asking = room.ask(request)
-    await settle()
-    assert room.events == [RequestRaised(request)]
-    room.desk.answer(request.id, ACCEPT)
-    assert await asking == ACCEPT
-    assert room.events[1:] == [RequestSettled(request.id)]
-
-
 async def test_of_each_server_one_question_is_shown_and_the_next_follows() -> None:
     room = Room()
     first, second, other = room.form(), room.form(), room.form("b")
@@ -189,18 +178,6 @@ async def test_every_kind_of_question_has_its_kind_of_answer_and_no_other() -> N
     room.desk.answer(call.id, Decision(Choice.ONCE))
     assert await trusting is TrustAnswer.NEVER
     assert await calling == Decision(Choice.ONCE)
-    assert room.shown() == []
-
-
-async def test_whoever_asked_hears_why_a_question_was_withdrawn() -> None:
-    room = Room()
-    call = confirmation(room.desk)
-    asking = asyncio.create_task(room.desk.ask(call))
-    await settle()
-    room.desk.withdraw(call.id, WithdrawnError("The server went away."))
-    room.desk.answer(call.id, Decision(Choice.ONCE))
-    with pytest.raises(WithdrawnError, match="went away"):
-        await asking
     assert room.shown() == []
 
 

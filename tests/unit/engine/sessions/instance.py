@@ -36,6 +36,8 @@ async def obey(engine: Engine, command: list[str]) -> None:
             engine.send(text)
             await engine.wait_idle()
             tell(session=engine.sessions.recorder.session)
+        case ["open"]:
+            engine.conversations.open()
         case ["resume", session]:
             engine.sessions.resume(session)
         case ["rename", session, title]:
@@ -46,10 +48,11 @@ async def obey(engine: Engine, command: list[str]) -> None:
 
 async def main(folder: str) -> None:
     options = EngineOptions(
-        Path(folder), follow_settings=False, demo_without_key=False, attended=True
+        Path(folder), follow_settings=False, demo_without_key=False, attended=True, allows_all=True
     )
     async with Engine(options, hear) as engine:
         await engine.start()
+        await engine.wait_ready()
         tell(ready=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             await obey(engine, json.loads(line))

@@ -10,7 +10,6 @@ import gc
 import json
 import os
 import random
-import selectors
 import signal
 import sys
 import tempfile
@@ -49,9 +48,6 @@ POINTS: Final[dict[str, Sequence[Sequence[Action]]]] = {
 MAX_LIFE: Final = 0.03
 """Longest life of a chat after it came to its point, in seconds; when it dies is what varies."""
 
-TOGETHER: Final = 3
-"""Chats at a time."""
-
 PATIENCE: Final = 30.0
 
 Json = dict[str, Any]
@@ -74,14 +70,13 @@ class Chain:
     signatures: Json = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    _child: int = 0
 
-    def begin(self) -> int:
-        """Let a process go on with the session; give the pipe on which it says that it is there."""
+    def kill(self) -> None:
+        """Let a process go on with the session, and kill it a moment after it came to its point."""
         self.asked.append(f"tell me {len(self.asked)}")
         reader, writer = os.pipe()
-        self._child = os.fork()
-        if self._child == 0:
+        child = os.fork()
+        if child == 0:
             os.close(reader)
             try:
                 asyncio.run(self._chat(writer))
@@ -89,15 +84,11 @@ class Chain:
                 traceback.print_exc()
             os._exit(1)
         os.close(writer)
-        return reader
-
-    def end(self, reader: int) -> None:
-        """Kill it a moment after it came to its point, and look at what it left."""
-        with open(reader, "rb") as pipe:
+        with os.fdopen(reader, "rb") as pipe:
             line = pipe.readline()
             time.sleep(random.uniform(0, MAX_LIFE))
-            os.kill(self._child, signal.SIGKILL)
-            os.waitpid(self._child, 0)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
         if not line:
             self.wrong.append("it broke down")
             return
@@ -151,21 +142,11 @@ def _resume(desk: Desk, chat: Chat, recorder: Recorder) -> None:
 def count(folder: Path, rounds: int) -> Json:
     """Kill each chat so many times; give how many kills there were, and what was wrong."""
     chains = [Chain(point, folder / str(number)) for number, point in enumerate(POINTS)]
-    due = [chain for _ in range(rounds) for chain in chains]
-    kills = len(due)
-    with selectors.DefaultSelector() as running:
-        while due or running.get_map():
-            busy = [key.data for key in running.get_map().values()]
-            free = (chain for chain in due if chain not in busy)
-            if len(busy) < TOGETHER and (chain := next(free, None)) is not None:
-                due.remove(chain)
-                running.register(chain.begin(), selectors.EVENT_READ, chain)
-                continue
-            for key, _ in running.select(PATIENCE):
-                running.unregister(key.fd)
-                key.data.end(key.fd)
+    for _ in range(rounds):
+        for chain in chains:
+            chain.kill()
     wrong = {chain.point: chain.wrong for chain in chains if chain.wrong}
-    return {"kills": kills, "wrong": wrong}
+    return {"kills": rounds * len(chains), "wrong": wrong}
 
 
 async def warm_up() -> None:

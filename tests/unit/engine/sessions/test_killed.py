@@ -1,25 +1,20 @@
 """kill -9 at ten points of a turn: what comes back makes a request that the service takes."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
 import pytest
-from anyio.abc import Process
 
-from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini import FakeGemini, Step
 from tests.fakes.gemini_script import Say
-from tests.security.decks import Turncoat, deck, tool, write_settings
-from tests.support import warm
+from tests.security.decks import Turncoat, deck, shop, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions import kills
 from tests.unit.engine.sessions.kills import POINTS
+from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.replay import SavedSession
 from tui.engine.files.paths import state_dir
@@ -27,7 +22,8 @@ from tui.model.chat import ModelText, UserMessage
 from tui.model.events import MessageReturned
 from tui.store.selectors import entries
 
-ENGINE = Path(__file__).with_name("killed_engine.py")
+__all__ = ["shop"]
+
 ROOT = Path(__file__).resolve().parents[4]
 
 IN_AN_ENGINE = ("before anything came", "in the first words", "after two calls beside each other")
@@ -50,10 +46,8 @@ def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
 
 @pytest.mark.parametrize("point", IN_AN_ENGINE)
 async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
-    point: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    point: str, shop: Turncoat, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = Turncoat("shop", tmp_path)
-    shop.offer(tool("look"))
     write_settings({"mcpServers": {"shop": shop.entry}})
     folder = home / "work"
     folder.mkdir()
@@ -76,41 +70,12 @@ async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
 
 async def _chat_until(point: str, fake: FakeGemini, folder: Path) -> None:
     """Let an engine in a process of its own chat up to a point, and kill it there."""
-    async with chat_until_killed(fake, folder, "tell me") as process:
-        if point == "after the end":
-            await said_idle(process)
-        else:
-            await fake.wait_for_requests(len(POINTS[point]))
-            await fake.wait_for_stall()
+    async with instance(folder, fake, is_killed=True) as it:
+        it.order("send", "tell me")
+        await fake.wait_for_requests(len(POINTS[point]))
+        await fake.wait_for_stall()
         said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
         await eventually(lambda: _holds(folder, said[:1]))
-
-
-@asynccontextmanager
-async def chat_until_killed(
-    fake: FakeGemini, folder: Path, *messages: str
-) -> AsyncIterator[Process]:
-    """Let an engine in a process of its own chat, and kill it at the end of the block."""
-    env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
-    process = await anyio.open_process(
-        [warm.python(), str(ENGINE), str(folder), *messages],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stderr=None,
-    )
-    try:
-        with anyio.fail_after(PATIENCE):
-            yield process
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-        await process.aclose()
-
-
-async def said_idle(process: Process) -> None:
-    """Wait until all messages are answered."""
-    assert process.stdout is not None
-    assert b"idle" in await process.stdout.receive()
 
 
 def _only(folder: Path) -> SavedSession:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.sessions.written import complain, content, turn, write
+from tests.unit.engine.sessions.written import WORK, complain, content, library, turn, write
 from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
@@ -18,13 +18,7 @@ from tui.engine.chats.sessions.library import (
 )
 from tui.engine.logs.redaction import Redactor
 
-WORK = Path("/work/shop")
-"""The folder of the sessions; it need not be there."""
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> SessionLibrary:
-    return SessionLibrary(tmp_path / "state")
+__all__ = ["library"]
 
 
 def test_sessions_are_listed_per_folder_with_the_last_changed_first(

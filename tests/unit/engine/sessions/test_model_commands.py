@@ -1,14 +1,13 @@
 """Another model, other options, and a smaller context, through a whole engine."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Call, Say, Sleep
-from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, shop, tool
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
 from tui.engine import late
@@ -23,7 +22,7 @@ from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 from tui.store.selectors import entries
 
-__all__ = ["play"]
+__all__ = ["play", "shop"]
 
 
 def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
@@ -124,9 +123,7 @@ async def test_a_session_whose_model_is_gone_or_refused_goes_on_with_the_present
         assert fake.violations == []
 
 
-async def test_the_last_message_goes_again_to_another_model(tmp_path: Path, play: Play) -> None:
-    shop = Turncoat("shop", tmp_path)
-    shop.offer(tool("look"))
+async def test_the_last_message_goes_again_to_another_model(shop: Turncoat, play: Play) -> None:
     steps: Script = [[Call([("look", {})])], [Say("1")], [Say("2")]]
     async with play(steps, shop, allows_all=True) as it:
         await it.ask("one")
@@ -231,8 +228,7 @@ async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
         assert len(main.history.contents) == 3
 
 
-async def test_the_context_is_split_by_what_fills_it(tmp_path: Path, play: Play) -> None:
-    shop = Turncoat("shop", tmp_path)
+async def test_the_context_is_split_by_what_fills_it(shop: Turncoat, play: Play) -> None:
     shop.offer(tool("look", "x" * 2_000))
     steps: Script = [[Call([("look", {})])], [Say("done")]]
     async with play(steps, shop) as it:

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.sessions.written import call, content, response, text, turn, write
+from tests.unit.engine.sessions.written import (
+    WORK,
+    call,
+    content,
+    library,
+    response,
+    text,
+    turn,
+    write,
+)
 from tui.engine.chats.sessions import replay
 from tui.engine.chats.sessions.library import SessionError, SessionLibrary
 from tui.engine.chats.sessions.replay import INTERRUPTED, SavedSession, read_session
@@ -21,13 +30,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.sessions import SessionId, SessionView
 
-WORK = Path("/work/shop")
-"""The folder of the sessions; it need not be there."""
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> SessionLibrary:
-    return SessionLibrary(tmp_path / "state")
+__all__ = ["library"]
 
 
 def read(library: SessionLibrary, records: list[Record]) -> SavedSession:
@@ -317,26 +320,13 @@ def test_no_secret_is_written_even_in_pieces(library: SessionLibrary, size: int)
     assert other == {"text": "***"}  # its signature held for another text
 
 
-def test_a_session_is_private_and_belongs_to_one_writer(library: SessionLibrary) -> None:
-    view = write(library, WORK, turn(1, "one?", "1"))
-    path = library.path(WORK, view.id)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert {one.stat().st_mode & 0o777 for one in path.parents[:2]} == {0o700}
-    held = library.lock(view)
-    assert held is not None
-    assert library.lock(view) is None
-    with pytest.raises(SessionError, match="open in another gemdeck"):
-        library.delete(view)
-    held.release()
-    library.delete(view)
-    assert library.sessions(WORK) == ()
-
-
-def test_a_link_or_pipe_instead_of_it_is_not_opened(
+def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
     library: SessionLibrary, tmp_path: Path
 ) -> None:
     view = write(library, tmp_path, turn(1, "one?", "1"))
     path = library.path(tmp_path, view.id)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert {one.stat().st_mode & 0o777 for one in path.parents[:2]} == {0o700}
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SessionError):

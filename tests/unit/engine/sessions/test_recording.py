@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
 from tests.fakes.gemini_rules import check_request
-from tests.fakes.gemini_script import Call, Say, Stall, Think
+from tests.fakes.gemini_script import Call, Say, Think
 from tests.security.test_J_disks import IS_ROOT, fill, mounted
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
-from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chats.support import Chat, make_tool, talking, text_result
 from tui.engine.chats.sessions.library import SessionLibrary, to_json, to_markdown
 from tui.engine.chats.sessions.recorder import Recorder
@@ -22,7 +20,7 @@ from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.model.chat import ChatNotice, Entry, EntryId, ModelText, Severity, ToolCall, UserMessage
-from tui.model.events import ChatNoticeAdded, QueueChanged, TextStreamed
+from tui.model.events import ChatNoticeAdded, QueueChanged
 
 RICH = (
     (Think("hm"), Say("I will "), Say("look."), Call([("look", {}), ("look", {"text": "2"})])),
@@ -105,21 +103,6 @@ async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk
         assert saved.contents == history
         assert len([e for e in saved.entries if isinstance(e, ToolCall)]) == 3
     assert desk.problems == []
-
-
-async def test_streamed_text_is_on_disk_while_it_streams(desk: Desk) -> None:
-    async with talking([(Say("Once upon "), Say("a time"), Stall())]) as chat:
-        async with desk.recording(chat):
-            chat.send("a tale")
-            await chat.wait_for(TextStreamed, 1)
-            with anyio.fail_after(PATIENCE):
-                await eventually(lambda: b"a time" in desk.data)
-            saved = desk.saved
-            assert saved.contents[-1]["parts"][0] == {"text": "Once upon a time"}
-            chat.conversation.cancel()
-            await chat.conversation.wait_idle()
-        saved = desk.saved
-        assert saved.contents == chat.context.history.contents
 
 
 @contextmanager

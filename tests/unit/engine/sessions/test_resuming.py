@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini import KEY
 from tests.fakes.gemini_script import Call, Say, Stall
-from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, play, shop
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.sessions.written import content, text, turn, write
@@ -17,14 +17,12 @@ from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.files.paths import state_dir
 from tui.model.chat import ChatNotice, UserMessage
-from tui.model.consent import Choice
 from tui.model.events import MessageReturned, NoticeRaised
-from tui.model.requests import ConfirmationRequest
 from tui.model.sessions import SessionId, SessionView
 from tui.model.settings import SessionSettings
 from tui.store.selectors import entries
 
-__all__ = ["play"]
+__all__ = ["play", "shop"]
 
 
 def library() -> SessionLibrary:
@@ -58,38 +56,6 @@ def are_open(it: Deck, count: int) -> bool:
 def remarks(it: Deck) -> str:
     shown = (e for e in entries(it.store.state) if isinstance(e, ChatNotice))
     return " ".join(f"{e.text} {e.advice}" for e in shown)
-
-
-async def test_a_session_goes_on_in_another_run_but_its_grants_have_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop = Turncoat("shop", tmp_path)
-    shop.offer(tool("look"))
-    steps: Script = [[Call([("look", {})])], [Say("first")]]
-    async with FakeGemini([*steps, *steps]) as fake:
-        async with deck(fake, monkeypatch, servers=[shop]) as it:
-            it.engine.send("look")
-            await it.decide(Choice.ALWAYS_TOOL)
-            await it.idle()
-            session = it.engine.sessions.recorder.session
-        async with deck(fake, monkeypatch, servers=[shop]) as it:
-            it.engine.sessions.resume()
-            await eventually(lambda: asked(it) == ["look"])
-            assert it.engine.sessions.recorder.session == session
-            it.engine.send("again")
-            await it.pending(ConfirmationRequest)
-            it.engine.cancel_turn()
-            await it.idle()
-        assert fake.violations == []
-        said = [
-            part["text"]
-            for c in fake.requests[-1].contents
-            for part in c["parts"]
-            if "text" in part
-        ]
-        assert said == ["look", "first", "again"]
-    [view] = library().sessions()
-    assert view.turns == 2
 
 
 async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
@@ -172,23 +138,6 @@ async def test_a_message_never_answered_is_cut_from_the_file(home: Path, play: P
     assert said == ["one", "1", "two", "2"]
 
 
-async def test_a_draft_moves_into_the_session_that_begins(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = library().place(home / "work")
-    async with FakeGemini([[Say("1")]]) as fake:
-        async with deck(fake, monkeypatch) as it:
-            it.engine.sessions.recorder.keep_draft("half a thought")
-        assert len([*place.glob("*.draft")]) == 1
-        async with deck(fake, monkeypatch) as it:
-            await eventually(lambda: MessageReturned("half a thought") in it.events)
-            it.engine.sessions.recorder.keep_draft("another")
-            await it.ask("one")
-            await eventually(lambda: not [*place.glob("*.draft")])
-    [view] = library().sessions()
-    assert library().read(view).unsent == "another"
-
-
 async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
     monkeypatch: pytest.MonkeyPatch, play: Play
 ) -> None:
@@ -254,11 +203,9 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
 
 @pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")
 async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
-    home: Path, tmp_path: Path, play: Play
+    home: Path, shop: Turncoat, play: Play
 ) -> None:
     token, folder = f"{FIXTURE_SECRET}server-token", home / "work"
-    shop = Turncoat("shop", tmp_path)
-    shop.offer(tool("look"))
     settings = {"mcpServers": {"shop": {**shop.entry, "env": {"TOKEN": token}}}}
     steps: Script = [[Call([("look", {"text": token})])], [Say(f"It is {token} and {KEY}.")]]
     async with play(steps, shop, settings=settings, allows_all=True) as it:

@@ -12,11 +12,11 @@ import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini, Request, Step
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Stall
-from tests.security.decks import Deck, Play, Turncoat, deck, play, tool, write_settings
+from tests.security.decks import Deck, Play, Turncoat, deck, play, shop, tool, write_settings
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sessions.test_killed import chat_until_killed, said_idle
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
+from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.chats.backends.gemini import GeminiBackend
 from tui.engine.chats.conversations import MAX_OPEN, Conversation
@@ -35,7 +35,7 @@ from tui.model.models import ModelOptions
 from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
 from tui.model.sessions import ConversationClosed, ConversationNamed
 
-__all__ = ["play"]
+__all__ = ["play", "shop"]
 
 FLASH, PRO = "gemini-3.8-flash", "gemini-2.5-pro"
 
@@ -67,13 +67,6 @@ def open_another(it: Deck) -> ConversationId:
 async def idle(it: Deck, key: ConversationId) -> None:
     with anyio.fail_after(PATIENCE):
         await it.engine.wait_idle(key)
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Turncoat:
-    server = Turncoat("shop", tmp_path)
-    server.offer(tool("look"))
-    return server
 
 
 async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: Play) -> None:
@@ -191,8 +184,10 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
     answers = by_words(one=[Say("1")], two=[Say("2")], more=[Say("3")])
     async with FakeGemini(answers) as fake:
         write_settings({})
-        async with chat_until_killed(fake, folder, "one", "two") as process:
-            await said_idle(process)
+        async with instance(folder, fake, is_killed=True) as running:
+            await running.ask("one")
+            running.order("open")
+            await running.ask("two")
         ids = {view.first: view.id for view in library().sessions(folder)}
         assert sorted(ids) == ["one", "two"]
         async with deck(fake, monkeypatch, folder=folder) as it:
@@ -275,30 +270,6 @@ async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
         assert it.fake.requests[-1].model == FLASH
         assert shared not in closed
     assert shared in closed
-
-
-async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    options = ModelOptions("512", 0.5, 4_000)
-    async with FakeGemini(by_words(one=[Say("1")])) as fake, deck(fake, monkeypatch) as it:
-        it.engine.model.use_model(PRO)
-        await eventually(lambda: it.store.state.model.name == PRO)
-        it.engine.model.set_options(options)
-        open_another(it)
-        await it.ask("one")
-        assert fake.requests[-1].model == PRO
-        assert fake.requests[-1].body["generationConfig"]["temperature"] == 0.5
-        session = it.engine.sessions.recorder.session
-    assert session is not None
-    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
-        fake.models.append(PRO)
-        open_another(it)
-        it.engine.sessions.resume(session)
-        await eventually(lambda: it.store.state.model.name == PRO)
-        assert it.store.state.options == options
-        first = it.store.state.conversations[MAIN]
-        assert (first.model.name, first.options) == (FLASH, ModelOptions())
 
 
 async def test_waits_end_and_messages_are_edited_in_their_conversation(play: Play) -> None:
@@ -392,7 +363,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
 
 
 async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play) -> None:
-    async with play([]) as it:
+    async with play(by_words(one=[Say("1")])) as it:
         first = it.engine.conversations.current
         it.engine.model.use_model(PRO)  # while it opens, the new one is as the first one was
         second = open_another(it)
@@ -404,6 +375,11 @@ async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play
         it.engine.conversations.close()
         await eventually(lambda: ConversationClosed(second) in it.events)
         assert it.fake.requests == []
+        it.engine.model.set_options(ModelOptions("512", 0.5, 4_000))
+        open_another(it)
+        await it.ask("one")
+        [request] = it.fake.requests
+        assert (request.model, request.body["generationConfig"]["temperature"]) == (PRO, 0.5)
 
 
 async def test_there_is_a_most_and_what_nothing_was_said_in_leaves_nothing(play: Play) -> None:

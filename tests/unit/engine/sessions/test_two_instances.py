@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini, Request, Step
 from tests.fakes.gemini_script import Action, Say
@@ -55,43 +54,43 @@ def answer(request: Request) -> list[Action]:
     return [Say(f"{asked}! ({len(request.contents)})")]
 
 
-@pytest.fixture
-async def fake(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeGemini]:
-    (home / "work").mkdir()
-    steps: list[Step] = [answer] * 40
-    async with FakeGemini(steps) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        yield fake
-    assert fake.violations == []
-
-
 @asynccontextmanager
-async def instance(home: Path) -> AsyncIterator[Instance]:
+async def instance(
+    folder: Path, fake: FakeGemini, *, is_killed: bool = False
+) -> AsyncIterator[Instance]:
+    """Run one in a folder until the block ends, and then kill it or let it end."""
+    env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
     process = await asyncio.create_subprocess_exec(
-        warm.python(), str(INSTANCE), str(home / "work"), stdin=PIPE, stdout=PIPE
+        warm.python(), str(INSTANCE), str(folder), stdin=PIPE, stdout=PIPE, env=env
     )
     try:
         made = Instance(process)
         await made.told("ready")
         yield made
-        assert process.stdin is not None
-        process.stdin.close()
-        with anyio.fail_after(PATIENCE):
-            assert await process.wait() == 0
+        if not is_killed:
+            assert process.stdin is not None
+            process.stdin.close()
+            with anyio.fail_after(PATIENCE):
+                assert await process.wait() == 0
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
 
 
-@pytest.mark.usefixtures("fake")
-async def test_each_writes_its_own_and_touches_nothing_that_another_has_open(home: Path) -> None:
+async def test_each_writes_its_own_and_touches_nothing_that_another_has_open(
+    tmp_path: Path,
+) -> None:
     view, old = (
-        write(library(), home / "work", turn(1, text, "1"), first=text) for text in ("one?", "old")
+        write(library(), tmp_path, turn(1, text, "1"), first=text) for text in ("one?", "old")
     )
     unused = library().path_of(old)
-    async with instance(home) as one, instance(home) as other:
+    steps: list[Step] = [answer] * 40
+    async with (
+        FakeGemini(steps) as fake,
+        instance(tmp_path, fake) as one,
+        instance(tmp_path, fake) as other,
+    ):
         mine = await write_at_the_same_time(one, other)
         await resume_the_same(one, other, view)
         path = library().path_of(library().find(mine))
@@ -102,14 +101,15 @@ async def test_each_writes_its_own_and_touches_nothing_that_another_has_open(hom
             assert "open in another gemdeck" in await other.told("notice")
         for file in (path, unused):
             os.utime(file, (1.0, 1.0))
-        async with instance(home) as third:  # which deletes old sessions as it starts
+        async with instance(tmp_path, fake) as third:  # which deletes old sessions as it starts
             await eventually(lambda: not unused.exists())
             await third.ask("third")
         assert path.exists()
         await one.ask("again")
         one.order("rename", mine, "my title")
         await one.told("listed")
-    named = {told_in(view)[-1]: view.title for view in library().sessions(home / "work")}
+    assert fake.violations == []
+    named = {told_in(view)[-1]: view.title for view in library().sessions(tmp_path)}
     assert named == {"again": "my title", "b4": "", "a": "", "b": "", "third": ""}
 
 

@@ -5,10 +5,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tui.engine.chats.sessions.library import SessionLibrary, new_id
 from tui.engine.chats.sessions.session_file import Record, SessionFile, header, summary
 from tui.engine.logs.redaction import Redactor
 from tui.model.sessions import SessionId, SessionView
+
+WORK = Path("/work/shop")
+"""A folder of sessions; it need not be there."""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> SessionLibrary:
+    return SessionLibrary(tmp_path / "state")
 
 
 def complain(text: str) -> None:
