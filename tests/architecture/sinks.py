@@ -11,26 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.architecture.sink_index import (
-    ALL,
-    CONSTRUCTORS,
-    ClassInfo,
-    Index,
-    Sink,
-    last_name,
-    made_type,
-)
+from tests.architecture import sink_index
 
-UPDATED: Final = frozenset(CONSTRUCTORS) | {"RichLog"}
+UPDATED: Final = frozenset(sink_index.CONSTRUCTORS) | {"RichLog"}
 """Classes whose `update` takes text."""
 
-METHODS: Final[dict[str, Sink]] = {
+METHODS: Final[dict[str, sink_index.Sink]] = {
     "notify": ((0,), ("message",)),
     "update": ((0,), ("content",)),
     "add": ((0,), ("label",)),
     "add_leaf": ((0,), ("label",)),
     "set_label": ((0,), ("label",)),
-    "add_row": ((ALL,), ("label",)),
+    "add_row": ((sink_index.ALL,), ("label",)),
     "add_column": ((0,), ("label",)),
     "update_cell": ((2,), ("value",)),
     "update_cell_at": ((1,), ("value",)),
@@ -79,7 +71,7 @@ class Violation:
 def find_violations(sources: Iterable[tuple[str, str]]) -> list[Violation]:
     """Analyse modules, given as (path, source), that may refer to each other."""
     trees = [(path, ast.parse(source)) for path, source in sources]
-    index = Index()
+    index = sink_index.Index()
     for _, tree in trees:
         index.add(tree)
     found: list[Violation] = []
@@ -99,7 +91,7 @@ def python_sources(folder: Path) -> list[tuple[str, str]]:
 class _Checker(ast.NodeVisitor):
     """Walks one module and remembers in which class and function it is."""
 
-    def __init__(self, path: str, index: Index) -> None:
+    def __init__(self, path: str, index: sink_index.Index) -> None:
         self.violations: list[Violation] = []
         self._path = path
         self._index = index
@@ -137,20 +129,20 @@ class _Checker(ast.NodeVisitor):
         markup = keywords.get("markup")
         if isinstance(markup, ast.Constant) and markup.value is True:
             self._report(markup, "markup=True")
-        name = last_name(node.func)
+        name = sink_index.last_name(node.func)
         sink = self._sink(node)
         if sink is not None:
             if isinstance(markup, ast.Constant) and markup.value is False:
                 sink = ((), ())
             positions, names = sink
-            taken = list(node.args) if ALL in positions else []
+            taken = list(node.args) if sink_index.ALL in positions else []
             taken += [node.args[at] for at in positions if 0 <= at < len(node.args)]
             taken += [keywords[key] for key in names if key in keywords]
             for argument in taken:
                 self._require(argument, name)
         self.generic_visit(node)
 
-    def _sink(self, node: ast.Call) -> Sink | None:
+    def _sink(self, node: ast.Call) -> sink_index.Sink | None:
         """Find which arguments of a call are parsed."""
         function = node.func
         if isinstance(function, ast.Name):
@@ -158,17 +150,20 @@ class _Checker(ast.NodeVisitor):
         if not isinstance(function, ast.Attribute):
             return None
         receiver, name = function.value, function.attr
-        if name == "__init__" and last_name(receiver) == "super":
-            bases = self._index.classes.get(self._class, ClassInfo()).bases
+        if name == "__init__" and sink_index.last_name(receiver) == "super":
+            bases = self._index.classes.get(self._class, sink_index.ClassInfo()).bases
             return next(filter(None, map(self._index.constructor, bases)), None)
-        if name == "add" and not last_name(receiver).lower().endswith(TREE_NODES):
+        if name == "add" and not sink_index.last_name(receiver).lower().endswith(TREE_NODES):
             return None
         if name == "update":
             kind = self._type_of(receiver)
             ancestry = set(self._index.ancestry(kind)) if kind else set()
             if kind and (self._index.is_literal(kind) or not ancestry & UPDATED):
                 return None
-        if name in {"from_markup", "from_text"} and last_name(receiver) not in {"Content", "Text"}:
+        if name in {"from_markup", "from_text"} and sink_index.last_name(receiver) not in {
+            "Content",
+            "Text",
+        }:
             return None
         return METHODS.get(name)
 
@@ -182,12 +177,12 @@ class _Checker(ast.NodeVisitor):
                 return self._type_of(values[0]) if len(values) == 1 else ""
             case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
                 for base in self._index.ancestry(self._class):
-                    info = self._index.classes.get(base, ClassInfo())
+                    info = self._index.classes.get(base, sink_index.ClassInfo())
                     if attribute in info.attributes:
                         return info.attributes[attribute]
                 return ""
             case ast.Call():
-                return made_type(receiver)
+                return sink_index.made_type(receiver)
         return ""
 
     def _require(self, argument: ast.expr, sink: str) -> None:
@@ -229,7 +224,7 @@ class _Checker(ast.NodeVisitor):
         return False
 
     def _is_safe_call(self, call: ast.Call) -> bool:
-        name = last_name(call.func)
+        name = sink_index.last_name(call.func)
         if isinstance(call.func, ast.Name) and name in {"list", "tuple"}:
             return all(map(self._is_safe, call.args))
         if isinstance(call.func, ast.Name) and (
@@ -238,7 +233,7 @@ class _Checker(ast.NodeVisitor):
             return True
         if isinstance(call.func, ast.Attribute):
             receiver = call.func.value
-            if last_name(receiver) in {"Content", "Text"}:
+            if sink_index.last_name(receiver) in {"Content", "Text"}:
                 return True
             if self._is_content(receiver):
                 return True
@@ -288,7 +283,7 @@ class _Checker(ast.NodeVisitor):
         for node in ast.walk(self._functions[-1]):
             match node:
                 case ast.Assign(targets=targets, value=value):
-                    values += [value for target in targets if last_name(target) == name]
+                    values += [value for target in targets if sink_index.last_name(target) == name]
                 case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
                     values += [value] if target == name else []
                 case ast.AugAssign(target=ast.Name(id=target), value=value):
@@ -302,6 +297,6 @@ def _is_safe_annotation(annotation: ast.expr | None) -> bool:
     """Tell whether everything an annotation names is safe in a sink."""
     if annotation is None:
         return False
-    names = {last_name(node) for node in ast.walk(annotation)} - {""}
+    names = {sink_index.last_name(node) for node in ast.walk(annotation)} - {""}
     constants = {str(node.value) for node in ast.walk(annotation) if isinstance(node, ast.Constant)}
     return names | constants <= SAFE_TYPES

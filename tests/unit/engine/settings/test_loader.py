@@ -1,7 +1,7 @@
 """What the loader makes of all layers: which counts, which is left out, and what is said of it."""
 
+import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -173,16 +173,13 @@ def test_too_many_servers_are_refused_as_a_whole(machine: Machine) -> None:
     assert [problem.fatal for problem in loaded.problems] == [True]
 
 
-@pytest.mark.parametrize(
-    "content", ["{", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}}]
-)
-def test_a_projects_file_that_cannot_be_used_is_never_fatal(
-    machine: Machine, content: str | Mapping[str, Any]
-) -> None:
-    machine.write("project", content)
-    (problem,) = machine.load().problems
-    assert problem.file == "~/shop/.gemini/settings.json"
-    assert not problem.fatal
+def test_a_projects_file_that_cannot_be_used_is_never_fatal(machine: Machine) -> None:
+    too_many = json.dumps({"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
+    for content in ("{", too_many):
+        machine.write("project", content)
+        (problem,) = machine.load().problems
+        assert problem.file == "~/shop/.gemini/settings.json", content[:20]
+        assert not problem.fatal, content[:20]
 
 
 def test_problems_come_by_layer_and_line_and_are_limited(machine: Machine) -> None:
@@ -288,15 +285,13 @@ def test_the_server_command_becomes_a_server_without_a_shell(machine: Machine) -
     assert server.args == ("--dir", "my dir", ";", "echo", "a dir; touch x")
 
 
-@pytest.mark.parametrize(("command", "word"), [("a 'b", "object"), ("  ", "needs one of")])
-def test_a_server_command_that_cannot_be_read_is_invalid(
-    machine: Machine, command: str, word: str
-) -> None:
-    machine.write("user", {"mcp": {"serverCommand": command}})
-    assert withheld(machine) == {"mcp": ServerStatus.INVALID}
-    (problem,) = machine.load().problems
-    assert problem.key == "mcp.serverCommand"
-    assert word in problem.message
+def test_a_server_command_that_cannot_be_read_is_invalid(machine: Machine) -> None:
+    for command, word in [("a 'b", "object"), ("  ", "needs one of")]:
+        machine.write("user", {"mcp": {"serverCommand": command}})
+        assert withheld(machine) == {"mcp": ServerStatus.INVALID}, command
+        (problem,) = machine.load().problems
+        assert problem.key == "mcp.serverCommand", command
+        assert word in problem.message, command
 
 
 def test_a_server_called_mcp_is_not_replaced_by_the_command(machine: Machine) -> None:

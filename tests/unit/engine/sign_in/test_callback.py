@@ -62,9 +62,8 @@ async def test_the_answer_is_taken_once() -> None:
         assert (await listener.answer).code == "c1"
 
 
-@pytest.mark.parametrize(
-    ("head", "host", "status"),
-    [
+async def test_nothing_else_is_taken_and_the_sign_in_goes_on() -> None:
+    for head, host, status in [
         (f"GET {PATH}?code=c&state=wrong HTTP/1.1", HOST, 400),
         (f"GET {PATH}?error=access_denied&state=wrong HTTP/1.1", HOST, 400),
         (f"GET {PATH}?error=access_denied HTTP/1.1", HOST, 400),
@@ -78,18 +77,14 @@ async def test_the_answer_is_taken_once() -> None:
         (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 404),
         (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
         *((f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405), ("GET", HOST, 405)),
-    ],
-)
-async def test_nothing_else_is_taken_and_the_sign_in_goes_on(
-    head: str, host: str, status: int
-) -> None:
-    async with listening() as listener:
-        answer = await ask(listener, head, *filter(None, host.split(",")))
-        assert answer.startswith(f"HTTP/1.1 {status}")
-        assert "evil" not in answer
-        assert not listener.answer.done()
-        await ask(listener, RIGHT, HOST.upper())
-        assert listener.answer.done()
+    ]:
+        async with listening() as listener:
+            answer = await ask(listener, head, *filter(None, host.split(",")))
+            assert answer.startswith(f"HTTP/1.1 {status}"), head
+            assert "evil" not in answer, head
+            assert not listener.answer.done(), head
+            await ask(listener, RIGHT, HOST.upper())
+            assert listener.answer.done(), head
 
 
 async def test_nothing_of_the_request_is_repeated_to_the_browser() -> None:
@@ -213,19 +208,14 @@ async def test_what_is_left_out_stays_as_it_was() -> None:
     assert rotated.expires_at is None
 
 
-@pytest.mark.parametrize(
-    ("said", "least", "most"),
-    [
+async def test_the_time_of_expiry_is_absolute_and_bounded() -> None:
+    for said, least, most in [
         *((3600, 3539, 3541), ("3600", 3539, 3541), (3600.0, 3539, 3541)),
         *((0.001, MIN_LIFE * 0.9 - 1, MIN_LIFE), (1e300, MAX_LIFE - 61, MAX_LIFE)),
-    ],
-)
-async def test_the_time_of_expiry_is_absolute_and_bounded(
-    said: object, least: float, most: float
-) -> None:
-    fresh = await answered(expires_in=said)
-    assert fresh.expires_at is not None
-    assert least <= fresh.expires_at - time.time() <= most
+    ]:
+        fresh = await answered(expires_in=said)
+        assert fresh.expires_at is not None, said
+        assert least <= fresh.expires_at - time.time() <= most, said
 
 
 async def test_an_absurd_time_of_expiry_is_refused() -> None:

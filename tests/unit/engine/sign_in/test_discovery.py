@@ -202,9 +202,8 @@ async def refusal(server: GuardedServer, person: Person | None = None, **more: A
     return caught.value.reason
 
 
-@pytest.mark.parametrize(
-    ("metadata", "words"),
-    [
+async def test_what_an_authorization_server_says_is_checked() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"token_endpoint": "http://login.example/token"}, "token endpoint .* not encrypted"),
         ({"authorization_endpoint": "ftp://h/x"}, "metadata is not valid"),
         ({"authorization_endpoint": "http://evil.example/x"}, "not encrypted"),
@@ -221,33 +220,28 @@ async def refusal(server: GuardedServer, person: Person | None = None, **more: A
         ({"issuer": "https://evil.example"}, "calls itself https://evil.example"),
         ({"token_endpoint": 5}, "metadata is not valid"),
         ({"registration_endpoint": None}, "cannot register themselves"),
-    ],
-)
-async def test_what_an_authorization_server_says_is_checked(
-    metadata: dict[str, Any], words: str
-) -> None:
-    person = Person()
-    async with guarded() as server:
-        server.authority.metadata = metadata
-        reason = await refusal(server, person)
-        assert re.search(words, reason), reason
-        assert not person.opened
-        assert not server.authority.asked
+    ]
+    for metadata, words in rows:
+        person = Person()
+        async with guarded() as server:
+            server.authority.metadata = metadata
+            reason = await refusal(server, person)
+            assert re.search(words, reason), reason
+            assert not person.opened, metadata
+            assert not server.authority.asked, metadata
 
 
-@pytest.mark.parametrize(
-    ("resource", "words"),
-    [
+async def test_what_a_server_says_is_checked() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"resource": "https://other.example/mcp"}, "tokens are for https://other.example/mcp"),
         ({"authorization_servers": ["http://169.254.169.254/"]}, "not encrypted"),
         ({"authorization_servers": []}, "not valid"),
         ({"authorization_servers": ["https://u:p@evil.example"]}, "user name"),
-    ],
-)
-async def test_what_a_server_says_is_checked(resource: dict[str, Any], words: str) -> None:
-    async with guarded() as server:
-        server.resource = resource
-        assert words in await refusal(server)
+    ]
+    for resource, words in rows:
+        async with guarded() as server:
+            server.resource = resource
+            assert words in await refusal(server), resource
 
 
 @pytest.mark.parametrize(
@@ -302,9 +296,8 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
         assert not other.requests
 
 
-@pytest.mark.parametrize(
-    ("address", "server", "around", "may"),
-    [
+def test_which_addresses_a_sign_in_reaches() -> None:
+    for address, server, around, may in [
         *(("8.8.8.8", "mcp.example", [], True), ("127.0.0.1", "mcp.example", [], False)),
         *(("::1", "mcp.example", ["::1"], False), ("::ffff:127.0.0.1", "mcp.example", [], False)),
         ("64:ff9b::7f00:1", "mcp.example", [], False),
@@ -318,12 +311,8 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
         ("10.1.2.3", "mcp.example", ["10.9.9.9"], True),
         *(("fd00::1", "mcp.example", ["10.9.9.9"], True), ("10.1.2.3", "login.example", [], True)),
         ("127.0.0.1", "localhost", [], True),
-    ],
-)
-def test_which_addresses_a_sign_in_reaches(
-    address: str, server: str, around: list[str], may: bool
-) -> None:
-    assert may_reach(address, "login.example", server, around) is may
+    ]:
+        assert may_reach(address, "login.example", server, around) is may
 
 
 @pytest.mark.parametrize(
