@@ -1,11 +1,11 @@
 """Small facts of the model: prices, hosts, answers, names, statuses."""
 
 import time
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from tests.support.rows import row
 from tui.model import events as e
 from tui.model.addresses import is_loopback
 from tui.model.chat import EntryId, TurnEnd, TurnId, TurnOutcome, Usage, UserMessage
@@ -49,18 +49,15 @@ def test_a_cost_in_words() -> None:
         assert PRICES.words(cost) == words
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
+def test_what_is_no_price_is_refused() -> None:
+    for models in [
         *({"x": {"input": -1, "output": 1}}, {"x": {"input": 1}}),
         *({"x": {"input": "much", "output": 1}}, {"x": {"input": 1, "output": float("nan")}}),
         *({"a b": {"input": 1, "output": 1}}, {"a*b": {"input": 1, "output": 1}}),
         {"": {"input": 1, "output": 1}},
-    ],
-)
-def test_what_is_no_price_is_refused(models: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        PriceSettings.model_validate({"models": models})
+    ]:
+        with row(models), pytest.raises(ValidationError):
+            PriceSettings.model_validate({"models": models})
 
 
 def spent(*requests: tuple[str, Usage]) -> AppState:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.rows import row
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings import edits
 from tui.engine.settings.sources.document import (
@@ -86,9 +87,8 @@ def test_each_key_and_item_knows_its_line() -> None:
     assert document.line_of(("a", LOCATED_ITEMS)) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "word"),
-    [
+def test_a_bad_text_is_refused_with_its_line() -> None:
+    for text, line, word in [
         *(('{"a": 1\n"b": 2}', 2, "delimiter"), ('{\n"a": tru}', 2, "expecting value")),
         *(('{\n"a": "x\n"}', 2, "not closed"), ("{\n/* never\n\n", 2, "comment")),
         *(("{'a': 1}", 1, "double quotes"), ('{\n"a": NaN}', 2, "NaN")),
@@ -97,12 +97,10 @@ def test_each_key_and_item_knows_its_line() -> None:
         *(("[1]", 1, "object"), ('{"a": 1,,}', 1, "expecting"), ("{,}", 1, "expecting")),
         *(('{"a": [,]}', 1, "expecting"), ("\n\u202e{}", 2, "U+202E")),
         ("{\n" + '"a":{' * (MAX_DEPTH + 1), 2, "nested"),
-    ],
-)
-def test_a_bad_text_is_refused_with_its_line(text: str, line: int, word: str) -> None:
-    with pytest.raises(BadDocumentError, match=word.replace("+", r"\+")) as caught:
-        parse_document(text)
-    assert caught.value.line == line
+    ]:
+        with row(text), pytest.raises(BadDocumentError, match=word.replace("+", r"\+")) as caught:
+            parse_document(text)
+        assert caught.value.line == line, text
 
 
 def test_of_a_key_that_stands_twice_the_last_counts_and_its_line_is_known() -> None:
@@ -289,19 +287,16 @@ def test_any_entry_of_any_layout_can_be_removed(
     assert list(parse_document(file.read_text("utf-8")).content["mcpServers"]) == left
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path) -> None:
+    for text, words in [
         *(("{", "line 1: not valid JSON"), ('{"mcpServers": []}', "must be an object")),
         ('{"mcpServers": {"new": {}}}', "new is there already"),
         *(('{"a": 1, "a": 2}', "stands twice"), ('"text"', "must contain an object")),
-    ],
-)
-def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path, text: str, words: str) -> None:
-    written(file, text)
-    with pytest.raises(edits.EditError, match=words):
-        edits.add_server(file, "new", ENTRY)
-    assert file.read_text("utf-8") == text
+    ]:
+        written(file, text)
+        with row(text), pytest.raises(edits.EditError, match=words):
+            edits.add_server(file, "new", ENTRY)
+        assert file.read_text("utf-8") == text
 
 
 def test_permissions_and_a_link_stay(file: Path, tmp_path: Path) -> None:

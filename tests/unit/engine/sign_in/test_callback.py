@@ -13,6 +13,7 @@ import pytest
 
 from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
+from tests.support.rows import row
 from tests.unit.engine.sign_in.support import needs_ipv6
 from tui.engine.sign_in.callback import CallbackListener
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
@@ -117,43 +118,36 @@ async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
 
 
 @needs_ipv6
-@pytest.mark.parametrize(
-    ("host", "literal", "places"),
-    [
+async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens() -> None:
+    for host, literal, places in [
         ("localhost", "127.0.0.1", ["127.0.0.1", "::1"]),
         ("LOCALHOST", "127.0.0.1", ["127.0.0.1", "::1"]),
         *(("127.0.0.1", "127.0.0.1", ["127.0.0.1"]), ("127.0.0.2", "127.0.0.2", ["127.0.0.2"])),
         ("[::1]", "[::1]", ["::1"]),
-    ],
-)
-async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens(
-    host: str, literal: str, places: list[str]
-) -> None:
-    port = free_port()
-    where = f"http://{host}:{port}{PATH}"
-    for may_move, back, heard in ((False, host, places), (True, literal, places[:1])):
-        async with CallbackListener(where, may_move=may_move) as listener:
-            assert listener.redirect_uri == f"http://{back}:{port}{PATH}"
-            for place in ("127.0.0.1", "127.0.0.2", "::1"):
-                if place in heard:
-                    answer = await ask(listener, RIGHT, f"{back}:PORT", place=place)
-                    assert "belongs to no sign-in" in answer
-                else:
-                    with pytest.raises(ConnectionRefusedError):
-                        await ask(listener, RIGHT, f"{back}:PORT", place=place)
-    with socket.create_server((places[-1], port), family=FAMILIES[":" in places[-1]]):
-        with pytest.raises(AuthError, match=f"port {port} is in use"):
-            await CallbackListener(where, may_move=False).__aenter__()
-        if len(places) > 1:  # what was taken already is free again
-            socket.create_server((places[0], port)).close()
+    ]:
+        port = free_port()
+        where = f"http://{host}:{port}{PATH}"
+        for may_move, back, heard in ((False, host, places), (True, literal, places[:1])):
+            async with CallbackListener(where, may_move=may_move) as listener:
+                assert listener.redirect_uri == f"http://{back}:{port}{PATH}", host
+                for place in ("127.0.0.1", "127.0.0.2", "::1"):
+                    if place in heard:
+                        answer = await ask(listener, RIGHT, f"{back}:PORT", place=place)
+                        assert "belongs to no sign-in" in answer, host
+                    else:
+                        with row(host), pytest.raises(ConnectionRefusedError):
+                            await ask(listener, RIGHT, f"{back}:PORT", place=place)
+        with socket.create_server((places[-1], port), family=FAMILIES[":" in places[-1]]):
+            with row(host), pytest.raises(AuthError, match=f"port {port} is in use"):
+                await CallbackListener(where, may_move=False).__aenter__()
+            if len(places) > 1:  # what was taken already is free again
+                socket.create_server((places[0], port)).close()
 
 
-@pytest.mark.parametrize(
-    "where", ["https://localhost:7777/x", "http://192.168.0.1:1/x", "http://evil.example/x"]
-)
-async def test_it_listens_on_this_computer_only(where: str) -> None:
-    with pytest.raises(AuthError, match="not a plain http address of this"):
-        CallbackListener(where, may_move=True)
+async def test_it_listens_on_this_computer_only() -> None:
+    for where in ["https://localhost:7777/x", "http://192.168.0.1:1/x", "http://evil.example/x"]:
+        with row(where), pytest.raises(AuthError, match="not a plain http address of this"):
+            CallbackListener(where, may_move=True)
 
 
 async def test_what_is_pasted_is_read_unless_it_belongs_to_another_sign_in() -> None:
@@ -224,9 +218,8 @@ async def test_an_absurd_time_of_expiry_is_refused() -> None:
             await answered(expires_in=said)
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+async def test_a_malformed_token_is_refused() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         *(({"access_token": ""}, "cannot be sent"), ({"access_token": None}, "cannot be sent")),
         ({"access_token": 5}, "cannot be sent"),
         ({"access_token": "a\r\nX-Evil: 1"}, "cannot be sent"),
@@ -236,32 +229,26 @@ async def test_an_absurd_time_of_expiry_is_refused() -> None:
         ({"body": b"<html>"}, "not JSON"),
         ({"body": b'{"expires_in": 1' + b"0" * 500 + b"}"}, "cannot be sent|not JSON"),
         ({"status": 302}, "refused .HTTP 302"),
-    ],
-)
-async def test_a_malformed_token_is_refused(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(AuthError, match=words) as caught:
-        await answered(**fields)
-    assert FIXTURE_SECRET not in str(caught.value)
+    ]
+    for fields, words in rows:
+        with row(fields), pytest.raises(AuthError, match=words) as caught:
+            await answered(**fields)
+        assert FIXTURE_SECRET not in str(caught.value), fields
 
 
-@pytest.mark.parametrize(
-    ("status", "error", "kind", "is_transient"),
-    [
+async def test_only_a_refusal_of_the_credentials_costs_them() -> None:
+    for status, error, kind, is_transient in [
         (400, "invalid_grant", RejectedError, False),
         (401, "invalid_client", RejectedError, False),
         *((400, "invalid_request", AuthError, False), (500, "invalid_grant", AuthError, True)),
         (429, "slow_down", AuthError, True),
-    ],
-)
-async def test_only_a_refusal_of_the_credentials_costs_them(
-    status: int, error: str, kind: type[AuthError], is_transient: bool
-) -> None:
-    with pytest.raises(AuthError) as caught:
-        await answered(status, error=error, error_description=f"no\x1b[31m {'x' * 999}")
-    assert type(caught.value) is kind
-    assert caught.value.is_transient is is_transient
-    assert "\x1b" not in caught.value.reason
-    assert len(caught.value.reason) < 400
+    ]:
+        with row(status), pytest.raises(AuthError) as caught:
+            await answered(status, error=error, error_description=f"no\x1b[31m {'x' * 999}")
+        assert type(caught.value) is kind, status
+        assert caught.value.is_transient is is_transient, status
+        assert "\x1b" not in caught.value.reason, status
+        assert len(caught.value.reason) < 400, status
 
 
 def test_a_client_authenticates_as_it_was_registered() -> None:

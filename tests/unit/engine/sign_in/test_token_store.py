@@ -5,11 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
 from tests.support.leaks import FIXTURE_SECRET
+from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
 from tests.unit.engine.test_credentials import MemoryKeyring, ring
@@ -231,9 +231,8 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_what_cannot_be_used_is_said(home: Path) -> None:
+    for content, words in [
         *((None, "has no sign-in of gemini-cli's"), ("{", "cannot be read")),
         *(("5", "has no sign-in"), ([[], 5, None], "has no sign-in")),
         ([{"token": TOKEN, **REST, "mcpServerUrl": "https://mcp.example/two"}], "has no sign-in"),
@@ -241,13 +240,11 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
         ([{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST}], "cannot be sent"),
         ([{"token": TOKEN, **REST, "tokenUrl": "http://evil.example/t"}], "not encrypted"),
         ([{"token": TOKEN, **REST, "tokenUrl": "https://127.0.0.1/t"}], "on this computer"),
-    ],
-)
-def test_what_cannot_be_used_is_said(home: Path, content: Any, words: str) -> None:  # noqa: ANN401
-    if content is not None:
-        write(home, content)
-    with pytest.raises(AuthError, match=words):
-        gemini_sign_in(home, define(URL))
+    ]:
+        if content is not None:
+            write(home, content)
+        with row(content), pytest.raises(AuthError, match=words):
+            gemini_sign_in(home, define(URL))
 
 
 def test_what_refreshes_a_token_is_kept_only_with_where_to_send_it(home: Path) -> None:
