@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import any_json
 from tui.engine.files import preferences, state_file
 from tui.engine.files.atomic import locked, write_private
 from tui.engine.files.line_file import LineFile
@@ -286,18 +287,7 @@ def test_no_bytes_make_it_fail(data: bytes, tmp_path_factory: pytest.TempPathFac
     assert kept == [data]
 
 
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abü", max_size=3), inner),
-    max_leaves=5,
-)
-
-
-@given(content=st.dictionaries(st.text("xyzß", max_size=4), values, max_size=4))
+@given(content=st.dictionaries(st.text("xyzß", max_size=4), any_json(st.text()), max_size=4))
 def test_all_that_json_can_say_comes_back_as_it_was(
     content: Json, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

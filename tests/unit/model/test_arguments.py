@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import any_json
 from tests.support.rows import row
 from tui.model.input.arguments import (
     MAX_ARGUMENTS,
@@ -20,20 +21,7 @@ from tui.text import sanitize
 ANY_CHARACTERS = st.characters(exclude_categories=())
 
 
-def json_of(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
-    """Give all that JSON can say, with these texts in it."""
-    return st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | texts,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-        max_leaves=4,
-    )
-
-
-@given(st.dictionaries(st.text(max_size=5), json_of(st.text(max_size=20))))
+@given(st.dictionaries(st.text(max_size=5), any_json(st.text(max_size=20))))
 def test_what_is_written_is_read_back_as_the_same_object(arguments: dict[str, Any]) -> None:
     assert read_arguments(canonical_json(arguments)) == arguments
 
@@ -78,7 +66,7 @@ def test_what_could_not_be_sent_as_it_reads_is_refused() -> None:
             read_arguments(text)
 
 
-@given(st.dictionaries(st.text(max_size=5), json_of(st.text(ANY_CHARACTERS, max_size=20))))
+@given(st.dictionaries(st.text(max_size=5), any_json(st.text(ANY_CHARACTERS, max_size=20))))
 def test_what_is_shown_is_the_object_itself_and_safe(arguments: dict[str, Any]) -> None:
     shown = canonical_json(arguments)
     assert json.loads(shown) == arguments

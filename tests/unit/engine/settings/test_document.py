@@ -30,15 +30,15 @@ from tui.model import settings
 from tui.model.bounded_json import MAX_DEPTH
 from tui.model.servers import ServerStatus, Transport
 
+
 Json = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner),
     max_leaves=6,
 )
-Objects = st.dictionaries(st.text(max_size=6), Json, max_size=5)
 
 
-@given(Objects)
+@given(st.dictionaries(st.text(max_size=6), Json, max_size=5))
 def test_what_json_writes_is_read_back(value: dict[str, Any]) -> None:
     assert parse_document(json.dumps(value)).content == value
     assert parse_document(json.dumps(value, indent=2, ensure_ascii=False)).content == value

@@ -257,18 +257,13 @@ async def test_what_comes_back_is_checked() -> None:
 
 
 async def test_a_bad_token_is_not_kept(tmp_path: Path) -> None:
-    bad: list[dict[str, Any]] = [
-        {"expires_in": -5},
-        {"access_token": "a\nb"},
-        {"token_type": "mac"},
-    ]
-    for grants in bad:
+    for name, value in (("expires_in", -5), ("access_token", "a\nb"), ("token_type", "mac")):
         async with guarded() as server:
-            server.authority.grants = grants
+            server.authority.grants = {name: value}
             sign_ins = make_sign_ins(Person(), tmp_path)
-            with row(grants), pytest.raises(AuthError):
+            with row(name), pytest.raises(AuthError):
                 await sign_ins.sign_in(define(server.url, sign_in=oauth()))
-            assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text(), grants
+            assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text(), name
 
 
 async def test_ten_megabytes_of_metadata_are_not_read() -> None:
