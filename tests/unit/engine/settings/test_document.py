@@ -30,7 +30,6 @@ from tui.model import settings
 from tui.model.bounded_json import MAX_DEPTH
 from tui.model.servers import ServerStatus, Transport
 
-
 Json = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner),
