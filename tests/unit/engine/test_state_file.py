@@ -5,6 +5,8 @@ import os
 import resource
 import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +161,24 @@ def test_a_pipe_in_its_place_does_not_hang(path: Path, told: Told) -> None:
     assert "not a regular file" in told.take()
 
 
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let nothing reach the disk."""
+
+    def no_space(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(os, "fsync", no_space)
+        yield
+
+
 def test_what_cannot_be_written_holds_for_this_run_and_is_written_later(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+    path: Path, told: Told
 ) -> None:
     file = state(path, told)
     file.update(setting("a", 1))
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", no_space)
+    with full_disk():
         assert file.update(setting("b", 2)) == {"a": 1, "b": 2}
         assert "No space left on device" in told.take()
         assert file.update(setting("c", 3)) == {"a": 1, "b": 2, "c": 3}
@@ -178,8 +191,8 @@ def test_what_cannot_be_written_holds_for_this_run_and_is_written_later(
     file.update(setting("d", 4))
     assert other.load() == {"a": 1, "theirs": 0, "b": 2, "c": 3, "d": 4}
     assert sorted(entry.name for entry in path.parent.iterdir()) == [path.name, "state.json.lock"]
-    monkeypatch.setattr(os, "fsync", no_space)
-    file.update(setting("e", 5))
+    with full_disk():
+        file.update(setting("e", 5))
     assert "No space" in told.take()
 
 
@@ -203,19 +216,11 @@ def test_what_makes_no_sense_and_cannot_be_set_aside_is_not_replaced(
     assert "renamed to state.json.corrupt-" in told.take()
 
 
-def no_space(_descriptor: int) -> None:
-    raise OSError(28, "No space left on device")
-
-
-def test_who_must_know_that_it_is_kept_hears_that_it_is_not(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_must_know_that_it_is_kept_hears_that_it_is_not(path: Path, told: Told) -> None:
     file = state(path, told)
     file.save(setting("a", 1))
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", no_space)
-        with pytest.raises(StateFileError, match="No space"):
-            file.save(setting("a", 2))
+    with full_disk(), pytest.raises(StateFileError, match="No space"):
+        file.save(setting("a", 2))
     assert file.read() == {"a": 1}
     assert told == []
 
@@ -235,8 +240,7 @@ def test_many_waiting_changes_become_one(
 ) -> None:
     monkeypatch.setattr(state_file, "MAX_WAITING", 3)
     file = state(path, told)
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", no_space)
+    with full_disk():
         for number in range(10):
             content = file.update(setting(str(number), number))
     expected = {str(number): number for number in range(10)}

@@ -38,10 +38,6 @@ def test_a_listener_gets_each_new_snapshot() -> None:
     assert len(heard) == 2, "nobody hears of an event that changes nothing"
 
 
-def test_a_store_starts_empty() -> None:
-    assert Store().state == AppState()
-
-
 def test_who_unsubscribed_hears_no_more() -> None:
     store = Store()
     heard: list[AppState] = []

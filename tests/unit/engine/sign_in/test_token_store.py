@@ -99,10 +99,7 @@ def test_only_so_many_are_kept(tmp_path: Path) -> None:
     assert [store.get(record.key) is None for record in many[:4]] == [True] * 3 + [False]
 
 
-def test_a_keyring_is_used_where_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
-) -> None:
-    monkeypatch.delenv("GEMDECK_HOME")
+def test_a_keyring_is_used_where_there_is_one(tmp_path: Path, ring: MemoryKeyring) -> None:
     store = TokenStore(tmp_path)
     store.save(RECORD)
     assert store.place == "the system keyring"
@@ -118,7 +115,6 @@ def test_a_keyring_is_used_where_there_is_one(
 def test_two_clients_of_a_server_lose_nothing_to_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
 ) -> None:
-    monkeypatch.delenv("GEMDECK_HOME")
     mine, other = RECORD, RECORD.model_copy(update={"client_id": "another"})
     beside = Thread(target=lambda: TokenStore(tmp_path).save(other))
     read = ring.get_password
