@@ -160,11 +160,6 @@ class _Checker(ast.NodeVisitor):
             ancestry = set(self._index.ancestry(kind)) if kind else set()
             if kind and (self._index.is_literal(kind) or not ancestry & UPDATED):
                 return None
-        if name in {"from_markup", "from_text"} and sink_index.last_name(receiver) not in {
-            "Content",
-            "Text",
-        }:
-            return None
         return METHODS.get(name)
 
     def _type_of(self, receiver: ast.expr) -> str:
@@ -197,22 +192,14 @@ class _Checker(ast.NodeVisitor):
         match value:
             case ast.Constant():
                 return True
-            case ast.JoinedStr(values=parts):
-                return not any(isinstance(part, ast.FormattedValue) for part in parts)
             case ast.Call():
                 return self._is_safe_call(value)
             case ast.Name(id=name):
                 return self._is_safe_name(name)
-            case ast.Attribute(attr=name):
-                return name.isupper() and self._is_safe_constant(name)
             case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name)):
                 return name.isupper() and self._is_safe_constant(name)
             case ast.IfExp(body=body, orelse=orelse):
                 return self._is_safe(body) and self._is_safe(orelse)
-            case ast.BoolOp(values=values):
-                return all(map(self._is_safe, values))
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return self._is_safe(left) and self._is_safe(right)
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 return all(map(self._is_safe, elements))
             case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
