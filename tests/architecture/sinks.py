@@ -6,23 +6,137 @@ carry a live action. The rule is that a sink takes a literal, a `Content`, a `ri
 """
 
 import ast
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.architecture import sink_index
+ALL: Final = -1
+"""Stands for every positional argument."""
 
-UPDATED: Final = frozenset(sink_index.CONSTRUCTORS) | {"RichLog"}
+Sink = tuple[tuple[int, ...], tuple[str, ...]]
+"""The positions and keywords of the arguments that are parsed."""
+
+CONSTRUCTORS: Final[dict[str, Sink]] = {
+    **dict.fromkeys(("Static", "Label"), ((0,), ("content",))),
+    "Link": ((0,), ("text",)),
+    **dict.fromkeys(("Button", "Checkbox", "RadioButton"), ((0,), ("label", "tooltip"))),
+    **dict.fromkeys(("Option", "Selection"), ((0,), ("prompt",))),
+    **dict.fromkeys(("OptionList", "SelectionList", "TabbedContent"), ((ALL,), ())),
+    "Select": ((0,), ("options", "prompt")),
+    "Collapsible": ((), ("title",)),
+    "TabPane": ((0,), ("title",)),
+    **dict.fromkeys(("Tab", "Placeholder", "Tree"), ((0,), ("label",))),
+    "Hit": ((1,), ("match_display", "help")),
+    "DiscoveryHit": ((0,), ("display", "help")),
+    "SystemCommand": ((0, 1), ("title", "help")),
+}
+"""Classes of Textual whose constructors parse text, and those whose text the palette parses."""
+
+
+@dataclass
+class ClassInfo:
+    """What is known of one class of the UI."""
+
+    bases: tuple[str, ...] = ()
+    has_init: bool = False
+    literal: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Index:
+    """Classes, functions and constants of all analysed modules, by their bare names."""
+
+    classes: dict[str, ClassInfo] = field(default_factory=dict)
+    returns: dict[str, list[ast.expr | None]] = field(default_factory=dict)
+    constants: dict[str, list[ast.expr]] = field(default_factory=dict)
+
+    def add(self, tree: ast.Module) -> None:
+        """Take a module in."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                self.classes[node.name] = _class_info(node)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self.returns.setdefault(node.name, []).append(node.returns)
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    name = last_name(target)
+                    if name.isupper():
+                        self.constants.setdefault(name, []).append(node.value)
+
+    def ancestry(self, name: str) -> Iterator[str]:
+        """Name a class and all its bases."""
+        yield name
+        for base in self.classes.get(name, ClassInfo()).bases:
+            yield from self.ancestry(base)
+
+    def is_literal(self, name: str) -> bool:
+        """Tell whether a class passes ``markup=False`` to its base."""
+        return any(self.classes.get(base, ClassInfo()).literal for base in self.ancestry(name))
+
+    def constructor(self, name: str) -> Sink | None:
+        """Find what the constructor of a class parses, where it is that of Textual's class."""
+        for base in self.ancestry(name):
+            if base not in self.classes:
+                if base in CONSTRUCTORS:
+                    return CONSTRUCTORS[base]
+            elif self.classes[base].has_init:
+                return None
+        return None
+
+
+def _class_info(node: ast.ClassDef) -> ClassInfo:
+    info = ClassInfo(bases=tuple(last_name(base) for base in node.bases))
+    for child in ast.walk(node):
+        match child:
+            case ast.FunctionDef(name="__init__"):
+                info.has_init = True
+            case ast.Call(func=ast.Attribute(attr="__init__"), keywords=keywords):
+                info.literal |= any(
+                    keyword.arg == "markup"
+                    and isinstance(keyword.value, ast.Constant)
+                    and keyword.value.value is False
+                    for keyword in keywords
+                )
+            case ast.AnnAssign(target=target, annotation=annotation):
+                info.attributes[last_name(target)] = last_name(annotation)
+            case ast.Assign(targets=[target], value=ast.Call() as value):
+                info.attributes.setdefault(last_name(target), made_type(value))
+    return info
+
+
+def made_type(call: ast.Call) -> str:
+    """Name the class that a call gives: of a constructor, or of ``query_one`` and its kin."""
+    if last_name(call.func) in {"query_one", "query_exactly_one", "child_by_type", "app"}:
+        return last_name(call.args[-1]) if call.args else ""
+    name = last_name(call.func)
+    return name if name[:1].isupper() or name[:1] == "_" else ""
+
+
+def last_name(node: ast.AST) -> str:
+    """Give the last part of a dotted name; nothing for what has none."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Call(func=function):
+            return last_name(function)
+        case ast.Subscript(value=value):
+            return last_name(value)
+    return ""
+
+
+UPDATED: Final = frozenset(CONSTRUCTORS) | {"RichLog"}
 """Classes whose `update` takes text."""
 
-METHODS: Final[dict[str, sink_index.Sink]] = {
+METHODS: Final[dict[str, Sink]] = {
     "notify": ((0,), ("message",)),
     "update": ((0,), ("content",)),
     "add": ((0,), ("label",)),
     "add_leaf": ((0,), ("label",)),
     "set_label": ((0,), ("label",)),
-    "add_row": ((sink_index.ALL,), ("label",)),
+    "add_row": ((ALL,), ("label",)),
     "add_column": ((0,), ("label",)),
     "update_cell": ((2,), ("value",)),
     "update_cell_at": ((1,), ("value",)),
@@ -71,7 +185,7 @@ class Violation:
 def find_violations(sources: Iterable[tuple[str, str]]) -> list[Violation]:
     """Analyse modules, given as (path, source), that may refer to each other."""
     trees = [(path, ast.parse(source)) for path, source in sources]
-    index = sink_index.Index()
+    index = Index()
     for _, tree in trees:
         index.add(tree)
     found: list[Violation] = []
@@ -91,7 +205,7 @@ def python_sources(folder: Path) -> list[tuple[str, str]]:
 class _Checker(ast.NodeVisitor):
     """Walks one module and remembers in which class and function it is."""
 
-    def __init__(self, path: str, index: sink_index.Index) -> None:
+    def __init__(self, path: str, index: Index) -> None:
         self.violations: list[Violation] = []
         self._path = path
         self._index = index
@@ -129,20 +243,20 @@ class _Checker(ast.NodeVisitor):
         markup = keywords.get("markup")
         if isinstance(markup, ast.Constant) and markup.value is True:
             self._report(markup, "markup=True")
-        name = sink_index.last_name(node.func)
+        name = last_name(node.func)
         sink = self._sink(node)
         if sink is not None:
             if isinstance(markup, ast.Constant) and markup.value is False:
                 sink = ((), ())
             positions, names = sink
-            taken = list(node.args) if sink_index.ALL in positions else []
+            taken = list(node.args) if ALL in positions else []
             taken += [node.args[at] for at in positions if 0 <= at < len(node.args)]
             taken += [keywords[key] for key in names if key in keywords]
             for argument in taken:
                 self._require(argument, name)
         self.generic_visit(node)
 
-    def _sink(self, node: ast.Call) -> sink_index.Sink | None:
+    def _sink(self, node: ast.Call) -> Sink | None:
         """Find which arguments of a call are parsed."""
         function = node.func
         if isinstance(function, ast.Name):
@@ -150,10 +264,10 @@ class _Checker(ast.NodeVisitor):
         if not isinstance(function, ast.Attribute):
             return None
         receiver, name = function.value, function.attr
-        if name == "__init__" and sink_index.last_name(receiver) == "super":
-            bases = self._index.classes.get(self._class, sink_index.ClassInfo()).bases
+        if name == "__init__" and last_name(receiver) == "super":
+            bases = self._index.classes.get(self._class, ClassInfo()).bases
             return next(filter(None, map(self._index.constructor, bases)), None)
-        if name == "add" and not sink_index.last_name(receiver).lower().endswith(TREE_NODES):
+        if name == "add" and not last_name(receiver).lower().endswith(TREE_NODES):
             return None
         if name == "update":
             kind = self._type_of(receiver)
@@ -172,12 +286,12 @@ class _Checker(ast.NodeVisitor):
                 return self._type_of(values[0]) if len(values) == 1 else ""
             case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
                 for base in self._index.ancestry(self._class):
-                    info = self._index.classes.get(base, sink_index.ClassInfo())
+                    info = self._index.classes.get(base, ClassInfo())
                     if attribute in info.attributes:
                         return info.attributes[attribute]
                 return ""
             case ast.Call():
-                return sink_index.made_type(receiver)
+                return made_type(receiver)
         return ""
 
     def _require(self, argument: ast.expr, sink: str) -> None:
@@ -211,7 +325,7 @@ class _Checker(ast.NodeVisitor):
         return False
 
     def _is_safe_call(self, call: ast.Call) -> bool:
-        name = sink_index.last_name(call.func)
+        name = last_name(call.func)
         if isinstance(call.func, ast.Name) and name in {"list", "tuple"}:
             return all(map(self._is_safe, call.args))
         if isinstance(call.func, ast.Name) and (
@@ -220,7 +334,7 @@ class _Checker(ast.NodeVisitor):
             return True
         if isinstance(call.func, ast.Attribute):
             receiver = call.func.value
-            if sink_index.last_name(receiver) in {"Content", "Text"}:
+            if last_name(receiver) in {"Content", "Text"}:
                 return True
             if self._is_content(receiver):
                 return True
@@ -270,7 +384,7 @@ class _Checker(ast.NodeVisitor):
         for node in ast.walk(self._functions[-1]):
             match node:
                 case ast.Assign(targets=targets, value=value):
-                    values += [value for target in targets if sink_index.last_name(target) == name]
+                    values += [value for target in targets if last_name(target) == name]
                 case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
                     values += [value] if target == name else []
                 case ast.AugAssign(target=ast.Name(id=target), value=value):
@@ -284,6 +398,6 @@ def _is_safe_annotation(annotation: ast.expr | None) -> bool:
     """Tell whether everything an annotation names is safe in a sink."""
     if annotation is None:
         return False
-    names = {sink_index.last_name(node) for node in ast.walk(annotation)} - {""}
+    names = {last_name(node) for node in ast.walk(annotation)} - {""}
     constants = {str(node.value) for node in ast.walk(annotation) if isinstance(node, ast.Constant)}
     return names | constants <= SAFE_TYPES

@@ -20,7 +20,7 @@ TOO_SLOW: Final = 1.0
 NAMES: Final = {
     "": "benchmarks/ cli/ conformance/ providers/ pty/ real/ security/ snapshots/ ui/",
     "architecture": "imports",
-    "support": "checks run warm",
+    "support": "checks warm",
     "unit/engine/sign_in": "google signing_in",
     "unit/engine": """
         asked_of_the_engine

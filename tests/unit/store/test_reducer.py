@@ -25,6 +25,7 @@ from tests.support.samples import (
     tool_call,
 )
 from tui.model import events as e
+from tui.model import sessions
 from tui.model.catalog import Catalog
 from tui.model.chat import (
     MAIN,
@@ -46,12 +47,6 @@ from tui.model.chat import (
 )
 from tui.model.consent import RequestId
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
-from tui.model.sessions import (
-    ConversationClosed,
-    ConversationNamed,
-    ConversationRestored,
-    ConversationSelected,
-)
 from tui.store import reducer
 from tui.store.reducer import reduce
 from tui.store.selectors import entries
@@ -119,8 +114,11 @@ def test_what_changes_nothing_gives_the_same_object() -> None:
         *(e.RequestSettled(RequestId("unknown")), e.UsageReported(Usage())),
         e.ModelSelected(AppState().model),
         e.TextStreamed(TEXT, "closed", conversation=ConversationId("gone")),
-        *(ConversationSelected(ConversationId("gone")), ConversationClosed(ConversationId("gone"))),
-        ConversationClosed(MAIN),
+        *(
+            sessions.ConversationSelected(ConversationId("gone")),
+            sessions.ConversationClosed(ConversationId("gone")),
+        ),
+        sessions.ConversationClosed(MAIN),
     ]
     state = populated_state()
     for event in events:
@@ -193,21 +191,21 @@ def test_a_turn_that_ends_behind_another_conversation_is_news_until_it_is_shown(
     def has_news(*events: e.Event) -> bool:
         return after(populated_state(), *events).conversations[MAIN].has_news
 
-    ended, shown = e.TurnFinished(TURN, TurnOutcome.COMPLETED), ConversationSelected(OTHER)
+    ended, shown = e.TurnFinished(TURN, TurnOutcome.COMPLETED), sessions.ConversationSelected(OTHER)
     assert not has_news(ended, shown)
     assert has_news(shown, ended)
-    assert not has_news(shown, ended, ConversationSelected(MAIN))
+    assert not has_news(shown, ended, sessions.ConversationSelected(MAIN))
 
 
 def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -> None:
     message = UserMessage(EntryId("u"), "buy\nmilk")
     opened = after(AppState(), e.TurnStarted(TURN, message, 1.0))
     assert opened.conversation.title == "buy milk"
-    named = after(opened, ConversationNamed("Shopping"), e.TurnStarted(TURN, message, 2.0))
+    named = after(opened, sessions.ConversationNamed("Shopping"), e.TurnStarted(TURN, message, 2.0))
     assert named.conversation.title == "Shopping"
     assert after(named, e.ConversationCleared()).conversation.title == ""
     waiting = after(opened, e.QueueChanged(("eggs",)))
-    restored = after(waiting, ConversationRestored((replace(message, text="bread"),)))
+    restored = after(waiting, sessions.ConversationRestored((replace(message, text="bread"),)))
     assert restored.conversation.queued == ()
     assert restored.conversation.title == "bread"
 

@@ -15,16 +15,9 @@ from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.sign_in.support import needs_ipv6
+from tui.engine.sign_in import token_endpoint
 from tui.engine.sign_in.callback import CallbackListener
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
-from tui.engine.sign_in.token_endpoint import (
-    MAX_LIFE,
-    MIN_LIFE,
-    AuthResponse,
-    RejectedError,
-    authenticated,
-    refresh,
-)
 
 STATE = "the-right-state"
 PATH = "/oauth/callback"
@@ -187,10 +180,12 @@ async def answered(status: int = 200, body: bytes | None = None, **fields: Any) 
     kept = {name: value for name, value in whole.items() if value is not None}
     sent = json.dumps(kept).encode() if body is None else body
 
-    async def send(_m: str, _u: str, _h: Mapping[str, str], _b: bytes | None) -> AuthResponse:
-        return AuthResponse(status, {}, sent)
+    async def send(
+        _m: str, _u: str, _h: Mapping[str, str], _b: bytes | None
+    ) -> token_endpoint.AuthResponse:
+        return token_endpoint.AuthResponse(status, {}, sent)
 
-    return await refresh(send, RECORD)
+    return await token_endpoint.refresh(send, RECORD)
 
 
 async def test_what_is_left_out_stays_as_it_was() -> None:
@@ -205,7 +200,10 @@ async def test_what_is_left_out_stays_as_it_was() -> None:
 async def test_the_time_of_expiry_is_absolute_and_bounded() -> None:
     for said, least, most in [
         *((3600, 3539, 3541), ("3600", 3539, 3541), (3600.0, 3539, 3541)),
-        *((0.001, MIN_LIFE * 0.9 - 1, MIN_LIFE), (1e300, MAX_LIFE - 61, MAX_LIFE)),
+        *(
+            (0.001, token_endpoint.MIN_LIFE * 0.9 - 1, token_endpoint.MIN_LIFE),
+            (1e300, token_endpoint.MAX_LIFE - 61, token_endpoint.MAX_LIFE),
+        ),
     ]:
         fresh = await answered(expires_in=said)
         assert fresh.expires_at is not None, said
@@ -238,8 +236,8 @@ async def test_a_malformed_token_is_refused() -> None:
 
 async def test_only_a_refusal_of_the_credentials_costs_them() -> None:
     for status, error, kind, is_transient in [
-        (400, "invalid_grant", RejectedError, False),
-        (401, "invalid_client", RejectedError, False),
+        (400, "invalid_grant", token_endpoint.RejectedError, False),
+        (401, "invalid_client", token_endpoint.RejectedError, False),
         *((400, "invalid_request", AuthError, False), (500, "invalid_grant", AuthError, True)),
         (429, "slow_down", AuthError, True),
     ]:
@@ -257,11 +255,11 @@ def test_a_client_authenticates_as_it_was_registered() -> None:
         secret.model_copy(update={"auth_method": f"client_secret_{way}"})
         for way in ("basic", "post")
     )
-    fields, headers = authenticated(basic, {"a": "1"})
+    fields, headers = token_endpoint.authenticated(basic, {"a": "1"})
     assert headers["authorization"] == "Basic bWU6cyUzQSUyRiVDMyVCQw=="
     assert fields == {"a": "1"}
-    fields, headers = authenticated(post, {"a": "1"})
+    fields, headers = token_endpoint.authenticated(post, {"a": "1"})
     assert (fields["client_id"], fields["client_secret"]) == ("me", "s:/ü")
     assert "authorization" not in headers
-    fields, _ = authenticated(secret, {"a": "1"})
+    fields, _ = token_endpoint.authenticated(secret, {"a": "1"})
     assert fields == {"a": "1", "client_id": "me"}
