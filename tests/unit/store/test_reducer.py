@@ -77,22 +77,16 @@ def test_there_is_a_sample_of_every_event() -> None:
     assert set(one_of_each()) == set(EVENT_TYPES)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in EVENT_TYPES if kind not in RECORDED], ids=lambda kind: kind.__name__
-)
-def test_every_event_changes_the_state_and_not_the_snapshot_before(kind: type) -> None:
+def test_every_event_changes_the_state_and_not_the_snapshot_before() -> None:
     before = populated_state()
     mapped = ("logs", "log_levels", "conversations", "instructions")
     mappings = {name: dict(getattr(before, name)) for name in mapped}
     names = set(AppState.__slots__) - set(mappings)
     kept = {name: copy.deepcopy(getattr(before, name)) for name in names}
-
-    state = reduce(before, one_of_each()[kind])
-
-    assert state is not before
-    assert state != before
-    assert {name: getattr(before, name) for name in kept} == kept
-    assert {name: dict(getattr(before, name)) for name in mappings} == mappings
+    for kind in set(EVENT_TYPES) - set(RECORDED):
+        assert reduce(before, one_of_each()[kind]) != before, kind
+        assert {name: getattr(before, name) for name in kept} == kept, kind
+        assert {name: dict(getattr(before, name)) for name in mappings} == mappings, kind
 
 
 def test_every_event_is_harmless_at_the_start_and_some_only_for_the_audit_log() -> None:

@@ -1,7 +1,6 @@
 """What the loader makes of all layers: which counts, which is left out, and what is said of it."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -155,14 +154,6 @@ def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
     assert problem.fatal
     assert (problem.file, problem.line) == ("~/.gemini/settings.json", line)
     assert word in problem.message
-
-
-def test_a_pipe_in_place_of_a_file_does_not_hang(machine: Machine) -> None:
-    os.mkfifo(machine.files["project"])
-    machine.write("user", {"mcpServers": {"a": GOOD}})
-    loaded = machine.load()
-    assert [server.id for server in loaded.servers] == ["a"]
-    assert ["not a regular file" in problem.message for problem in loaded.problems] == [True]
 
 
 def test_too_many_servers_are_refused_as_a_whole(machine: Machine) -> None:

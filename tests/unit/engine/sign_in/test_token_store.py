@@ -1,8 +1,6 @@
 """Where tokens are kept and for which server they count; gemini-cli's are taken over by address."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from threading import Thread
 
@@ -152,28 +150,6 @@ def test_without_a_state_folder_it_lasts_until_the_end_of_the_run() -> None:
     store.save(RECORD)
     assert store.find(define(URL)) == RECORD
     assert "this run" in store.place
-
-
-@kept_there
-@pytest.mark.slow
-def test_a_kill_during_a_save_loses_nothing(tmp_path: Path) -> None:
-    store = token_store.TokenStore(tmp_path)
-    store.save(RECORD)
-    code = f"""
-import os
-from pathlib import Path
-from tui.engine.files import atomic
-from tui.engine.sign_in.sign_in_record import SignInRecord
-from tui.engine.sign_in.token_store import TokenStore
-store = TokenStore(Path({str(tmp_path)!r}))
-atomic.os.fsync = lambda _: os.kill(os.getpid(), 9)
-store.save(SignInRecord.model_validate_json({RECORD.model_dump_json()!r}))
-"""
-    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=50)
-    assert ended.returncode == -9
-    assert token_store.TokenStore(tmp_path).find(define(URL)) == RECORD
-    for left in tmp_path.glob(".gemdeck-*"):
-        left.unlink()
 
 
 def test_an_address_has_one_form() -> None:
