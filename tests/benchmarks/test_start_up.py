@@ -37,8 +37,7 @@ LIMIT: Final = 2.0
 """Either, as it fails the test: the rest of the machine disturbs single starts."""
 
 
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
+def home_in(tmp_path: Path, address: str = "http://127.0.0.1:9") -> dict[str, str]:
     """Give the variables of a home with two servers, and of compiled modules as if installed."""
     for name in ("home/.gemini", "home/shop", "state"):
         (tmp_path / name).mkdir(parents=True)
@@ -51,10 +50,15 @@ def env(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "home/.gemini/settings.json").write_text(json.dumps(settings))
     return {
         **{"HOME": str(tmp_path / "home"), "GEMDECK_HOME": str(tmp_path / "state")},
-        **{"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9"},
+        **{"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": address},
         **{"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")},
         "PYTHONPATH": str(ROOT),
     }
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return home_in(tmp_path)
 
 
 async def run(env: Mapping[str, str], *command: str) -> tuple[float, str]:

@@ -66,9 +66,8 @@ NPM = f".npmrc {PACKAGE}"
 UV = "pyproject.toml uv.lock"
 
 
-@pytest.mark.parametrize(
-    ("line", "watched"),
-    [
+def test_an_entry_is_known_by_the_files_that_it_names(folder: Path) -> None:
+    for line, watched in (
         *(("python server.py", "server.py"), ("python3.12 -u ./server.py", "server.py")),
         ("python {folder}/server.py --db=data.csv", "server.py data.csv"),
         *(("python -m mod", "mod.py mod/__main__.py"), ("python -Impkg.sub.mod", "pkg/sub/mod.py")),
@@ -92,13 +91,9 @@ UV = "pyproject.toml uv.lock"
         *(("fastmcp run server.py:mcp", "server.py"), ("tool -fdata.csv", "data.csv")),
         *(("tool @data.csv", "data.csv"), ("server --root . part src", "")),
         ("/usr/bin/server /etc/passwd ../own.py", ""),
-    ],
-)
-def test_an_entry_is_known_by_the_files_that_it_names(
-    folder: Path, line: str, watched: str
-) -> None:
-    line = line.format(own=folder.parent / "own.py", folder=folder)
-    assert names(folder, line) == set(watched.split())
+    ):
+        whole = line.format(own=folder.parent / "own.py", folder=folder)
+        assert names(folder, whole) == set(watched.split()), line
 
 
 def test_a_variable_is_known_by_the_files_that_it_names(folder: Path) -> None:

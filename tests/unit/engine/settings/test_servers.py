@@ -152,9 +152,8 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
     assert "hunter2" not in "".join(str(server.failure) for server in loaded.servers)
 
 
-@pytest.mark.parametrize(
-    ("entry", "key", "word"),
-    [
+def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(machine: Machine) -> None:
+    rows: list[tuple[dict[str, object], str, str]] = [
         ({"command": "x", "timeout": 0}, "timeout", "greater than 0"),
         ({"command": "x", "timeout": 1e11}, "timeout", "less than"),
         ({"command": "x", "timeout": "soon"}, "timeout", "number"),
@@ -169,18 +168,15 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
         ({"url": "https://h", "authProviderType": "none"}, "authProviderType", "must be"),
         ({"httpUrl": "https://h", "url": "nonsense"}, "url", "must be an address"),
         ({"url": "https://h", "command": ["x"]}, "command", "string"),
-    ],
-)
-def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(
-    machine: Machine, entry: dict[str, object], key: str, word: str
-) -> None:
-    machine.write("user", {"mcpServers": {"a": entry}})
-    loaded = machine.load()
-    (server,) = loaded.servers
-    assert (server.withheld, server.trust, server.timeout) == (None, False, 600.0)
-    problem = next(one for one in loaded.problems if one.key == f"mcpServers.a.{key}")
-    assert word in problem.message
-    assert problem.message.endswith("left out")
+    ]
+    for entry, key, word in rows:
+        machine.write("user", {"mcpServers": {"a": entry}})
+        loaded = machine.load()
+        (server,) = loaded.servers
+        assert (server.withheld, server.trust, server.timeout) == (None, False, 600.0), entry
+        [said] = [one.message for one in loaded.problems if one.key == f"mcpServers.a.{key}"]
+        assert word in said, entry
+        assert said.endswith("left out"), entry
 
 
 def test_how_to_sign_in_is_part_of_a_definition(machine: Machine) -> None:
