@@ -1,6 +1,7 @@
 """What the loader makes of all layers: which counts, which is left out, and what is said of it."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -120,19 +121,17 @@ def test_a_wrong_key_of_our_own_leaves_the_others(machine: Machine) -> None:
     assert places == [(2, "gemdeck.maxToolCalls"), (4, "gemdeck.bogus")]
 
 
-@pytest.mark.parametrize("key", ["mcpServers", "gemdeck", "mcp", "model"])
-@pytest.mark.parametrize("value", [5, ["a"], True])
-def test_a_section_that_is_no_object_is_a_problem(
-    machine: Machine, key: str, value: object
-) -> None:
-    machine.write("user", {key: value, "other": 1})
+def test_a_section_that_is_no_object_is_a_problem(machine: Machine) -> None:
     machine.write("system", {"mcpServers": {"a": GOOD}})
-    loaded = machine.load()
-    assert {problem.key for problem in loaded.problems} == {key}
-    held = ServerStatus.DISABLED if key == "mcp" else None
-    assert [server.withheld for server in loaded.servers] == [held]
-    denied = DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None
-    assert denied == (key == "gemdeck"), "it may have forbidden any tool"
+    values: tuple[object, ...] = (5, ["a"], True)
+    for key, value in product(("mcpServers", "gemdeck", "mcp", "model"), values):
+        machine.write("user", {key: value, "other": 1})
+        loaded = machine.load()
+        assert {problem.key for problem in loaded.problems} == {key}, value
+        held = ServerStatus.DISABLED if key == "mcp" else None
+        assert [server.withheld for server in loaded.servers] == [held], (key, value)
+        denied = DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None
+        assert denied == (key == "gemdeck"), "it may have forbidden any tool"
 
 
 # Bad files

@@ -29,9 +29,9 @@ def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
     return DenyingPatterns(loaded.gemdeck.always_deny).match(server, tool) is not None
 
 
-@pytest.mark.parametrize(
-    ("rule", "matches", "others"),
-    [
+@pytest.mark.parametrize("place", ["user", "system"])
+def test_a_deny_rule_holds_for_the_tools_that_it_names(machine: Machine, place: str) -> None:
+    rows: list[tuple[str, list[str], list[str]]] = [
         ('toolName = "*"', ["git.push", "a.b"], []),
         ("", ["git.push", "a.b"], []),
         ('toolName = "mcp_*"', ["git.push", "a.b"], []),
@@ -53,17 +53,13 @@ def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
         ('mcpName = "git"\nmodes = ["default", "plan"]', ["git.push"], []),
         ('mcpName = "git"\nsubagent = "coder"', [], ["git.push"]),
         ('mcpName = "git"\npriority = 1\ndenyMessage = "no"', ["git.push"], ["a.b"]),
-    ],
-)
-@pytest.mark.parametrize("place", ["user", "system"])
-def test_a_deny_rule_holds_for_the_tools_that_it_names(
-    machine: Machine, rule: str, matches: list[str], others: list[str], place: str
-) -> None:
-    policy(machine, f'[[rule]]\ndecision = "deny"\n{rule}\n', place)
-    loaded = machine.load()
-    assert messages(loaded) == []
-    assert [name for name in matches if not denied(loaded, *name.split("."))] == []
-    assert [name for name in others if denied(loaded, *name.split("."))] == []
+    ]
+    for rule, matches, others in rows:
+        policy(machine, f'[[rule]]\ndecision = "deny"\n{rule}\n', place)
+        loaded = machine.load()
+        assert messages(loaded) == [], rule
+        assert [name for name in matches if not denied(loaded, *name.split("."))] == [], rule
+        assert [name for name in others if denied(loaded, *name.split("."))] == [], rule
 
 
 def test_a_name_that_was_cut_in_the_middle_is_recognised(machine: Machine) -> None:
