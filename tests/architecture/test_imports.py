@@ -61,12 +61,16 @@ SERVING: Final = frozenset(
 """What a client of MCP has no use for: 16 MB."""
 
 
+def run(code: str, *words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def loaded_by(module: str, then: str = "") -> set[str]:
     """List the modules that importing one loads, and running a statement after it."""
     script = f"import json, sys, {module}\n{then}\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = run(script)
+    assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 
 
@@ -78,13 +82,7 @@ def heavy_of(module: str) -> set[str]:
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run import-linter on the package in a folder."""
     command = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    return subprocess.run(
-        [sys.executable, "-c", command, "--no-cache"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(command, "--no-cache", folder=folder)
 
 
 @pytest.fixture
@@ -135,9 +133,7 @@ def test_whoever_has_us_as_a_library_may_serve_as_well() -> None:
         "        print((await client.list_tools()).tools, bool(mcp.stdio_server()))\n"
         "asyncio.run(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run(code)
     assert (done.stdout, done.stderr) == ("[] True\n", "")
 
 

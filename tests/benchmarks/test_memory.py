@@ -1,7 +1,6 @@
 """What the app holds in memory: with two servers and a model, and after many turns."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from tests.fakes.gemini import KEY, FakeGemini, Request
+from tests.benchmarks.test_start_up import home_in
+from tests.fakes.gemini import FakeGemini, Request
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.measures import Measure
 from tests.support.terminal import Terminal
-
-LEAN: Final = str(Path(__file__).with_name("lean_server.py"))
-ROOT: Final = Path(__file__).resolve().parents[2]
 
 BUDGET: Final = 100
 """Megabytes (PSS) with two servers and a model."""
@@ -38,23 +35,13 @@ class Deck:
     """Starts the app in a home with two servers, from compiled modules as if installed."""
 
     def __init__(self, folder: Path, address: str = "http://127.0.0.1:9") -> None:
-        self._home = folder / "home"
-        (self._home / ".gemini").mkdir(parents=True)
-        entry = {"command": sys.executable, "args": ["-S", LEAN], "trust": True}
-        settings = {"mcpServers": {"one": entry, "two": entry}}
-        (self._home / ".gemini/settings.json").write_text(json.dumps(settings))
-        self._env = {
-            **{"HOME": str(self._home), "GEMDECK_HOME": str(folder / "state")},
-            **{"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": address},
-            **{"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")},
-            "PYTHONPATH": str(ROOT),
-        }
+        self._env = home_in(folder, address)
         with self.start() as terminal:  # compiles, which takes memory
             terminal.wait_for("gemini-")
 
     def start(self, *arguments: str) -> Terminal:
         terminal = Terminal(
-            [sys.executable, "-m", "tui", *arguments], env=self._env, cwd=self._home
+            [sys.executable, "-m", "tui", *arguments], env=self._env, cwd=Path(self._env["HOME"])
         )
         terminal.wait_for("2 ready")
         return terminal

@@ -12,6 +12,7 @@ from typing import Final
 import psutil
 import pytest
 
+from tests.benchmarks.test_chat import lags
 from tests.support.measures import Measure
 from tests.ui.harness import running
 from tests.ui.shell import decks
@@ -34,9 +35,6 @@ HUGE: Final = 100_000_000
 """Bytes."""
 
 RESUMED: Final = b'{"t":"resumed"}'
-
-TICK: Final = 0.005
-"""Seconds between two looks at the event loop."""
 
 
 def long_session() -> list[Record]:
@@ -91,13 +89,10 @@ async def test_a_session_of_100_mb_opens_as_far_as_it_is_sound(
     library = SessionLibrary(tmp_path)
     view, messages = huge_session(library, tmp_path)
     process = psutil.Process()
-    before, begun, late = process.memory_info().rss, perf_counter(), 0.0
-    reading = asyncio.create_task(asyncio.to_thread(library.read, view))
-    while not reading.done():
-        last = perf_counter()
-        await asyncio.sleep(TICK)
-        late = max(late, perf_counter() - last - TICK)
-    saved, took = await reading, perf_counter() - begun
+    before, begun = process.memory_info().rss, perf_counter()
+    async with lags() as found:
+        saved = await asyncio.to_thread(library.read, view)
+    took, late = perf_counter() - begun, max(found)
     grown = process.memory_info().rss - before
     measure(
         f"a session of 100 MB read in {took:.1f} s and {grown / 1e6:.0f} MB, with the event loop "

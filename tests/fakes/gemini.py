@@ -12,22 +12,8 @@ from dataclasses import dataclass
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Final, Self
 
+from tests.fakes import gemini_script
 from tests.fakes.gemini_rules import Json, ViolationError, check_request
-from tests.fakes.gemini_script import (
-    Action,
-    Block,
-    Call,
-    Fail,
-    Finish,
-    Page,
-    Raw,
-    Reset,
-    Say,
-    Sleep,
-    Stall,
-    Stop,
-    Think,
-)
 
 KEY: Final = "s3cr3t-fixture-gemini-key"
 """The key the fake accepts."""
@@ -39,7 +25,7 @@ _ROUTE: Final = re.compile(
 )
 _LIST: Final = re.compile(r"/v\w+/models(\?|$)")
 _COUNT: Final = re.compile(r"/v\w+/.*models/[^/:]+:countTokens")
-_WRONG_KEY: Final = Fail(
+_WRONG_KEY: Final = gemini_script.Fail(
     400, "API key not valid. Please pass a valid API key.", reason="API_KEY_INVALID"
 )
 _STATUS: Final = {
@@ -67,7 +53,7 @@ class Request:
         return contents
 
 
-Step = Sequence[Action] | Callable[[Request], Sequence[Action]]
+Step = Sequence[gemini_script.Action] | Callable[[Request], Sequence[gemini_script.Action]]
 """What the model does on one request."""
 
 
@@ -191,9 +177,9 @@ class FakeGemini:
             await answer.json({"models": [{"name": f"models/{name}"} for name in self.models]})
         await answer.close()
 
-    def _refusal(self, request: Request) -> Fail | None:
+    def _refusal(self, request: Request) -> gemini_script.Fail | None:
         if not request.model:
-            return Fail(404, f"no such path: {request.path}")
+            return gemini_script.Fail(404, f"no such path: {request.path}")
         if (
             request.headers.get("x-goog-api-key") not in self._keys
             and "authorization" not in request.headers
@@ -203,57 +189,59 @@ class FakeGemini:
             needs_signatures = request.model.startswith(("gemini-3", "gemini-4"))
             check_request(request.body, self.signatures, needs_signatures=needs_signatures)
         except ViolationError as violation:
-            return Fail(400, str(violation))
+            return gemini_script.Fail(400, str(violation))
         return None
 
     async def _play(self, answer: "_Answer") -> None:
-        step = self.steps.pop(0) if self.steps else (Say("(no step left)"),)
+        step = self.steps.pop(0) if self.steps else (gemini_script.Say("(no step left)"),)
         actions = step(self.requests[-1]) if callable(step) else step
         for action in actions:
             match action:
-                case Sleep(seconds):
+                case gemini_script.Sleep(seconds):
                     await answer.start()
                     await answer.wait(seconds)
-                case Stall():
+                case gemini_script.Stall():
                     await answer.start()
                     async with self._changed:
                         self._is_stalled = True
                         self._changed.notify_all()
                     await answer.wait(None)
-                case Reset():
+                case gemini_script.Reset():
                     answer.reset()
                     return
-                case Stop():
+                case gemini_script.Stop():
                     await answer.end()
                     return
-                case Page():
+                case gemini_script.Page():
                     await answer.page(action)
                     return
-                case Fail():
+                case gemini_script.Fail():
                     await answer.error(action)
                     return
-                case Raw(text):
+                case gemini_script.Raw(text):
                     await answer.send(text)
-                case Finish(reason, message):
+                case gemini_script.Finish(reason, message):
                     await answer.event(_candidate([], finishReason=reason, finishMessage=message))
                     await answer.end()
                     return
-                case Block(reason):
+                case gemini_script.Block(reason):
                     await answer.event({"promptFeedback": {"blockReason": reason}})
                     await answer.end()
                     return
-                case Say() | Think() | Call():
+                case gemini_script.Say() | gemini_script.Think() | gemini_script.Call():
                     await answer.event(_candidate(self._parts(action)))
         await answer.event(_candidate([], finishReason="STOP"))
         await answer.end()
 
-    def _parts(self, action: Say | Think | Call) -> list[Json]:
+    def _parts(
+        self, action: gemini_script.Say | gemini_script.Think | gemini_script.Call
+    ) -> list[Json]:
         match action:
-            case Say(text, signed):
+            case gemini_script.Say(text, signed):
                 return [self._signed({"text": text}) if signed else {"text": text}]
-            case Think(text):
+            case gemini_script.Think(text):
                 return [{"text": text, "thought": True}]
-            case Call(calls, has_ids, signed):
+            case gemini_script.Call(calls, has_ids, signed):
                 parts = []
                 for name, arguments in calls:
                     self._call_number += 1
@@ -328,7 +316,7 @@ class _Answer:
         self._writer.write(data)
         await self._writer.drain()
 
-    async def error(self, fail: Fail) -> None:
+    async def error(self, fail: gemini_script.Fail) -> None:
         body = json.dumps(_error_body(fail), indent=2)
         if self._is_started:
             await self.send(body)
@@ -338,7 +326,7 @@ class _Answer:
         self._writer.write(body.encode())
         await self._writer.drain()
 
-    async def page(self, page: Page) -> None:
+    async def page(self, page: gemini_script.Page) -> None:
         location = f"\r\nLocation: {page.location}" if page.location else ""
         self._head(page.status, "text/html", f"Content-Length: {len(page.html)}{location}")
         self._writer.write(page.html.encode())
@@ -356,7 +344,7 @@ class _Answer:
         self._writer.write(head.encode())
 
 
-def _error_body(fail: Fail) -> Json:
+def _error_body(fail: gemini_script.Fail) -> Json:
     types = "type.googleapis.com/google.rpc."
     details: list[Json] = []
     if fail.reason:

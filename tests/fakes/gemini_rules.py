@@ -8,12 +8,7 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 REQUEST_KEYS: Final = {
-    "contents",
-    "tools",
-    "systemInstruction",
-    "generationConfig",
-    "toolConfig",
-    "safetySettings",
+    *("contents", "tools", "systemInstruction", "generationConfig", "toolConfig", "safetySettings")
 }
 DECLARATION_KEYS: Final = {"name", "description", "parametersJsonSchema"}
 SCHEMA_KEYS: Final = frozenset(
@@ -68,8 +63,7 @@ def _check_tools(tools: list[Json] | None) -> None:
             name = declaration.get("name", "")
             if not NAME.fullmatch(name):
                 raise ViolationError(
-                    f"* GenerateContentRequest.{where}.name: Invalid function name. Must start "
-                    "with a letter or an underscore."
+                    f"* GenerateContentRequest.{where}.name: Invalid function name."
                 )
             if name in seen:
                 raise ViolationError(f"Duplicate function declaration found: {name}")

@@ -20,7 +20,7 @@ TOO_SLOW: Final = 1.0
 NAMES: Final = {
     "": "benchmarks/ cli/ conformance/ providers/ pty/ real/ security/ snapshots/ ui/",
     "architecture": "imports",
-    "support": "checks run warm",
+    "support": "checks warm",
     "unit/engine/sign_in": "google signing_in",
     "unit/engine": """
         browser chats/ context_files engine faults feature_commands files

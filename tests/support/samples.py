@@ -2,70 +2,27 @@
 
 from typing import Final, get_args
 
+from tui.model import chat, models, servers, sessions
 from tui.model import events as e
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
-from tui.model.chat import (
-    BackendKind,
-    ChatNotice,
-    ConversationId,
-    EntryId,
-    ModelView,
-    Progress,
-    Severity,
-    ToolCall,
-    ToolCallStatus,
-    TurnId,
-    TurnOutcome,
-    TurnPhase,
-    Usage,
-    UserMessage,
-)
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.events import ContextFile, ContextRead
-from tui.model.models import (
-    ContextMeasured,
-    ContextPart,
-    ModelOffer,
-    ModelOptions,
-    ModelOptionsChanged,
-    ModelsListed,
-    PricesSet,
-)
 from tui.model.requests import BellSet, ConfirmationRequest
-from tui.model.servers import (
-    Failure,
-    Origin,
-    ServerId,
-    ServerInfo,
-    ServerStatus,
-    ServerView,
-    Transport,
-)
-from tui.model.sessions import (
-    ConversationClosed,
-    ConversationNamed,
-    ConversationOpened,
-    ConversationRestored,
-    ConversationRewound,
-    ConversationSelected,
-    SessionId,
-    SessionPreviewed,
-    SessionsListed,
-    SessionView,
-)
 from tui.model.settings import PriceSettings
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 
-SERVER: Final = ServerId("notes")
-OTHER: Final = ConversationId("other")
-TURN: Final = TurnId("turn-1")
-TEXT: Final = EntryId("text-1")
-THOUGHT: Final = EntryId("thought-1")
-CALL: Final = EntryId("call-1")
+SERVER: Final = servers.ServerId("notes")
+OTHER: Final = chat.ConversationId("other")
+TURN: Final = chat.TurnId("turn-1")
+TEXT: Final = chat.EntryId("text-1")
+THOUGHT: Final = chat.EntryId("thought-1")
+CALL: Final = chat.EntryId("call-1")
 REQUEST: Final = RequestId("request-1")
-SESSION: Final = SessionView(SessionId("20260102-030405-abcdef"), "/work", first="hello")
+SESSION: Final = sessions.SessionView(
+    sessions.SessionId("20260102-030405-abcdef"), "/work", first="hello"
+)
 
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
@@ -74,16 +31,22 @@ RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged)
 """The kinds of events that are for the audit log and leave the state alone."""
 
 
-def server_view(name: str = SERVER, status: ServerStatus = ServerStatus.STOPPED) -> ServerView:
+def server_view(
+    name: str = SERVER, status: servers.ServerStatus = servers.ServerStatus.STOPPED
+) -> servers.ServerView:
     """Make a server as the settings would give it."""
-    return ServerView(
-        ServerId(name), Origin.DEMO, Transport.STDIO, "python -m notes", status=status
+    return servers.ServerView(
+        servers.ServerId(name),
+        servers.Origin.DEMO,
+        servers.Transport.STDIO,
+        "python -m notes",
+        status=status,
     )
 
 
-def tool_call(entry: EntryId = CALL) -> ToolCall:
+def tool_call(entry: chat.EntryId = CALL) -> chat.ToolCall:
     """Make a call that waits."""
-    return ToolCall(entry, SERVER, "add_note", '{\n  "text": "buy milk"\n}')
+    return chat.ToolCall(entry, SERVER, "add_note", '{\n  "text": "buy milk"\n}')
 
 
 def confirmation(request: RequestId = REQUEST) -> ConfirmationRequest:
@@ -93,20 +56,20 @@ def confirmation(request: RequestId = REQUEST) -> ConfirmationRequest:
 
 def log_line(text: str = "listening") -> e.LogLine:
     """Make one line of a server's log."""
-    return e.LogLine(1.0, "stderr", Severity.INFO, text)
+    return e.LogLine(1.0, "stderr", chat.Severity.INFO, text)
 
 
 def populated_state() -> AppState:
     """Make a state in the middle of a turn, in which every event of `one_of_each` has an effect."""
     state = AppState()
     history: tuple[e.Event, ...] = (
-        e.ServersConfigured((server_view(), server_view("other", ServerStatus.READY))),
-        e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "add a note: buy milk"), 10.0),
+        e.ServersConfigured((server_view(), server_view("other", servers.ServerStatus.READY))),
+        e.TurnStarted(TURN, chat.UserMessage(chat.EntryId("user-1"), "add a note: buy milk"), 10.0),
         e.ThoughtStreamed(THOUGHT, "The user wants"),
         e.TextStreamed(TEXT, "I will"),
         e.ToolCallRequested(tool_call()),
         e.RequestRaised(confirmation()),
-        ConversationOpened(OTHER),
+        sessions.ConversationOpened(OTHER),
     )
     for event in history:
         state = reduce(state, event)
@@ -123,29 +86,33 @@ def one_of_each() -> dict[type, e.Event]:
         e.ServersConfigured((server_view("changed"),)),
         e.ServerStatusChanged(
             SERVER,
-            ServerStatus.FAILED,
-            Failure("it ended", "restart it", ("Traceback",)),
+            servers.ServerStatus.FAILED,
+            servers.Failure("it ended", "restart it", ("Traceback",)),
             None,
-            ServerInfo("notes", "1", "2026-07-28"),
+            servers.ServerInfo("notes", "1", "2026-07-28"),
         ),
         e.CatalogChanged(SERVER, Catalog(tools=(tool,))),
         e.ServerLogged(SERVER, (log_line(),)),
-        e.ModelSelected(ModelView("gemini", BackendKind.GEMINI)),
-        e.NoticeRaised(e.Notice(Severity.WARNING, "settings")),
+        e.ModelSelected(chat.ModelView("gemini", chat.BackendKind.GEMINI)),
+        e.NoticeRaised(e.Notice(chat.Severity.WARNING, "settings")),
         e.QueueChanged(("and this",)),
-        e.TurnStarted(TurnId("turn-2"), UserMessage(EntryId("user-2"), "again"), 20.0),
-        e.TurnPhaseChanged(TURN, TurnPhase.STREAMING),
-        e.MessageExpanded(UserMessage(EntryId("user-1"), "add a note: buy milk and more")),
+        e.TurnStarted(
+            chat.TurnId("turn-2"), chat.UserMessage(chat.EntryId("user-2"), "again"), 20.0
+        ),
+        e.TurnPhaseChanged(TURN, chat.TurnPhase.STREAMING),
+        e.MessageExpanded(
+            chat.UserMessage(chat.EntryId("user-1"), "add a note: buy milk and more")
+        ),
         e.TextStreamed(TEXT, " add it."),
         e.ThoughtStreamed(THOUGHT, " a note."),
         e.EntryCompleted(TEXT),
-        e.ToolCallRequested(tool_call(EntryId("call-2"))),
-        e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.04, "added"),
+        e.ToolCallRequested(tool_call(chat.EntryId("call-2"))),
+        e.ToolCallChanged(CALL, chat.ToolCallStatus.OK, 0.04, "added"),
         e.ToolCallDecided(CALL, SERVER, "ab", "add_note", "cd", "{}", "allow", "you: once"),
-        e.ToolCallProgressed(CALL, Progress(1, 3, "working")),
-        e.UsageReported(Usage(prompt=12, output=3, context_limit=1_000)),
-        e.ChatNoticeAdded(ChatNotice(EntryId("notice-1"), Severity.ERROR, "no key")),
-        e.TurnFinished(TURN, TurnOutcome.FAILED, "add a note: buy milk"),
+        e.ToolCallProgressed(CALL, chat.Progress(1, 3, "working")),
+        e.UsageReported(chat.Usage(prompt=12, output=3, context_limit=1_000)),
+        e.ChatNoticeAdded(chat.ChatNotice(chat.EntryId("notice-1"), chat.Severity.ERROR, "no key")),
+        e.TurnFinished(TURN, chat.TurnOutcome.FAILED, "add a note: buy milk"),
         e.MessageReturned("/hlep"),
         e.ConversationCleared(),
         e.RequestRaised(confirmation(RequestId("request-2"))),
@@ -163,18 +130,20 @@ def one_of_each() -> dict[type, e.Event]:
         FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),
         ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
-        ConversationRestored((UserMessage(EntryId("r1"), "hello"),), session=SESSION.id),
-        ConversationRewound(EntryId("e1")),
-        ConversationOpened(ConversationId("third")),
-        ConversationSelected(OTHER),
-        ConversationNamed("Milk"),
-        ConversationClosed(OTHER),
-        SessionsListed((SESSION,)),
-        PricesSet(PriceSettings(currency="EUR")),
-        ModelsListed((ModelOffer("gemini-3.8-flash"),)),
-        ModelOptionsChanged(ModelOptions(temperature=1.0)),
-        ContextMeasured((ContextPart("messages", 5),)),
-        SessionPreviewed(SESSION.id, (UserMessage(EntryId("r1"), "hello"),)),
+        sessions.ConversationRestored(
+            (chat.UserMessage(chat.EntryId("r1"), "hello"),), session=SESSION.id
+        ),
+        sessions.ConversationRewound(chat.EntryId("e1")),
+        sessions.ConversationOpened(chat.ConversationId("third")),
+        sessions.ConversationSelected(OTHER),
+        sessions.ConversationNamed("Milk"),
+        sessions.ConversationClosed(OTHER),
+        sessions.SessionsListed((SESSION,)),
+        models.PricesSet(PriceSettings(currency="EUR")),
+        models.ModelsListed((models.ModelOffer("gemini-3.8-flash"),)),
+        models.ModelOptionsChanged(models.ModelOptions(temperature=1.0)),
+        models.ContextMeasured((models.ContextPart("messages", 5),)),
+        sessions.SessionPreviewed(SESSION.id, (chat.UserMessage(chat.EntryId("r1"), "hello"),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

@@ -43,16 +43,8 @@ KEYS: Final[Mapping[str, str]] = {
     "home": "\x1b[H",
     "end": "\x1b[F",
     "delete": "\x1b[3~",
-    "f1": "\x1bOP",
-    "f2": "\x1bOQ",
-    "f3": "\x1bOR",
-    "f4": "\x1bOS",
-    "f5": "\x1b[15~",
-    "f6": "\x1b[17~",
-    "f7": "\x1b[18~",
-    "f8": "\x1b[19~",
-    "f9": "\x1b[20~",
-    "ctrl+q": "\x11",
+    **{f"f{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
+    **{f"f{number}": f"\x1b[{code}~" for number, code in enumerate((15, 17, 18, 19, 20), 5)},
 }
 """What xterm sends for named keys."""
 

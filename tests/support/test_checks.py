@@ -1,4 +1,4 @@
-"""The checks after each test can fail: each of these planted faults must be found."""
+"""The checks after each test can fail, our profiles count, and a failure stays one."""
 
 import re
 import subprocess
@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from tests.__main__ import run
 from tests.support import leaks
 from tests.support.network import is_local
 
@@ -117,3 +119,33 @@ def test_a_secret_is_found_in_any_folder(tmp_path: Path) -> None:
     bad = folder / "blob"
     bad.write_bytes(b"\xff\x00" + leaks.FIXTURE_SECRET.encode() + b"x")
     assert leaks.files_with_secret(tmp_path) == [bad]
+
+
+def test_our_profiles_are_known_and_one_of_them_counts() -> None:
+    assert settings.get_profile("many").max_examples == 5_000
+    assert settings.get_current_profile_name() in {"ci", "here", "many"}
+    assert settings().deadline is None
+
+
+BODIES = {
+    "never": ("assert True", pytest.ExitCode.OK),
+    "once": ("seen = path.exists(); path.touch(); assert seen", pytest.ExitCode.TESTS_FAILED),
+    "always": ("assert False", pytest.ExitCode.TESTS_FAILED),
+}
+"""What a test does that fails so often, and how a run with it ends."""
+
+
+@pytest.mark.parametrize("fails", BODIES)
+def test_the_status_is_that_of_the_first_run(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body, expected = BODIES[fails]
+    text = f"import pathlib\npath = pathlib.Path('seen')\n\ndef test_it():\n    {body}\n"
+    (tmp_path / "test_it.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist")
+    assert run(["test_it.py"]) == expected
+    output = capfd.readouterr().out
+    assert ("Running again" in output) == (fails != "never")
+    assert ("A flake" in output) == (fails == "once")

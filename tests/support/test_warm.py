@@ -56,20 +56,13 @@ def test_a_program_runs_as_from_the_real_python(words: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("programs")
-def test_a_program_ends_with_its_launcher() -> None:
+def test_a_program_and_its_launcher_end_with_each_other() -> None:
     command = [warm.python(), "waiting.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
-        assert launcher.stdout is not None
-        program = psutil.Process(int(launcher.stdout.readline()))
-        launcher.terminate()
-        assert launcher.wait() == -signal.SIGTERM
-        program.wait(10)
-
-
-@pytest.mark.usefixtures("programs")
-def test_a_launcher_ends_with_its_program() -> None:
-    command = [warm.python(), "waiting.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
-        assert launcher.stdout is not None
-        psutil.Process(int(launcher.stdout.readline())).kill()
-        assert launcher.wait() == -signal.SIGKILL
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+            assert launcher.stdout is not None
+            program = psutil.Process(int(launcher.stdout.readline()))
+            first = launcher if number is signal.SIGTERM else program
+            first.send_signal(number)
+            assert launcher.wait() == -number
+            program.wait(10)

@@ -151,20 +151,18 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("url", "says_yes", "allows"),
-    [("https://as.example", False, True), ("", False, False), ("", True, True)],
-)
 async def test_credentials_that_no_browser_asks_about_need_a_yes(
-    monkeypatch: pytest.MonkeyPatch,
-    answers: list[ReplyAction],
-    url: str,
-    says_yes: bool,
-    allows: bool,
+    monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    await hear(answers, replace(REQUEST, url=url), says_yes=says_yes)
-    assert answers == [ReplyAction.ACCEPT if allows else ReplyAction.CANCEL]
+    for url, says_yes, allows in [
+        ("https://as.example", False, True),
+        ("", False, False),
+        ("", True, True),
+    ]:
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        await hear(answers, replace(REQUEST, url=url), says_yes=says_yes)
+        assert answers.pop() is (ReplyAction.ACCEPT if allows else ReplyAction.CANCEL), url
+        assert answers == []
 
 
 async def test_where_it_leads_is_said_first(

@@ -1,7 +1,8 @@
 import json
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from keyring.backends import fail, null
 from keyring.errors import KeyringLocked
 from pydantic import SecretStr
 
+from tests.support.rows import row
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
 from tui.engine.keys import key_store
@@ -34,7 +36,6 @@ from tui.engine.keys.key_store import (
     FilePlace,
     KeyringPlace,
     KeyStore,
-    checked_key,
 )
 from tui.model.chat import BackendKind
 from tui.model.events import Event, ModelSelected, NoticeRaised
@@ -50,13 +51,14 @@ class MemoryKeyring(KeyringBackend):
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], str] = {}
         self.locked = False
+        self.check: Callable[[], None] = self._check
 
     def get_password(self, service: str, username: str) -> str | None:
-        self._check()
+        self.check()
         return self.kept.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        self._check()
+        self.check()
         self.kept[service, username] = password
 
     def delete_password(self, service: str, username: str) -> None:
@@ -68,8 +70,9 @@ class MemoryKeyring(KeyringBackend):
 
 
 @pytest.fixture
-def ring() -> Iterator[MemoryKeyring]:
-    """Put a keyring in memory in the place of the user's."""
+def ring(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryKeyring]:
+    """Put a keyring in memory in the place of the user's, and the state where it usually is."""
+    monkeypatch.delenv("GEMDECK_HOME")
     before = keyring.get_keyring()
     ring = MemoryKeyring()
     keyring.set_keyring(ring)
@@ -110,22 +113,14 @@ def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
         assert (secret(found), found.source, found.kind) == (key, source, BackendKind.GEMINI)
 
 
-def test_a_project_and_a_location_without_a_key_mean_vertex(empty: KeyStore) -> None:
-    environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "europe-west1"}
-    access = find_access(environ, empty)
-    assert access == ModelAccess(
-        BackendKind.VERTEX, project="p", location="europe-west1", source="Vertex environment"
-    )
-
-
-def test_a_switch_chooses_vertex_over_a_key(empty: KeyStore) -> None:
+def test_a_project_and_a_location_without_a_key_or_a_switch_mean_vertex(empty: KeyStore) -> None:
+    access = ModelAccess(BackendKind.VERTEX, project="p", source="Vertex environment")
+    here, place = replace(access, location="europe-west1"), {"GOOGLE_CLOUD_PROJECT": "p"}
+    assert find_access({**place, "GOOGLE_CLOUD_LOCATION": "europe-west1"}, empty) == here
     vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
-    expected = ModelAccess(
-        BackendKind.VERTEX, project="p", location="global", source="Vertex environment"
-    )
     for switch, value in product(vertex, ("true", "True", "1")):
-        environ = {switch: value, "GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
-        assert find_access(environ, empty) == expected, (switch, value)
+        found = find_access({switch: value, "GEMINI_API_KEY": "k", **place}, empty)
+        assert found == replace(access, location="global"), (switch, value)
 
 
 def test_a_switch_that_is_off_chooses_nothing(empty: KeyStore) -> None:
@@ -179,24 +174,21 @@ def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore) -> None:
         assert access.base_url == url
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_key_goes_nowhere_else(empty: KeyStore) -> None:
+    for url in [
         *("http://gateway.example.com", "http://127.0.0.1.evil.example"),
         *("http://localhost@evil.example", "https://user:pw@gateway.example.com"),
         *("http://0.0.0.0:80", "ftp://127.0.0.1", "gateway.example.com", "https://"),
         *("https://h:99999", "https://h?x=1", "https://h#x", "https://h/\x00"),
         *("https://h\\@evil.example", "https://h\\.evil.example", "https://exa mple"),
         *("https://\u0435xample.com", "https://h/" + "x" * 3000, "http://[::1"),
-    ],
-)
-def test_a_key_goes_nowhere_else(empty: KeyStore, url: str) -> None:
-    environ = {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": url}
-    with pytest.raises(CredentialError, match="GOOGLE_GEMINI_BASE_URL") as caught:
-        find_access(environ, empty)
-    assert "https" in caught.value.advice
-    with pytest.raises(CredentialError):
-        key_access(environ, SecretStr("k"), "pasted")
+    ]:
+        environ = {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": url}
+        with row(url), pytest.raises(CredentialError, match="GOOGLE_GEMINI_BASE_URL") as caught:
+            find_access(environ, empty)
+        assert "https" in caught.value.advice, url
+        with row(url), pytest.raises(CredentialError):
+            key_access(environ, SecretStr("k"), "pasted")
 
 
 def test_a_file_of_the_users_gives_a_key_and_a_project_and_never_an_address() -> None:
@@ -274,24 +266,16 @@ def test_what_cannot_be_a_key_is_refused(empty: KeyStore, pasted: str) -> None:
         assert store.get() is None
 
 
-def test_a_pasted_key_loses_the_space_around_it() -> None:
-    assert checked_key(f"\n {KEY}\r\n") == KEY
-
-
-def test_the_keyring_keeps_the_key(ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GEMDECK_HOME", raising=False)
+def test_the_keyring_keeps_the_key_without_the_space_around_it(ring: MemoryKeyring) -> None:
     store = KeyStore()
     assert "keyring" in store.place
     assert store.get() is None
-    store.set(f" {KEY} ")
+    store.set(f"\n {KEY}\r\n")
     assert ring.kept == {(SERVICE, USER): KEY}
     assert store.get() == SecretStr(KEY)
 
 
-def test_a_locked_keyring_says_so_and_nothing_else_is_used(
-    ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("GEMDECK_HOME", raising=False)
+def test_a_locked_keyring_says_so_and_nothing_else_is_used(ring: MemoryKeyring) -> None:
     store = KeyStore()
     ring.locked = True
     for action in (store.get, lambda: store.set(KEY)):
@@ -317,7 +301,6 @@ def test_a_locked_keyring_stands_in_nobodys_way_who_needs_no_key(ring: MemoryKey
 def test_without_a_keyring_that_keeps_anything_a_private_file_does(
     backend: type[KeyringBackend], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("GEMDECK_HOME", raising=False)
     monkeypatch.setattr("tui.engine.keys.key_store.state_dir", lambda: tmp_path)
     keyring.set_keyring(backend())
     store = KeyStore()
@@ -375,34 +358,36 @@ def test_a_file_that_cannot_be_written_is_an_error_with_advice(tmp_path: Path) -
     assert KEY not in str(caught.value)
 
 
-async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
-    ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def hangs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Give what hangs until the end of the test; a keyring is not waited for as long."""
     gate = threading.Event()
-    monkeypatch.delenv("GEMDECK_HOME")
     monkeypatch.setattr(key_store, "KEYRING_LIMIT", 0.05)
-    monkeypatch.setattr(ring, "_check", lambda: gate.wait(20))
+
+    def hang() -> None:
+        gate.wait(20)
+
+    yield hang
+    gate.set()
+
+
+async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
+    ring: MemoryKeyring, hangs: Callable[[], None], tmp_path: Path
+) -> None:
+    ring.check = hangs
     events: list[Event] = []
-    try:
-        async with Engine(EngineOptions(tmp_path), events.append) as engine:
-            await engine.start()
-    finally:
-        gate.set()
+    async with Engine(EngineOptions(tmp_path), events.append) as engine:
+        await engine.start()
     (notice,) = [event.notice for event in events if isinstance(event, NoticeRaised)]
     assert "did not answer" in notice.text
     assert "GEMINI_API_KEY" in notice.advice
     assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["demo"]
 
 
+@pytest.mark.usefixtures("ring")
 def test_a_keyring_whose_choice_hangs_is_no_reason_for_a_file(
-    monkeypatch: pytest.MonkeyPatch,
+    hangs: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = threading.Event()
-    monkeypatch.delenv("GEMDECK_HOME")
-    monkeypatch.setattr(key_store, "KEYRING_LIMIT", 0.05)
-    monkeypatch.setattr(keyring, "get_keyring", lambda: gate.wait(20))
-    try:
-        with pytest.raises(CredentialError, match="did not answer"):
-            KeyStore().set(KEY)
-    finally:
-        gate.set()
+    monkeypatch.setattr(keyring, "get_keyring", hangs)
+    with pytest.raises(CredentialError, match="did not answer"):
+        KeyStore().set(KEY)

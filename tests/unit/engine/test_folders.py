@@ -50,16 +50,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
+def test_folders_continue_what_was_typed(place: Path) -> None:
+    for typed, found in [
         *(("", ["data/", "docs/", "down/"]), ("do", ["docs/", "down/"]), (".h", [".hidden/"])),
         *(("../n", ["../notes/"]), ("~/sh", ["~/shop/"]), ("docs/", []), ("none/x", [])),
         *(("~nobody-at-all/x", []), ("a\0b/", [])),
-    ],
-)
-def test_folders_continue_what_was_typed(place: Path, typed: str, found: list[str]) -> None:
-    assert folders_like(typed, place / "shop", 10) == found
+    ]:
+        assert folders_like(typed, place / "shop", 10) == found
 
 
 def test_no_more_are_listed_than_are_shown(place: Path) -> None:
@@ -68,24 +65,20 @@ def test_no_more_are_listed_than_are_shown(place: Path) -> None:
 
 
 def repository(folder: Path, head: str = "ref: refs/heads/main\n") -> Path:
-    (folder / ".git").mkdir(parents=True)
+    (folder / ".git").mkdir(parents=True, exist_ok=True)
     (folder / ".git" / "HEAD").write_text(head)
     return folder
 
 
-@pytest.mark.parametrize(
-    ("head", "branch"),
-    [
+def test_the_branch_is_what_head_says(tmp_path: Path) -> None:
+    (inner := tmp_path / "src" / "deep").mkdir(parents=True)
+    for head, branch in [
         *(("ref: refs/heads/main\n", "main"), ("ref: refs/heads/topic/a-b\n", "topic/a-b")),
         *(("0123456789abcdef0123456789abcdef01234567\n", "0123456"), ("ref: refs/remotes/x\n", "")),
         *(("", ""), ("rm -rf", ""), ("ref: refs/heads/" + "x" * MAX_HEAD, "")),
-    ],
-)
-def test_the_branch_is_what_head_says(tmp_path: Path, head: str, branch: str) -> None:
-    assert branch_of(repository(tmp_path, head)) == branch
-    inner = tmp_path / "src" / "deep"
-    inner.mkdir(parents=True)
-    assert branch_of(inner) == branch
+    ]:
+        assert branch_of(repository(tmp_path, head)) == branch
+        assert branch_of(inner) == branch, head
 
 
 def test_a_hostile_name_is_harmless_and_short(tmp_path: Path) -> None:
@@ -114,14 +107,12 @@ def test_a_submodule_and_an_inner_worktree_have_their_branch(tmp_path: Path) -> 
         assert branch_of(inner) == f"{name}-branch"
 
 
-@pytest.mark.parametrize("target", ["{out}", "../.git/modules/../../out", "../.git", "", "//h/x"])
-def test_a_folder_that_points_out_of_its_repository_has_no_branch(
-    tmp_path: Path, target: str
-) -> None:
+def test_a_folder_that_points_out_of_its_repository_has_no_branch(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "HEAD").write_text("ref: refs/heads/secret\n")
     inner = repository(tmp_path / "project") / "inner"
     inner.mkdir()
-    (inner / ".git").write_text(f"gitdir: {target.format(out=out)}\n")
-    assert branch_of(inner) == ""
+    for target in ("{out}", "../.git/modules/../../out", "../.git", "", "//h/x"):
+        (inner / ".git").write_text(f"gitdir: {target.format(out=out)}\n")
+        assert branch_of(inner) == "", target

@@ -5,6 +5,8 @@ import os
 import resource
 import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import any_json
 from tui.engine.files import preferences, state_file
 from tui.engine.files.atomic import locked, write_private
 from tui.engine.files.line_file import LineFile
-from tui.engine.files.preferences import (
-    append_message,
-    load_layout,
-    load_messages,
-    load_theme,
-    messages_place,
-    save_layout,
-    save_theme,
-)
 from tui.engine.files.state_file import Change, StateFile, StateFileError
 
 Json = dict[str, Any]
@@ -167,13 +161,24 @@ def test_a_pipe_in_its_place_does_not_hang(path: Path, told: Told) -> None:
     assert "not a regular file" in told.take()
 
 
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let nothing reach the disk."""
+
+    def no_space(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(os, "fsync", no_space)
+        yield
+
+
 def test_what_cannot_be_written_holds_for_this_run_and_is_written_later(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+    path: Path, told: Told
 ) -> None:
     file = state(path, told)
     file.update(setting("a", 1))
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", no_space)
+    with full_disk():
         assert file.update(setting("b", 2)) == {"a": 1, "b": 2}
         assert "No space left on device" in told.take()
         assert file.update(setting("c", 3)) == {"a": 1, "b": 2, "c": 3}
@@ -186,8 +191,8 @@ def test_what_cannot_be_written_holds_for_this_run_and_is_written_later(
     file.update(setting("d", 4))
     assert other.load() == {"a": 1, "theirs": 0, "b": 2, "c": 3, "d": 4}
     assert sorted(entry.name for entry in path.parent.iterdir()) == [path.name, "state.json.lock"]
-    monkeypatch.setattr(os, "fsync", no_space)
-    file.update(setting("e", 5))
+    with full_disk():
+        file.update(setting("e", 5))
     assert "No space" in told.take()
 
 
@@ -211,19 +216,11 @@ def test_what_makes_no_sense_and_cannot_be_set_aside_is_not_replaced(
     assert "renamed to state.json.corrupt-" in told.take()
 
 
-def no_space(_descriptor: int) -> None:
-    raise OSError(28, "No space left on device")
-
-
-def test_who_must_know_that_it_is_kept_hears_that_it_is_not(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_must_know_that_it_is_kept_hears_that_it_is_not(path: Path, told: Told) -> None:
     file = state(path, told)
     file.save(setting("a", 1))
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", no_space)
-        with pytest.raises(StateFileError, match="No space"):
-            file.save(setting("a", 2))
+    with full_disk(), pytest.raises(StateFileError, match="No space"):
+        file.save(setting("a", 2))
     assert file.read() == {"a": 1}
     assert told == []
 
@@ -243,8 +240,7 @@ def test_many_waiting_changes_become_one(
 ) -> None:
     monkeypatch.setattr(state_file, "MAX_WAITING", 3)
     file = state(path, told)
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", no_space)
+    with full_disk():
         for number in range(10):
             content = file.update(setting(str(number), number))
     expected = {str(number): number for number in range(10)}
@@ -295,18 +291,7 @@ def test_no_bytes_make_it_fail(data: bytes, tmp_path_factory: pytest.TempPathFac
     assert kept == [data]
 
 
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abü", max_size=3), inner),
-    max_leaves=5,
-)
-
-
-@given(content=st.dictionaries(st.text("xyzß", max_size=4), values, max_size=4))
+@given(content=st.dictionaries(st.text("xyzß", max_size=4), any_json(st.text()), max_size=4))
 def test_all_that_json_can_say_comes_back_as_it_was(
     content: Json, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -391,43 +376,39 @@ def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_the_next_one_is_wh
     assert path.read_bytes() == b"twelve byt\nnext\n"
 
 
-@pytest.mark.parametrize(
-    ("end", "kept"), [(b'{"half', b""), (b'{"whole": 1}', b'{"whole": 1}\n'), (b"", b"")]
-)
-def test_the_only_writer_takes_out_what_a_killed_one_began(
-    tmp_path: Path, end: bytes, kept: bytes
-) -> None:
-    path = tmp_path / "log"
-    before = b"x" * 100_000 + b"\n"
-    path.write_bytes(before + end)
-    LineFile(path, 1_000_000, 1, alone=True).append(b"next")
-    assert path.read_bytes() == before + kept + b"next\n"
+def test_the_only_writer_takes_out_what_a_killed_one_began(tmp_path: Path) -> None:
+    for end, kept in [(b'{"half', b""), (b'{"whole": 1}', b'{"whole": 1}\n'), (b"", b"")]:
+        path = tmp_path / "log"
+        before = b"x" * 100_000 + b"\n"
+        path.write_bytes(before + end)
+        LineFile(path, 1_000_000, 1, alone=True).append(b"next")
+        assert path.read_bytes() == before + kept + b"next\n", end
 
 
 def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
-    assert load_theme(tmp_path) == ""
-    save_theme(tmp_path, "nord")
-    assert load_theme(tmp_path) == "nord"
+    assert preferences.load_theme(tmp_path) == ""
+    preferences.save_theme(tmp_path, "nord")
+    assert preferences.load_theme(tmp_path) == "nord"
     file = tmp_path / "ui.json"
     file.write_text('{"version": 1, "theme": 5, "other": 1}')
-    assert load_theme(tmp_path) == ""
-    save_theme(tmp_path, "gemdeck-light")
+    assert preferences.load_theme(tmp_path) == ""
+    preferences.save_theme(tmp_path, "gemdeck-light")
     assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
 
 
 def test_a_layout_is_remembered_beside_the_theme(tmp_path: Path) -> None:
-    assert load_layout(tmp_path) is None
-    save_theme(tmp_path, "nord")
-    save_layout(tmp_path, {"alone": True})
-    assert load_layout(tmp_path) == {"alone": True}
-    assert load_theme(tmp_path) == "nord"
+    assert preferences.load_layout(tmp_path) is None
+    preferences.save_theme(tmp_path, "nord")
+    preferences.save_layout(tmp_path, {"alone": True})
+    assert preferences.load_layout(tmp_path) == {"alone": True}
+    assert preferences.load_theme(tmp_path) == "nord"
 
 
 def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
-    assert load_messages(tmp_path) == ()
+    assert preferences.load_messages(tmp_path) == ()
     for text in ("one\ntwo", "drei \u00fc", "fo\ud800ur"):
-        append_message(tmp_path, text)
-    assert load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "fo?ur")
+        preferences.append_message(tmp_path, text)
+    assert preferences.load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "fo?ur")
 
 
 def test_many_messages_are_cut_back_to_the_newest(
@@ -435,35 +416,37 @@ def test_many_messages_are_cut_back_to_the_newest(
 ) -> None:
     monkeypatch.setattr(preferences, "MAX_MESSAGES", 3)
     for number in range(7):
-        append_message(tmp_path, str(number))
+        preferences.append_message(tmp_path, str(number))
     with locked(tmp_path / preferences.MESSAGES):
-        assert load_messages(tmp_path) == ("4", "5", "6")
+        assert preferences.load_messages(tmp_path) == ("4", "5", "6")
     assert len((tmp_path / preferences.MESSAGES).read_bytes().splitlines()) == 7
-    assert load_messages(tmp_path) == ("4", "5", "6")
+    assert preferences.load_messages(tmp_path) == ("4", "5", "6")
     assert (tmp_path / preferences.MESSAGES).read_bytes() == b'"4"\n"5"\n"6"\n'
 
 
 def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / preferences.MESSAGES)
-    assert load_messages(tmp_path) == ()
+    assert preferences.load_messages(tmp_path) == ()
     assert (tmp_path / "messages.jsonl.old").is_fifo()
-    append_message(tmp_path, "hello")
-    assert load_messages(tmp_path) == ("hello",)
+    preferences.append_message(tmp_path, "hello")
+    assert preferences.load_messages(tmp_path) == ("hello",)
 
 
 def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
     folder = tmp_path / "missing"
-    append_message(folder, "hello")
-    save_theme(folder, "nord")
-    assert load_messages(folder) == ("hello",)
-    assert load_theme(folder) == "nord"
+    preferences.append_message(folder, "hello")
+    preferences.save_theme(folder, "nord")
+    assert preferences.load_messages(folder) == ("hello",)
+    assert preferences.load_theme(folder) == "nord"
 
 
 def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:
-    one, other = (messages_place(tmp_path, tmp_path / name) for name in ("one", "other"))
-    append_message(one, "hello")
-    assert load_messages(one) == ("hello",)
-    assert load_messages(other) == ()
-    assert messages_place(tmp_path, tmp_path / "one") == one
+    one, other = (
+        preferences.messages_place(tmp_path, tmp_path / name) for name in ("one", "other")
+    )
+    preferences.append_message(one, "hello")
+    assert preferences.load_messages(one) == ("hello",)
+    assert preferences.load_messages(other) == ()
+    assert preferences.messages_place(tmp_path, tmp_path / "one") == one
     for folder in (one, one.parent):
         assert folder.stat().st_mode & 0o777 == 0o700

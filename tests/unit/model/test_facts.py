@@ -1,12 +1,11 @@
 """Small facts of the model: prices, hosts, answers, names, statuses."""
 
 import time
-from enum import StrEnum
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from tests.support.rows import row
 from tui.model import events as e
 from tui.model.addresses import is_loopback
 from tui.model.chat import EntryId, TurnEnd, TurnId, TurnOutcome, Usage, UserMessage
@@ -42,29 +41,23 @@ def test_a_cost_is_that_of_the_whole_name_or_else_of_its_longest_beginning() -> 
     assert PriceSettings().cost("gemini-3.8-flash", MILLION) is None
 
 
-@pytest.mark.parametrize(
-    ("cost", "words"),
-    [
+def test_a_cost_in_words() -> None:
+    for cost, words in [
         *((None, ""), (0.0, ""), (0.00001, "<0.0001 EUR"), (0.01234, "0.0123 EUR")),
         *((12.345, "12.35 EUR"), (1234.5, "1,234.50 EUR")),
-    ],
-)
-def test_a_cost_in_words(cost: float | None, words: str) -> None:
-    assert PRICES.words(cost) == words
+    ]:
+        assert PRICES.words(cost) == words
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
+def test_what_is_no_price_is_refused() -> None:
+    for models in [
         *({"x": {"input": -1, "output": 1}}, {"x": {"input": 1}}),
         *({"x": {"input": "much", "output": 1}}, {"x": {"input": 1, "output": float("nan")}}),
         *({"a b": {"input": 1, "output": 1}}, {"a*b": {"input": 1, "output": 1}}),
         {"": {"input": 1, "output": 1}},
-    ],
-)
-def test_what_is_no_price_is_refused(models: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        PriceSettings.model_validate({"models": models})
+    ]:
+        with row(models), pytest.raises(ValidationError):
+            PriceSettings.model_validate({"models": models})
 
 
 def spent(*requests: tuple[str, Usage]) -> AppState:
@@ -108,25 +101,13 @@ def test_which_hosts_are_this_machine() -> None:
     assert [host for host in (*here, *elsewhere) if is_loopback(host)] == [*here]
 
 
-@pytest.mark.parametrize(
-    ("kind", "allowing"),
-    [
-        (
-            TrustAnswer,
-            {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.START_OUTSIDE},
-        ),
-        (ToolChangeAnswer, {ToolChangeAnswer.ACCEPT}),
-        (ReplyAction, {ReplyAction.ACCEPT}),
-        (Choice, set(Choice) - {Choice.DENY, Choice.DENY_REST_OF_TURN}),
-    ],
-)
-def test_what_is_no_yes_allows_nothing(
-    kind: type[TrustAnswer | ToolChangeAnswer | ReplyAction | Choice], allowing: set[StrEnum]
-) -> None:
-    assert {answer for answer in kind if answer.allows} == allowing
-
-
-def test_an_answer_allows_what_its_choice_allows() -> None:
+def test_what_is_no_yes_allows_nothing() -> None:
+    asked = (*TrustAnswer, *ToolChangeAnswer, *ReplyAction, *Choice)
+    assert [answer for answer in asked if answer.allows] == [
+        *(TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.START_OUTSIDE),
+        *(ToolChangeAnswer.ACCEPT, ReplyAction.ACCEPT),
+        *(one for one in Choice if one not in {Choice.DENY, Choice.DENY_REST_OF_TURN}),
+    ]
     assert all(Reply(action).allows is action.allows for action in ReplyAction)
     assert all(Decision(choice).allows is choice.allows for choice in Choice)
 
@@ -134,17 +115,14 @@ def test_an_answer_allows_what_its_choice_allows() -> None:
 PATHS = ["src/app/main.py", "src/app/", "docs/mapping.md", "README.md", "tests/test_main.py"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
+def test_beginnings_come_first_then_parts_then_letters() -> None:
+    for typed, found in [
         ("main", ["src/app/main.py", "tests/test_main.py", "docs/mapping.md"]),
         ("src", ["src/app/", "src/app/main.py"]),
         *(("app", ["src/app/", "docs/mapping.md", "src/app/main.py"]), ("rdm", ["README.md"])),
         *(("samp", ["src/app/main.py"]), ("zzz", [])),
-    ],
-)
-def test_beginnings_come_first_then_parts_then_letters(typed: str, found: list[str]) -> None:
-    assert best(typed, PATHS, 5) == found
+    ]:
+        assert best(typed, PATHS, 5) == found
 
 
 def test_names_of_nothing_but_near_misses_cost_their_length() -> None:

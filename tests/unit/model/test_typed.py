@@ -48,9 +48,8 @@ def mentioned(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[str
     return [(one.server, one.uri) for one in found]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_a_mention_names_a_server_and_a_uri() -> None:
+    for text, found in [
         ("@notes:memo://today", [("notes", "memo://today")]),
         ("@notes:x://1?b=2&c=(d), @other:y.", [("notes", "x://1?b=2&c=(d),"), ("other", "y.")]),
         ("(@notes:y) and @notes:y)", [("notes", "y)")]),
@@ -59,11 +58,9 @@ def mentioned(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[str
         *(("mail me@notes:now", []), ("@nobody:else", []), ("@notes", []), ("@notes: that", [])),
         ('open @notes:"x://a b?c=1" now', [("notes", "x://a b?c=1")]),
         *(('open @"notes:x://a b", now', [("notes", "x://a b")]), ('@notes:"no end', [])),
-    ],
-)  # fmt: skip
-def test_a_mention_names_a_server_and_a_uri(text: str, found: list[tuple[str, str]]) -> None:
-    others = {ServerId("other"): Catalog(), ServerId("my server:1"): Catalog()}
-    assert mentioned(text, {NOTES: library("file:///my list.txt"), **others}) == found
+    ]:
+        others = {ServerId("other"): Catalog(), ServerId("my server:1"): Catalog()}
+        assert mentioned(text, {NOTES: library("file:///my list.txt"), **others}) == found
 
 
 @pytest.mark.slow
@@ -74,9 +71,8 @@ def test_many_mentions_in_a_long_text_are_found_in_linear_time() -> None:
     assert time.process_time() - began < 5
 
 
-@pytest.mark.parametrize(
-    ("typed_uri", "uri"),
-    [
+def test_a_resource_is_found_with_and_without_the_punctuation_after_it() -> None:
+    for typed_uri, uri in [
         *(("memo://today", "memo://today"), ("memo://today,", "memo://today")),
         *(("memo://what?", "memo://what?"), ("page://Foo_(bar)", "page://Foo_(bar)")),
         *(("page://Foo_(bar)).", "page://Foo_(bar)"), ("page://other)", "page://other")),
@@ -84,29 +80,22 @@ def test_many_mentions_in_a_long_text_are_found_in_linear_time() -> None:
         *(("page://a/b", ""), ("//one", "page://one"), ("//a/b/c", "")),
         ("//deep/er/file.md", "memo://very/deep/er/file.md"),
         *(("er/file.md", "memo://very/deep/er/file.md"), ("file.md", "")),
-    ],
-)
-def test_a_resource_is_found_with_and_without_the_punctuation_after_it(
-    typed_uri: str, uri: str
-) -> None:
-    catalog = library(*LISTED, templates=("page://{name}", "{broken"))
-    assert find_resource(typed_uri, catalog) == uri
+    ]:
+        catalog = library(*LISTED, templates=("page://{name}", "{broken"))
+        assert find_resource(typed_uri, catalog) == uri
 
 
-@pytest.mark.parametrize(
-    ("text", "paths"),
-    [
+def test_a_word_after_an_at_may_be_a_path() -> None:
+    for text, paths in [
         ("see @src/a.py, please", [("src/a.py,", "src/a.py")]),
         ("(@src/a.py)", [("src/a.py)", "src/a.py")]),
         (r"@my\ file.txt and @b", [("my file.txt", "my file.txt"), ("b", "b")]),
         ('@"my file.txt" and @~/b', [("my file.txt", "my file.txt"), ("~/b", "~/b")]),
         *(("@a @a @notes:x", [("a", "a")]), ("me@example.com, a@b", []), ('@"open', [])),
         ("@ alone", []),
-    ],
-)
-def test_a_word_after_an_at_may_be_a_path(text: str, paths: list[tuple[str, str]]) -> None:
-    found = [one for one in mentions(text, {NOTES: Catalog()}) if isinstance(one, PathMention)]
-    assert [(one.path, one.trimmed) for one in found] == paths
+    ]:
+        found = [one for one in mentions(text, {NOTES: Catalog()}) if isinstance(one, PathMention)]
+        assert [(one.path, one.trimmed) for one in found] == paths, text
 
 
 @pytest.mark.parametrize("target", ["src/a.py", "my file.txt", "x://a?b"])
@@ -132,23 +121,19 @@ def prompt_of(text: str, *names: str) -> str | None:
     return found.prompt.name if found else None
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it() -> None:
+    for text, name in [
         *(("/résumé of mine", "résumé"), ("/a/b", "a/b"), ("/fix! it", "fix!")),
         *(("/io.github.x/y_review", "io.github.x/y_review"), ("/code review this", "code review")),
         *(("/code reviews", "code"), ("/code\nreview", "code"), ("/coder", None), ("/a/bc", None)),
         *(("// a comment", None), ("see /code", None)),
-    ],
-)
-def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it(text: str, name: str | None) -> None:
-    names = ("résumé", "a/b", "fix!", "io.github.x/y_review", "code", "code review", "/ a")
-    assert prompt_of(text, *names) == name
+    ]:
+        names = ("résumé", "a/b", "fix!", "io.github.x/y_review", "code", "code review", "/ a")
+        assert prompt_of(text, *names) == name
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
+def test_arguments_are_named_or_in_declared_order_and_stay_as_typed() -> None:
+    for text, values in [
         ("/poem", {}),
         ('/poem --title="Two words" --mood="calm"', {"title": "Two words", "mood": "calm"}),
         ('/poem "Gemini CLI" reverent', {"title": "Gemini CLI", "mood": "reverent"}),
@@ -166,13 +151,9 @@ def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it(text: str, name: 
         ('/poem "open quote', {"title": '"open', "mood": "quote"}),
         ("/poem --title= --mood=''", {"title": "", "mood": ""}),
         ('/poem x say  "hello"\n  to all', {"title": "x", "mood": 'say  "hello"\n  to all'}),
-    ],
-)
-def test_arguments_are_named_or_in_declared_order_and_stay_as_typed(
-    text: str, values: dict[str, str]
-) -> None:
-    found = typed(text)
-    assert (found.values, found.rest) == (values, "")
+    ]:
+        found = typed(text)
+        assert (found.values, found.rest) == (values, ""), text
 
 
 def test_words_that_no_argument_takes_are_kept() -> None:
@@ -210,9 +191,8 @@ def test_the_nearest_name_is_one_that_is_like_it_and_is_found_in_little_time() -
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_command_is_one_line_whose_first_word_is_a_slash_with_a_name() -> None:
+    for text, words in [
         ("/poem", ("poem", "")),
         ('  /poem --title="Gemini CLI" ', ("poem", '--title="Gemini CLI"')),
         *(("/srv.poem:2-b_c one", ("srv.poem:2-b_c", "one")), ("/föö", ("föö", ""))),
@@ -221,17 +201,12 @@ def test_the_nearest_name_is_one_that_is_like_it_and_is_found_in_little_time() -
         *(("/?", ("", "")), ("/etc/hosts is a file", ("", "")), ("/usr/ is a folder", ("", ""))),
         *(("// a comment", ("", "")), ("//review", ("", "")), ("/* a comment */", ("", ""))),
         *(("/", ("", "")), ("/ poem", ("", "")), ("", ("", "")), ("see /poem", ("", ""))),
-    ],
-)
-def test_a_command_is_one_line_whose_first_word_is_a_slash_with_a_name(
-    text: str, words: tuple[str, str]
-) -> None:
-    assert command_words(text) == words
+    ]:
+        assert command_words(text) == words
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_the_command_of_the_screen_is_found_with_its_part() -> None:
+    for text, found in [
         ("/help", TypedCommand(("help",), Takes.NOTHING)),
         ("/help me", TypedCommand(("help",), Takes.NOTHING, "me")),
         ("/theme  two words ", TypedCommand(("theme",), Takes.THEME, "two words")),
@@ -241,12 +216,8 @@ def test_a_command_is_one_line_whose_first_word_is_a_slash_with_a_name(
         ("/directory", TypedCommand(("directory", "show"), Takes.NOTHING)),
         ("/directory add ~/x", TypedCommand(("directory", "add"), Takes.FOLDER, "~/x")),
         *(("/Help", None), ("/helper", None), ("/help\nme", None), ("help", None)),
-    ],
-)
-def test_the_command_of_the_screen_is_found_with_its_part(
-    text: str, found: TypedCommand | None
-) -> None:
-    assert find_own_command(text) == found
+    ]:
+        assert find_own_command(text) == found
 
 
 def test_how_a_command_is_typed() -> None:

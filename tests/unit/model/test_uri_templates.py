@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from mcp import InvalidUriTemplate
 from mcp import UriTemplate as SdkTemplate
 
-from tui.model.input.uri_templates import (
-    MAX_TEMPLATE,
-    MAX_URI,
-    MAX_VARIABLES,
-    UriTemplateError,
-    Variable,
-    parse_template,
-)
+from tui.model.input import uri_templates
 
 VALUES = {
     "var": "value",
@@ -90,13 +83,14 @@ EXAMPLES = {
 
 
 def test_a_template_is_filled_in_as_the_standard_says_and_matches_that() -> None:
-    assert {one: parse_template(one).expand(VALUES) for one in EXAMPLES} == EXAMPLES
-    assert all(parse_template(one).matches(filled) for one, filled in EXAMPLES.items())
+    assert {one: uri_templates.parse_template(one).expand(VALUES) for one in EXAMPLES} == EXAMPLES
+    assert all(
+        uri_templates.parse_template(one).matches(filled) for one, filled in EXAMPLES.items()
+    )
 
 
-@pytest.mark.parametrize(
-    ("template", "uri", "fits"),
-    [
+def test_a_uri_fits_a_template_or_not() -> None:
+    for template, uri, fits in [
         *(("memo://{day}", "memo://monday", True), ("memo://{day}", "memo://", True)),
         *(("memo://{day}", "memo://a/b", False), ("memo://{+path}", "memo://a/b", True)),
         *(("memo://x{/path*}", "memo://x/a/b", True), ("memo://x{/path*}", "memo://xa/b", False)),
@@ -104,29 +98,29 @@ def test_a_template_is_filled_in_as_the_standard_says_and_matches_that() -> None
         ("memo://{a}-{b}.txt", "memo://1-2-3.txt", True),
         *(("memo://{a}-{b}.txt", "memo://1-2-3.md", False), ("memo://ä/{a}", "memo://ä/ö", True)),
         *(("memo://all", "memo://all", True), ("memo://all", "memo://all2", False)),
-    ],
-)
-def test_a_uri_fits_a_template_or_not(template: str, uri: str, *, fits: bool) -> None:
-    assert parse_template(template).matches(uri) is fits
+    ]:
+        assert uri_templates.parse_template(template).matches(uri) is fits
 
 
 def test_matching_costs_no_more_than_the_lengths() -> None:
-    template = parse_template("".join(f"{{+v{n}}}-" for n in range(MAX_VARIABLES)) + "!")
+    template = uri_templates.parse_template(
+        "".join(f"{{+v{n}}}-" for n in range(uri_templates.MAX_VARIABLES)) + "!"
+    )
     began = time.process_time()
     assert not template.matches("-" * 10_000)
     assert time.process_time() - began < 5
 
 
 def test_variables_are_named_once_with_what_a_form_has_to_know() -> None:
-    template = parse_template("x://{id}{/path*}{?q,id,tags*}{+rest:9}")
+    template = uri_templates.parse_template("x://{id}{/path*}{?q,id,tags*}{+rest:9}")
     assert template.variables == (
-        Variable("id", required=True, is_list=False),
-        Variable("path", required=False, is_list=True),
-        Variable("q", required=False, is_list=False),
-        Variable("tags", required=False, is_list=True),
-        Variable("rest", required=True, is_list=False),
+        uri_templates.Variable("id", required=True, is_list=False),
+        uri_templates.Variable("path", required=False, is_list=True),
+        uri_templates.Variable("q", required=False, is_list=False),
+        uri_templates.Variable("tags", required=False, is_list=True),
+        uri_templates.Variable("rest", required=True, is_list=False),
     )
-    assert parse_template("memo://all").variables == ()
+    assert uri_templates.parse_template("memo://all").variables == ()
 
 
 @pytest.mark.parametrize(
@@ -134,20 +128,20 @@ def test_variables_are_named_once_with_what_a_form_has_to_know() -> None:
     [
         "{", "}", "a{b", "a}b", "{}", "{a}}", "{{a}}", "{a{b}}", "{,}", "{a,}", "{a b}", "{a:0}",
         "{a:12345}", "{a:}", "{a**}", "{a*:3}", "{=a}", "{!a}", "{|a}", "{a..b}", "{.}", "{ä}",
-        "{%zz}", "x" * (MAX_TEMPLATE + 1),
-        "".join(f"{{v{n}}}" for n in range(MAX_VARIABLES + 1)),
+        "{%zz}", "x" * (uri_templates.MAX_TEMPLATE + 1),
+        "".join(f"{{v{n}}}" for n in range(uri_templates.MAX_VARIABLES + 1)),
     ],
 )  # fmt: skip
 def test_what_is_no_template_is_refused(template: str) -> None:
-    with pytest.raises(UriTemplateError):
-        parse_template(template)
+    with pytest.raises(uri_templates.UriTemplateError):
+        uri_templates.parse_template(template)
 
 
 def test_a_uri_that_would_be_too_long_is_refused() -> None:
-    template = parse_template("{a}" * 2)
-    assert len(template.expand({"a": "x" * (MAX_URI // 2)})) == MAX_URI
-    with pytest.raises(UriTemplateError, match="longer"):
-        template.expand({"a": "x" * (MAX_URI // 2 + 1)})
+    template = uri_templates.parse_template("{a}" * 2)
+    assert len(template.expand({"a": "x" * (uri_templates.MAX_URI // 2)})) == uri_templates.MAX_URI
+    with pytest.raises(uri_templates.UriTemplateError, match="longer"):
+        template.expand({"a": "x" * (uri_templates.MAX_URI // 2 + 1)})
 
 
 @pytest.mark.parametrize(
@@ -158,8 +152,8 @@ def test_a_hostile_template_costs_no_more_than_its_size(template: str) -> None:
     began = time.process_time()
     for _ in range(20):
         try:
-            parse_template(template).expand({"a": "%" * 30})
-        except UriTemplateError:
+            uri_templates.parse_template(template).expand({"a": "%" * 30})
+        except uri_templates.UriTemplateError:
             continue
     assert time.process_time() - began < 1
 
@@ -185,7 +179,7 @@ def test_whatever_the_sdk_can_fill_in_comes_out_the_same(
         expected = SdkTemplate.parse(template).expand(values)
     except InvalidUriTemplate:
         expected = None
-    filled_in = parse_template(template).expand(values)
+    filled_in = uri_templates.parse_template(template).expand(values)
     assert filled_in.isascii()
     if expected is not None and template.isascii():
         assert filled_in == expected

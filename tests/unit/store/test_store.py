@@ -6,15 +6,7 @@ from typing import cast
 import pytest
 
 from tests.fakes.commands import Call, RecordingEngine
-from tests.support.samples import (
-    RECORDED,
-    SERVER,
-    TEXT,
-    TURN,
-    one_of_each,
-    populated_state,
-    server_view,
-)
+from tests.support import samples
 from tui.engine.engine import Engine
 from tui.model import events as e
 from tui.model.chat import MAIN, ConversationId, Severity, TurnOutcome
@@ -27,7 +19,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState, Unsent
 from tui.store.store import Store
 
-READY = e.ServerStatusChanged(SERVER, ServerStatus.READY)
+READY = e.ServerStatusChanged(samples.SERVER, ServerStatus.READY)
 
 
 def notice(text: str) -> e.NoticeRaised:
@@ -35,7 +27,7 @@ def notice(text: str) -> e.NoticeRaised:
 
 
 def test_a_listener_gets_each_new_snapshot() -> None:
-    store = Store(populated_state())
+    store = Store(samples.populated_state())
     heard: list[AppState] = []
     store.listen(heard.append)
     store.dispatch(notice("one"))
@@ -44,10 +36,6 @@ def test_a_listener_gets_each_new_snapshot() -> None:
     assert heard[-1] is store.state
     store.dispatch(e.RequestSettled(RequestId("unknown")))
     assert len(heard) == 2, "nobody hears of an event that changes nothing"
-
-
-def test_a_store_starts_empty() -> None:
-    assert Store().state == AppState()
 
 
 def test_who_unsubscribed_hears_no_more() -> None:
@@ -86,25 +74,27 @@ def test_a_listener_that_dispatches_does_not_turn_the_order_round() -> None:
 
 
 def test_every_event_can_be_dispatched() -> None:
-    for event in one_of_each().values():
-        store = Store(populated_state())
+    for event in samples.one_of_each().values():
+        store = Store(samples.populated_state())
         heard: list[AppState] = []
         store.listen(heard.append)
         store.dispatch(event)
-        assert heard == ([] if isinstance(event, RECORDED) else [store.state])
+        assert heard == ([] if isinstance(event, samples.RECORDED) else [store.state])
 
 
 _S = ServerStatus
 
 
 def with_statuses(*statuses: ServerStatus) -> AppState:
-    views = tuple(server_view(f"s{number}", status) for number, status in enumerate(statuses))
+    views = tuple(
+        samples.server_view(f"s{number}", status) for number, status in enumerate(statuses)
+    )
     return reduce(AppState(), e.ServersConfigured(views))
 
 
 def test_servers_are_found_by_id() -> None:
-    state = populated_state()
-    assert selectors.server(state, SERVER) is state.servers[0]
+    state = samples.populated_state()
+    assert selectors.server(state, samples.SERVER) is state.servers[0]
     assert selectors.server(state, ServerId("nobody")) is None
 
 
@@ -133,12 +123,12 @@ def test_a_start_counts_from_the_server_that_has_been_starting_longest() -> None
 
 
 def test_entries_span_settled_and_live_turns() -> None:
-    before = populated_state()
-    finished = reduce(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
+    before = samples.populated_state()
+    finished = reduce(before, e.TurnFinished(samples.TURN, TurnOutcome.COMPLETED))
     ids = [entry.id for entry in selectors.entries(finished)]
-    assert ids == [*(entry.id for entry in selectors.entries(before)), f"{TURN}-end"]
-    more = reduce(finished, e.TextStreamed(TEXT, "more"))
-    assert [entry.id for entry in selectors.entries(more)] == [*ids, TEXT]
+    assert ids == [*(entry.id for entry in selectors.entries(before)), f"{samples.TURN}-end"]
+    more = reduce(finished, e.TextStreamed(samples.TEXT, "more"))
+    assert [entry.id for entry in selectors.entries(more)] == [*ids, samples.TEXT]
 
 
 class Early:

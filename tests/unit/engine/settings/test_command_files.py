@@ -12,13 +12,6 @@ import pytest
 from tests.support.node import node_executable
 from tui.engine.definitions import folder_code
 from tui.engine.definitions.definition import FolderFile
-from tui.engine.definitions.folder_code import (
-    MAX_FILES,
-    MAX_NAMES,
-    FolderFiles,
-    changed_files,
-    named_files,
-)
 
 NODE = node_executable()
 PACKAGE = "package.json"
@@ -60,7 +53,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path, line: str, **env: str) -> tuple[FolderFile, ...]:
-    return named_files(shlex.split(line), "", env, folder, FolderFiles().within([folder]))
+    return folder_code.named_files(
+        shlex.split(line), "", env, folder, folder_code.FolderFiles().within([folder])
+    )
 
 
 def names(folder: Path, line: str, **env: str) -> set[str]:
@@ -71,9 +66,8 @@ NPM = f".npmrc {PACKAGE}"
 UV = "pyproject.toml uv.lock"
 
 
-@pytest.mark.parametrize(
-    ("line", "watched"),
-    [
+def test_an_entry_is_known_by_the_files_that_it_names(folder: Path) -> None:
+    for line, watched in (
         *(("python server.py", "server.py"), ("python3.12 -u ./server.py", "server.py")),
         ("python {folder}/server.py --db=data.csv", "server.py data.csv"),
         *(("python -m mod", "mod.py mod/__main__.py"), ("python -Impkg.sub.mod", "pkg/sub/mod.py")),
@@ -97,18 +91,13 @@ UV = "pyproject.toml uv.lock"
         *(("fastmcp run server.py:mcp", "server.py"), ("tool -fdata.csv", "data.csv")),
         *(("tool @data.csv", "data.csv"), ("server --root . part src", "")),
         ("/usr/bin/server /etc/passwd ../own.py", ""),
-    ],
-)
-def test_an_entry_is_known_by_the_files_that_it_names(
-    folder: Path, line: str, watched: str
-) -> None:
-    line = line.format(own=folder.parent / "own.py", folder=folder)
-    assert names(folder, line) == set(watched.split())
+    ):
+        whole = line.format(own=folder.parent / "own.py", folder=folder)
+        assert names(folder, whole) == set(watched.split()), line
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "watched"),
-    [
+def test_a_variable_is_known_by_the_files_that_it_names(folder: Path) -> None:
+    for name, value, watched in [
         ("NODE_OPTIONS", "--no-warnings --require ./hook", "hook.js"),
         ("PYTHONSTARTUP", "server.py", "server.py"),
         ("LD_PRELOAD", "/usr/lib/x.so ./extra.so", "extra.so"),
@@ -116,12 +105,10 @@ def test_an_entry_is_known_by_the_files_that_it_names(
         ("FILES", f"go.sh{os.pathsep}lib/main.js", "go.sh lib/main.js"),
         ("PYTHONPATH", "src", ""),
         ("PATH", "go.sh", ""),
-    ],
-)
-def test_a_variable_is_known_by_the_files_that_it_names(
-    folder: Path, name: str, value: str, watched: str
-) -> None:
-    assert names(folder, "server", **{name: value.format(folder=folder)}) == set(watched.split())
+    ]:
+        assert names(folder, "server", **{name: value.format(folder=folder)}) == set(
+            watched.split()
+        )
 
 
 def test_a_module_is_also_sought_where_a_variable_says(folder: Path) -> None:
@@ -129,21 +116,18 @@ def test_a_module_is_also_sought_where_a_variable_says(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_real_programs_begin_with_is_watched(folder: Path) -> None:
+    for line in [
         *(f"{sys.executable} server.py", f"{sys.executable} -m mod"),
         *(f"{sys.executable} -m pkg.sub.mod", f"{sys.executable} app", f"{NODE} ."),
         *(f"{NODE} lib/main", f"{NODE} dist", "sh go.sh"),
-    ],
-)
-def test_what_real_programs_begin_with_is_watched(folder: Path, line: str) -> None:
-    command = shlex.split(line)
-    run = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=True, timeout=60
-    )
-    [shown] = run.stdout.split()
-    assert shown in {one.path for one in found(folder, line)}
+    ]:
+        command = shlex.split(line)
+        run = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=60
+        )
+        [shown] = run.stdout.split()
+        assert shown in {one.path for one in found(folder, line)}
 
 
 @pytest.mark.timeout(30)
@@ -157,15 +141,15 @@ def test_A17_no_folder_makes_the_search_hang_or_fail(folder: Path) -> None:
         line = "node -m mod . loop.py 'a\0b'"
         files = found(folder, line, NODE_OPTIONS="--require ./a\0b", X="\0")
         assert {os.path.relpath(one.path, folder) for one in files} >= {PACKAGE, "mod/__main__.py"}
-        assert list(changed_files(files)) == []
+        assert list(folder_code.changed_files(files)) == []
 
 
 def test_A17_of_many_names_the_first_are_looked_at(folder: Path) -> None:
-    many = [f"{number}.txt" for number in range(MAX_FILES + 6)]
+    many = [f"{number}.txt" for number in range(folder_code.MAX_FILES + 6)]
     for name in many:
         (folder / name).write_text("")
-    assert len(found(folder, " ".join(["server", *many]))) == MAX_FILES
-    words = ["x", *map(str, range(MAX_NAMES - 2))]
+    assert len(found(folder, " ".join(["server", *many]))) == folder_code.MAX_FILES
+    words = ["x", *map(str, range(folder_code.MAX_NAMES - 2))]
     assert names(folder, " ".join(["server", *words, "go.sh", "server.py"])) == {"go.sh"}
 
 
@@ -181,7 +165,7 @@ def test_A22_a_large_file_that_is_made_to_look_unwritten_counts_as_changed(
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     [after] = found(folder, "sh large.sh")
     assert after.content != before.content
-    assert list(changed_files([before])) == [str(path)]
+    assert list(folder_code.changed_files([before])) == [str(path)]
 
 
 def test_A05_a_link_counts_with_what_it_leads_to(folder: Path) -> None:

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.settings.sources.context_places import (
-    MAX_DEPTH,
-    MAX_IMPORTS,
-    ContextPlaces,
-    Imports,
-    find_context,
-    project_context,
-    read_context,
-)
+from tui.engine.settings.sources import context_places
 from tui.engine.settings.sources.source import Report, manifest_files
 from tui.model.servers import Origin, ServerStatus
 
@@ -24,7 +16,7 @@ from tui.model.servers import Origin, ServerStatus
 def install(machine: Machine, name: str, servers: object, folder: str = "", **more: Any) -> Path:  # noqa: ANN401
     """Install an extension as gemini-cli does."""
     place = machine.home / ".gemini" / "extensions" / (folder or name)
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     manifest = {"name": name, "version": "1.0.0", "mcpServers": servers, **more}
     (place / "gemini-extension.json").write_text(json.dumps(manifest))
     return place
@@ -104,25 +96,20 @@ def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> Non
     assert servers["sea"].withheld is None
 
 
-@pytest.mark.parametrize(
-    ("manifest", "word"),
-    [
+def test_a_bad_manifest_is_reported_and_harms_nobody(machine: Machine) -> None:
+    for manifest, word in [
         ('{"mcpServers": {"a": {"command": "x",', "not valid JSON"),
         ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "stands twice"),
         ('{"mcpServers": 5}', "must be an object"),
         ('{"mcpServers": {"a": {"args": []}}}', "needs one of command, url and httpUrl"),
-    ],
-)
-def test_a_bad_manifest_is_reported_and_harms_nobody(
-    machine: Machine, manifest: str, word: str
-) -> None:
-    place = install(machine, "bad", {})
-    (place / "gemini-extension.json").write_text(manifest)
-    install(machine, "good", {"sky": {"command": "x"}})
-    loaded = machine.load()
-    assert any(word in message for message in messages(loaded))
-    assert all(s.withheld in {None, ServerStatus.INVALID} for s in loaded.servers)
-    assert [s.id for s in loaded.servers if s.withheld is None] == ["sky"]
+    ]:
+        place = install(machine, "bad", {})
+        (place / "gemini-extension.json").write_text(manifest)
+        install(machine, "good", {"sky": {"command": "x"}})
+        loaded = machine.load()
+        assert any(word in message for message in messages(loaded)), manifest
+        assert all(s.withheld in {None, ServerStatus.INVALID} for s in loaded.servers), manifest
+        assert [s.id for s in loaded.servers if s.withheld is None] == ["sky"], manifest
 
 
 def test_a_folder_without_a_manifest_and_a_file_are_passed_over(machine: Machine) -> None:
@@ -149,22 +136,18 @@ def test_a_linked_extension_is_read_where_it_is(machine: Machine, tmp_path: Path
     assert manifest_files(machine.home) == [real / "gemini-extension.json"]
 
 
-@pytest.mark.parametrize(
-    ("rules", "enabled"),
-    [
+def test_an_extension_that_gemini_cli_has_disabled_here_is_left_alone(machine: Machine) -> None:
+    rows: list[tuple[list[Any], bool]] = [
         *(([], True), (["!{folder}/"], False), (["!{folder}/*"], False), (["!{home}/*"], False)),
         *((["!{home}/"], True), (["!{home}/*", "{folder}/"], True), (["!/*"], False)),
         *((["!{folder}x/*"], True), (["!", 5], True)),
-    ],
-)
-def test_an_extension_that_gemini_cli_has_disabled_here_is_left_alone(
-    machine: Machine, rules: list[object], enabled: bool
-) -> None:
+    ]
     install(machine, "weather", {"sky": {"command": "x"}})
-    places = {"folder": str(machine.folder), "home": str(machine.home)}
-    written = [rule.format(**places) if isinstance(rule, str) else rule for rule in rules]
-    enablement(machine, {"weather": {"overrides": written}, "other": 5})
-    assert bool(machine.load().servers) is enabled
+    for rules, enabled in rows:
+        places = {"folder": str(machine.folder), "home": str(machine.home)}
+        written = [rule.format(**places) if isinstance(rule, str) else rule for rule in rules]
+        enablement(machine, {"weather": {"overrides": written}, "other": 5})
+        assert bool(machine.load().servers) is enabled, rules
 
 
 def test_no_extension_is_used_while_it_is_unknown_which_are_enabled(machine: Machine) -> None:
@@ -232,7 +215,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def imported(folder: Path, text: str) -> str:
-    return Imports(folder).put_in(text, folder / "GEMINI.md")
+    return context_places.Imports(folder).put_in(text, folder / "GEMINI.md")
 
 
 def test_an_import_stands_for_its_file_and_its_own_imports(folder: Path) -> None:
@@ -242,16 +225,13 @@ def test_an_import_stands_for_its_file_and_its_own_imports(folder: Path) -> None
     assert text == f"Rules: {start}\nWrite plainly. See {inner}\n{end}, and\nno more."
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_import_stays_as_it_is(folder: Path) -> None:
+    for text in [
         *("write to @ada or ada@docs/style.md", "@docs/none.md", "@token.txt", "`@docs/style.md`"),
         *("```\n@docs/style.md\n```", f"@{'long' * 100}.md", "@docs/\0.md"),
         *("@docs/style.md/deeper.md", "~~~~ md\n@docs/style.md\n~~~\n@docs/style.md"),
-    ],
-)
-def test_what_is_no_import_stays_as_it_is(folder: Path, text: str) -> None:
-    assert imported(folder, text) == text
+    ]:
+        assert imported(folder, text) == text
 
 
 def test_code_ends_where_its_fence_does(folder: Path) -> None:
@@ -287,15 +267,15 @@ def test_what_lies_outside_is_never_looked_up(
     assert looked
     assert not any("secret" in path or "none" in path for path in looked)
     looked.clear()
-    words = " ".join(f"@{number}.md" for number in range(MAX_IMPORTS + 5))
+    words = " ".join(f"@{number}.md" for number in range(context_places.MAX_IMPORTS + 5))
     assert imported(folder, words) == words
-    assert any(path.endswith(f"/{MAX_IMPORTS - 1}.md") for path in looked)
-    assert not any(path.endswith(f"/{MAX_IMPORTS}.md") for path in looked)
+    assert any(path.endswith(f"/{context_places.MAX_IMPORTS - 1}.md") for path in looked)
+    assert not any(path.endswith(f"/{context_places.MAX_IMPORTS}.md") for path in looked)
 
 
 def test_refusals_are_bounded(folder: Path) -> None:
-    text = imported(folder, "@../secret.md " * (MAX_IMPORTS + 5) + "@docs/more.md")
-    assert text.count("outside the folder") == MAX_IMPORTS
+    text = imported(folder, "@../secret.md " * (context_places.MAX_IMPORTS + 5) + "@docs/more.md")
+    assert text.count("outside the folder") == context_places.MAX_IMPORTS
     assert text.endswith("@../secret.md @docs/more.md")
 
 
@@ -303,20 +283,20 @@ def test_a_folder_that_is_a_link_holds_what_is_named_through_it(folder: Path) ->
     link = folder.parent / "link"
     link.symlink_to(folder)
     for name in ("docs/more.md", f"{link}/docs/more.md", f"{folder}/docs/more.md"):
-        assert "And briefly." in Imports(link).put_in(f"@{name}", link / "GEMINI.md")
+        assert "And briefly." in context_places.Imports(link).put_in(f"@{name}", link / "GEMINI.md")
 
 
 def test_circles_depth_and_number_are_bounded(folder: Path) -> None:
     (folder / "GEMINI.md").write_text("@a.md")
     (folder / "a.md").write_text("A @GEMINI.md")
     assert "imports itself" in imported(folder, "@a.md")
-    for number in range(MAX_DEPTH + 3):
+    for number in range(context_places.MAX_DEPTH + 3):
         (folder / f"d{number}.md").write_text(f"deep{number} @d{number + 1}.md")
     text = imported(folder, "@d0.md")
-    assert f"deep{MAX_DEPTH - 1}" in text
-    assert f"deep{MAX_DEPTH + 1}" not in text
+    assert f"deep{context_places.MAX_DEPTH - 1}" in text
+    assert f"deep{context_places.MAX_DEPTH + 1}" not in text
     (folder / "b.md").write_text("@docs/more.md " * 20)
-    assert 0 < imported(folder, "@b.md " * 20).count("And briefly.") < MAX_IMPORTS
+    assert 0 < imported(folder, "@b.md " * 20).count("And briefly.") < context_places.MAX_IMPORTS
 
 
 def test_files_of_context_hold_what_they_import(folder: Path) -> None:
@@ -324,11 +304,13 @@ def test_files_of_context_hold_what_they_import(folder: Path) -> None:
     (folder / "sub").mkdir()
     for place in (folder, folder / "sub"):
         (place / "GEMINI.md").write_text("@../shop/docs/more.md @../docs/more.md")
-    places = ContextPlaces(project=(folder / "GEMINI.md", folder / "sub" / "GEMINI.md"))
-    top, sub = project_context(places, folder / "sub", Report(folder.parent))
+    places = context_places.ContextPlaces(
+        project=(folder / "GEMINI.md", folder / "sub" / "GEMINI.md")
+    )
+    top, sub = context_places.project_context(places, folder / "sub", Report(folder.parent))
     assert "And briefly." in top.text
     assert "And briefly." in sub.text
-    [own] = read_context([folder / "sub" / "GEMINI.md"], folder.parent)
+    [own] = context_places.read_context([folder / "sub" / "GEMINI.md"], folder.parent)
     assert "And briefly." not in own.text
 
 
@@ -337,12 +319,12 @@ def test_a_repository_at_the_home_opens_no_more_than_the_folder(folder: Path) ->
     (home / ".git").mkdir()
     (folder / "GEMINI.md").write_text("@../secret.md @docs/more.md")
     (folder / "docs" / "GEMINI.md").write_text("@more.md @../GEMINI.md")
-    places = find_context((), (), folder / "docs", Report(home))
+    places = context_places.find_context((), (), folder / "docs", Report(home))
     assert places.project == (folder / "docs" / "GEMINI.md",)
-    [docs] = project_context(places, folder / "docs", Report(home))
+    [docs] = context_places.project_context(places, folder / "docs", Report(home))
     assert "And briefly." in docs.text
     assert "GEMINI.md is not imported: it lies outside" in docs.text
-    places = find_context((), (), folder, Report(home))
-    [whole] = project_context(places, folder, Report(home))
+    places = context_places.find_context((), (), folder, Report(home))
+    [whole] = context_places.project_context(places, folder, Report(home))
     assert "And briefly." in whole.text
     assert "SECRET" not in whole.text

@@ -65,11 +65,12 @@ def extension(**manifest: object) -> dict[str, str]:
 SKY = {"sky": {"command": "run", "args": ["${extensionPath}${/}s.js"], "env": {"K": "$K"}}}
 ALL_SECTIONS = {
     "$schema": "https://example.com/schema.json",
-    "general": {"vimMode": True},
-    "ui": {"theme": "GitHub"},
+    "general": {"vimMode": True, "checkpointing": {"enabled": True}, "preferredEditor": "vim"},
+    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": True}},
+    "ui": {"theme": "GitHub", "footer": {"hideCWD": False}},
     "hooks": {"BeforeTool": []},
-    "telemetry": {"enabled": False},
-    "model": {"name": "gemini-3.8-pro"},
+    "telemetry": {"enabled": False, "otlpEndpoint": "$OTEL_NOT_SET"},
+    "model": {"name": "gemini-3.8-pro", "maxSessionTurns": -1, "compressionThreshold": 0.5},
 }
 
 CASES = (
@@ -137,9 +138,14 @@ CASES = (
     ),
     Case(
         "tools.core and tools.allowed",
-        with_a(tools={"core": ["mcp_a_rm"], "allowed": ["mcp_a_rm"]}),
+        with_a(
+            tools={"core": ["mcp_a_rm"], "allowed": ["mcp_a_rm"]}, mcp={"autoAllowInHeadless": True}
+        ),
         "allows",
-        warns=("tools.core: has no effect", "tools.allowed: lets no tool run here"),
+        warns=(
+            *("tools.core: has no effect", "tools.allowed: lets no tool run here"),
+            "mcp.autoAllowInHeadless: lets no tool run here",
+        ),
     ),
     Case(
         "turned off by command",

@@ -87,9 +87,8 @@ def found(machine: Machine, client: str) -> dict[str, Candidate]:
     return {one.name: one for file in files for one in file.candidates}
 
 
-@pytest.mark.parametrize(
-    ("client", "place"),
-    [
+def test_a_local_server_is_taken_over_as_it_is(machine: Machine) -> None:
+    for client, place in [
         ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
         ("claude-code", ".claude.json"),
         ("claude-code", "shop/.mcp.json"),
@@ -97,13 +96,12 @@ def found(machine: Machine, client: str) -> dict[str, Candidate]:
         ("cursor", "shop/.cursor/mcp.json"),
         ("windsurf", ".codeium/windsurf/mcp_config.json"),
         ("gemini-cli", "shop/.gemini/settings.json"),
-    ],
-)
-def test_a_local_server_is_taken_over_as_it_is(machine: Machine, client: str, place: str) -> None:
-    write(machine.home / place, {"mcpServers": {"files": PLAIN}})
-    [only] = found(machine, client).values()
-    assert only.entry == PLAIN
-    assert (only.problem, only.warnings) == ("", ())
+    ]:
+        write(machine.home / place, {"mcpServers": {"files": PLAIN}})
+        [only] = found(machine, client).values()
+        assert only.entry == PLAIN, client
+        assert (only.problem, only.warnings) == ("", ()), client
+        (machine.home / place).unlink()
 
 
 def test_codex(machine: Machine) -> None:
@@ -169,43 +167,35 @@ def test_claude_code_has_servers_for_one_folder_and_its_words_for_transports(
     assert only.warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("client", "entry", "said"),
-    [
+def test_what_does_not_come_along_is_said(machine: Machine) -> None:
+    for client, entry, said in [
         ("cursor", {"command": "x", "autoApprove": ["rm"]}, "autoApprove is left out"),
         ("gemini-cli", {"command": "x", "trust": True}, "trust is left out"),
         ("windsurf", {"command": "x", "args": ["$HOME"]}, "windsurf leaves $HOME as it is"),
         ("cursor", {"command": "x", "fancy": 1}, "no such key: fancy"),
         ("cursor", {"command": "${file:/etc/x}"}, "does not know ${file:/etc/x}"),
-    ],
-)
-def test_what_does_not_come_along_is_said(
-    machine: Machine, client: str, entry: dict[str, Any], said: str
-) -> None:
-    path = machine.home / "servers.json"
-    write(path, {"mcpServers": {"a": entry}})
-    read = read_client_file(machine, client, path)
-    assert read is not None
-    [only] = read.candidates
-    assert said in "".join(only.warnings)
-    assert only.entry.keys() <= {"command", "args"}
+    ]:
+        path = machine.home / "servers.json"
+        write(path, {"mcpServers": {"a": entry}})
+        read = read_client_file(machine, client, path)
+        assert read is not None, client
+        [only] = read.candidates
+        assert said in "".join(only.warnings), client
+        assert only.entry.keys() <= {"command", "args"}, client
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_cannot_be_read_is_said(machine: Machine) -> None:
+    for text, said in [
         *(("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")),
         ('{"mcpServers": {"a": {"command": 5}}}', "command: it must be a text"),
         ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: it must be a text"),
         ('{"mcpServers": {"a": {"url": true}}}', "url: it must be a text"),
-    ],
-)
-def test_what_cannot_be_read_is_said(machine: Machine, text: str, said: str) -> None:
-    path = machine.home / "servers.json"
-    write(path, text)
-    read = read_client_file(machine, "cursor", path)
-    assert read is not None
-    assert said in read.problem + "".join(one.problem for one in read.candidates)
+    ]:
+        path = machine.home / "servers.json"
+        write(path, text)
+        read = read_client_file(machine, "cursor", path)
+        assert read is not None, text
+        assert said in read.problem + "".join(one.problem for one in read.candidates), text
 
 
 def test_files_are_where_each_system_has_them(tmp_path: Path) -> None:

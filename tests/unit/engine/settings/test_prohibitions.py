@@ -29,9 +29,9 @@ def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
     return DenyingPatterns(loaded.gemdeck.always_deny).match(server, tool) is not None
 
 
-@pytest.mark.parametrize(
-    ("rule", "matches", "others"),
-    [
+@pytest.mark.parametrize("place", ["user", "system"])
+def test_a_deny_rule_holds_for_the_tools_that_it_names(machine: Machine, place: str) -> None:
+    rows: list[tuple[str, list[str], list[str]]] = [
         ('toolName = "*"', ["git.push", "a.b"], []),
         ("", ["git.push", "a.b"], []),
         ('toolName = "mcp_*"', ["git.push", "a.b"], []),
@@ -53,17 +53,13 @@ def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
         ('mcpName = "git"\nmodes = ["default", "plan"]', ["git.push"], []),
         ('mcpName = "git"\nsubagent = "coder"', [], ["git.push"]),
         ('mcpName = "git"\npriority = 1\ndenyMessage = "no"', ["git.push"], ["a.b"]),
-    ],
-)
-@pytest.mark.parametrize("place", ["user", "system"])
-def test_a_deny_rule_holds_for_the_tools_that_it_names(
-    machine: Machine, rule: str, matches: list[str], others: list[str], place: str
-) -> None:
-    policy(machine, f'[[rule]]\ndecision = "deny"\n{rule}\n', place)
-    loaded = machine.load()
-    assert messages(loaded) == []
-    assert [name for name in matches if not denied(loaded, *name.split("."))] == []
-    assert [name for name in others if denied(loaded, *name.split("."))] == []
+    ]
+    for rule, matches, others in rows:
+        policy(machine, f'[[rule]]\ndecision = "deny"\n{rule}\n', place)
+        loaded = machine.load()
+        assert messages(loaded) == [], rule
+        assert [name for name in matches if not denied(loaded, *name.split("."))] == [], rule
+        assert [name for name in others if denied(loaded, *name.split("."))] == [], rule
 
 
 def test_a_name_that_was_cut_in_the_middle_is_recognised(machine: Machine) -> None:
@@ -112,28 +108,23 @@ def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Mach
     assert problem == "~/.gemini/policies/mine.toml: rule: denied altogether here: git: *"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_policies_that_cannot_be_read_forbid_everything(machine: Machine) -> None:
+    texts: list[str | bytes] = [
         *("[[rule", b'decision = "\xff"', "rule = 5"),
         '[[rule]]\ndecision = "deny"\ntoolName = 5\n',
         *('[[rule]]\ndecision = "deny"\nmcpName = ["a"]\n', "a = " + "[" * 5_000 + "]" * 5_000),
         *("#" * (MAX_POLICY + 1), '[[rule]]\ndecision = "deny"\n' * 1_001),
         *('[[rule]]\ndecision = "DENY"\nmcpName = "git"\n', '[[rule]]\nmcpName = "git"\n'),
-    ],
-    ids=["syntax", "text", "rules", "tool", "server", "depth", "size", "number", "word", "none"],
-)
-def test_policies_that_cannot_be_read_forbid_everything(
-    machine: Machine, text: str | bytes
-) -> None:
-    machine.write("user", SERVERS)
-    policy(machine, text)
-    loaded = machine.load()
-    assert denied(loaded, "git", "log")
-    [problem] = loaded.problems
-    assert problem.message.endswith("no tool runs until this is corrected")
-    assert not problem.fatal
-    assert [server.withheld for server in loaded.servers] == [None]
+    ]
+    for text in texts:
+        machine.write("user", SERVERS)
+        policy(machine, text)
+        loaded = machine.load()
+        assert denied(loaded, "git", "log"), text[:40]
+        [problem] = loaded.problems
+        assert problem.message.endswith("no tool runs until this is corrected"), text[:40]
+        assert not problem.fatal, text[:40]
+        assert [server.withheld for server in loaded.servers] == [None], text[:40]
 
 
 def test_a_folder_with_more_policies_than_are_read_forbids_everything(machine: Machine) -> None:
@@ -209,23 +200,18 @@ def test_excluded_tools_that_cannot_be_read_forbid_everything(machine: Machine) 
     assert denied(machine.load(), "git", "log")
 
 
-@pytest.mark.parametrize(
-    ("content", "is_off"),
-    [
+def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(machine: Machine) -> None:
+    for content, is_off in [
         *(("{", True), ("[]", True), ('{"git": {"enabled": "false"}}', True)),
         *(('{"git": {"enabled": 0}}', True), ('{"git": false}', True), ('{"a": 5}', False)),
         *(('{"git": {}}', False), ('{"git": {"enabled": true}}', False)),
-    ],
-)
-def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(
-    machine: Machine, content: str, is_off: bool
-) -> None:
-    machine.write("user", SERVERS)
-    (machine.home / ".gemini" / "mcp-server-enablement.json").write_text(content)
-    loaded = machine.load()
-    [git] = loaded.servers
-    assert git.withheld is (ServerStatus.DISABLED if is_off else None)
-    assert len(loaded.problems) == (content in {"{", "[]"})
+    ]:
+        machine.write("user", SERVERS)
+        (machine.home / ".gemini" / "mcp-server-enablement.json").write_text(content)
+        loaded = machine.load()
+        [git] = loaded.servers
+        assert git.withheld is (ServerStatus.DISABLED if is_off else None), content
+        assert len(loaded.problems) == (content in {"{", "[]"})
 
 
 def test_what_was_meant_to_exclude_servers_and_cannot_be_read_lets_none_start(
@@ -257,20 +243,18 @@ def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_no
     assert problem.endswith("use gemdeck.environmentAllow")
 
 
-@pytest.mark.parametrize("names", ["KUBECONFIG", ["KUBECONFIG", 5]])
-def test_what_is_wrong_in_a_list_of_variables_takes_no_other_name_with_it(
-    machine: Machine, names: object
-) -> None:
-    theirs = {"environmentVariableRedaction": {"blocked": names}}
-    for key, content in (
-        ("gemdeck.environmentBlock", {"gemdeck": {"environmentBlock": names}}),
-        ("security.environmentVariableRedaction.blocked", {"security": theirs}),
-    ):
-        machine.write("user", {**SERVERS, **content})
-        loaded = machine.load()
-        [git] = loaded.servers
-        assert git.inheritance.of({"KUBECONFIG": "k"}, is_small=False) == {}
-        assert [problem.key for problem in loaded.problems] == [key] * (names != "KUBECONFIG")
+def test_what_is_wrong_in_a_list_of_variables_takes_no_other_name_with_it(machine: Machine) -> None:
+    for names in ["KUBECONFIG", ["KUBECONFIG", 5]]:
+        theirs = {"environmentVariableRedaction": {"blocked": names}}
+        for key, content in (
+            ("gemdeck.environmentBlock", {"gemdeck": {"environmentBlock": names}}),
+            ("security.environmentVariableRedaction.blocked", {"security": theirs}),
+        ):
+            machine.write("user", {**SERVERS, **content})
+            loaded = machine.load()
+            [git] = loaded.servers
+            assert git.inheritance.of({"KUBECONFIG": "k"}, is_small=False) == {}, names
+            assert [problem.key for problem in loaded.problems] == [key] * (names != "KUBECONFIG")
 
 
 def test_a_projects_permissions_and_old_names_are_named_as_well(machine: Machine) -> None:
@@ -281,20 +265,16 @@ def test_a_projects_permissions_and_old_names_are_named_as_well(machine: Machine
     assert any("allowMCPServers (now mcp.allowed)" in words for words in said)
 
 
-@pytest.mark.parametrize(
-    ("name", "model"), [("gemini-x", "gemini-x"), ("auto", "ours"), ("../x", "ours"), ("", "ours")]
-)
-def test_the_model_of_the_environment_counts_if_it_is_one(
-    machine: Machine, name: str, model: str
-) -> None:
-    machine.write("user", {"gemdeck": {"model": "ours"}})
-    (machine.home / ".gemini" / ".env").write_text(f"GEMINI_MODEL={name}\n")
-    loaded = machine.load()
-    assert loaded.gemdeck.model == model
-    assert [problem.key for problem in loaded.problems] == (
-        ["GEMINI_MODEL"] if name in {"auto", "../x"} else []
-    )
-    assert machine.load(model="mine").gemdeck.model == "mine"
+def test_the_model_of_the_environment_counts_if_it_is_one(machine: Machine) -> None:
+    for name, model in [("gemini-x", "gemini-x"), ("auto", "ours"), ("../x", "ours"), ("", "ours")]:
+        machine.write("user", {"gemdeck": {"model": "ours"}})
+        (machine.home / ".gemini" / ".env").write_text(f"GEMINI_MODEL={name}\n")
+        loaded = machine.load()
+        assert loaded.gemdeck.model == model, name
+        assert [problem.key for problem in loaded.problems] == (
+            ["GEMINI_MODEL"] if name in {"auto", "../x"} else []
+        )
+        assert machine.load(model="mine").gemdeck.model == "mine", name
 
 
 def test_the_users_env_file_does_not_move_the_systems_files(machine: Machine) -> None:

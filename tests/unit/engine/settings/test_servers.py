@@ -41,9 +41,8 @@ def test_what_is_left_out_has_the_defaults(machine: Machine) -> None:
     assert machine.server(command="x", includeTools=[]).include_tools == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("entry", "transport", "fallback"),
-    [
+def test_the_transport_follows_from_address_and_type(machine: Machine) -> None:
+    for entry, transport, fallback in [
         ({"url": "https://h/mcp"}, Transport.HTTP, True),
         ({"url": "https://h/mcp", "type": "http"}, Transport.HTTP, False),
         ({"url": "https://h/mcp", "type": "sse"}, Transport.SSE, False),
@@ -51,15 +50,11 @@ def test_what_is_left_out_has_the_defaults(machine: Machine) -> None:
         ({"url": "https://h/mcp", "type": "streamable-http"}, Transport.HTTP, False),
         ({"url": "https://h/mcp", "type": "streamableHttp"}, Transport.HTTP, False),
         ({"httpUrl": "https://h/mcp"}, Transport.HTTP, False),
-    ],
-)
-def test_the_transport_follows_from_address_and_type(
-    machine: Machine, entry: dict[str, str], transport: Transport, fallback: bool
-) -> None:
-    server = machine.server(**entry)
-    assert (server.url, server.transport) == ("https://h/mcp", transport)
-    assert server.sse_fallback is fallback
-    assert not machine.load().problems
+    ]:
+        server = machine.server(**entry)
+        assert (server.url, server.transport) == ("https://h/mcp", transport), entry
+        assert server.sse_fallback is fallback, entry
+        assert not machine.load().problems, entry
 
 
 def test_text_is_coerced_as_gemini_cli_does(machine: Machine) -> None:
@@ -157,9 +152,8 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
     assert "hunter2" not in "".join(str(server.failure) for server in loaded.servers)
 
 
-@pytest.mark.parametrize(
-    ("entry", "key", "word"),
-    [
+def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(machine: Machine) -> None:
+    rows: list[tuple[dict[str, object], str, str]] = [
         ({"command": "x", "timeout": 0}, "timeout", "greater than 0"),
         ({"command": "x", "timeout": 1e11}, "timeout", "less than"),
         ({"command": "x", "timeout": "soon"}, "timeout", "number"),
@@ -174,18 +168,15 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
         ({"url": "https://h", "authProviderType": "none"}, "authProviderType", "must be"),
         ({"httpUrl": "https://h", "url": "nonsense"}, "url", "must be an address"),
         ({"url": "https://h", "command": ["x"]}, "command", "string"),
-    ],
-)
-def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(
-    machine: Machine, entry: dict[str, object], key: str, word: str
-) -> None:
-    machine.write("user", {"mcpServers": {"a": entry}})
-    loaded = machine.load()
-    (server,) = loaded.servers
-    assert (server.withheld, server.trust, server.timeout) == (None, False, 600.0)
-    problem = next(one for one in loaded.problems if one.key == f"mcpServers.a.{key}")
-    assert word in problem.message
-    assert problem.message.endswith("left out")
+    ]
+    for entry, key, word in rows:
+        machine.write("user", {"mcpServers": {"a": entry}})
+        loaded = machine.load()
+        (server,) = loaded.servers
+        assert (server.withheld, server.trust, server.timeout) == (None, False, 600.0), entry
+        [said] = [one.message for one in loaded.problems if one.key == f"mcpServers.a.{key}"]
+        assert word in said, entry
+        assert said.endswith("left out"), entry
 
 
 def test_how_to_sign_in_is_part_of_a_definition(machine: Machine) -> None:
@@ -216,22 +207,17 @@ def test_a_list_that_restricts_is_never_left_out_and_what_is_invalid_is_recognis
     assert shown_target(server) == "npx -y pkg"
 
 
-@pytest.mark.parametrize(
-    ("entry", "key"),
-    [
+def test_what_has_no_effect_is_named_and_the_server_loads(machine: Machine) -> None:
+    for entry, key in [
         ({"command": "x", "type": "http"}, "type"),
         ({"url": "https://h", "type": "stdio"}, "type"),
         ({"httpUrl": "https://h", "transportType": "sse"}, "transportType"),
         ({"command": "x", "tcp": "ws://h"}, "tcp"),
-    ],
-)
-def test_what_has_no_effect_is_named_and_the_server_loads(
-    machine: Machine, entry: dict[str, str], key: str
-) -> None:
-    assert machine.server(**entry).withheld is None
-    (problem,) = machine.load().problems
-    assert problem.key == f"mcpServers.it.{key}"
-    assert "ignored" in problem.message
+    ]:
+        assert machine.server(**entry).withheld is None
+        (problem,) = machine.load().problems
+        assert problem.key == f"mcpServers.it.{key}", entry
+        assert "ignored" in problem.message, entry
 
 
 def test_a_misspelt_key_is_named_with_its_likely_meaning(machine: Machine) -> None:
@@ -259,17 +245,15 @@ def test_disabled_of_other_clients_is_honoured(machine: Machine, value: object) 
     assert server.may_enable
 
 
-@pytest.mark.parametrize("rules", [{"excluded": ["it"]}, {"allowed": ["other"]}])
-def test_a_disabled_server_that_the_rules_withhold_too_may_not_be_enabled(
-    machine: Machine, rules: dict[str, list[str]]
-) -> None:
-    entry = {"command": "x", "disabled": True}
-    machine.write("user", {"mcpServers": {"it": entry}, "mcp": rules})
-    server = machine.servers()["it"]
-    assert (server.withheld, server.may_enable) == (ServerStatus.DISABLED, False)
-    assert server.failure is not None
-    assert f"mcp.{next(iter(rules))} in ~/.gemini/settings.json" in server.failure.advice
-    assert "Enable it here" not in server.failure.advice
+def test_a_disabled_server_that_the_rules_withhold_too_may_not_be_enabled(machine: Machine) -> None:
+    for rules in [{"excluded": ["it"]}, {"allowed": ["other"]}]:
+        entry = {"command": "x", "disabled": True}
+        machine.write("user", {"mcpServers": {"it": entry}, "mcp": rules})
+        server = machine.servers()["it"]
+        assert (server.withheld, server.may_enable) == (ServerStatus.DISABLED, False), rules
+        assert server.failure is not None, rules
+        assert f"mcp.{next(iter(rules))} in ~/.gemini/settings.json" in server.failure.advice
+        assert "Enable it here" not in server.failure.advice, rules
 
 
 def test_what_is_not_disabled_loads_and_what_is_disabled_has_to_be_sound(

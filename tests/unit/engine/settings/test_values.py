@@ -11,20 +11,8 @@ from hypothesis import strategies as st
 
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.definitions.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion, references_in
-from tui.engine.logs.redaction import (
-    MASK,
-    is_secret_name,
-    is_secret_variable,
-    masked_address,
-    masked_words,
-)
-from tui.engine.settings.sources.source import (
-    MAX_FILE,
-    MAX_VARIABLES,
-    Report,
-    parse_dotenv,
-    read_dotenv,
-)
+from tui.engine.logs import redaction
+from tui.engine.settings.sources import source
 from tui.model.servers import Origin, ServerId, Transport
 from tui.text import sanitize_line
 
@@ -32,43 +20,44 @@ from tui.text import sanitize_line
 def test_the_usual_forms_are_read() -> None:
     text = "# word\nexport A=1\nB='two words'\nC=\"a\\nb\"\nD=\nE\nF=${A}\n"
     expected = {"A": "1", "B": "two words", "C": "a\nb", "D": "", "F": "${A}"}
-    assert dict(parse_dotenv(text)) == expected
+    assert dict(source.parse_dotenv(text)) == expected
 
 
 @given(st.text())
 def test_any_text_gives_variables_that_a_process_could_have(text: str) -> None:
-    for name, value in parse_dotenv(text).items():
+    for name, value in source.parse_dotenv(text).items():
         assert name.isidentifier()
         assert "\0" not in value
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:
-    assert len(parse_dotenv("".join(f"V{n}=1\n" for n in range(5_000)))) == MAX_VARIABLES
-    report = Report(tmp_path)
-    (tmp_path / ".env").write_text("A=" + "x" * MAX_FILE)
-    assert read_dotenv(tmp_path, report) == {}
+    assert (
+        len(source.parse_dotenv("".join(f"V{n}=1\n" for n in range(5_000)))) == source.MAX_VARIABLES
+    )
+    report = source.Report(tmp_path)
+    (tmp_path / ".env").write_text("A=" + "x" * source.MAX_FILE)
+    assert source.read_dotenv(tmp_path, report) == {}
     assert "larger than 64 KiB" in str(report.problems[0])
 
 
-@pytest.mark.parametrize("content", [b"A=\xff", None])
-def test_what_is_no_text_is_a_problem_and_no_reason_to_look_elsewhere(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_what_is_no_text_is_a_problem_and_no_reason_to_look_elsewhere(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".env").write_text("A=1")
     first = tmp_path / ".gemini" / ".env"
-    if content is None:
-        os.mkfifo(first)
-    else:
-        first.write_bytes(content)
-    report = Report(tmp_path)
-    assert read_dotenv(tmp_path, report) == {}
-    assert len(report.problems) == 1
+    for content in (b"A=\xff", None):
+        if content is None:
+            first.unlink()
+            os.mkfifo(first)
+        else:
+            first.write_bytes(content)
+        report = source.Report(tmp_path)
+        assert source.read_dotenv(tmp_path, report) == {}, content
+        assert len(report.problems) == 1, content
 
 
 def test_it_sets_nothing_in_the_process(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GEMDECK_TEST_VARIABLE=1")
-    variables = read_dotenv(tmp_path, Report(tmp_path))
+    variables = source.read_dotenv(tmp_path, source.Report(tmp_path))
     assert variables["GEMDECK_TEST_VARIABLE"] == "1"
     assert "GEMDECK_TEST_VARIABLE" not in os.environ
 
@@ -76,19 +65,16 @@ def test_it_sets_nothing_in_the_process(tmp_path: Path) -> None:
 ENVIRON = {"F": "foo", "EMPTY": "", "NESTED": "$F ${F}", "MY_TOKEN": "tok-secret"}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_reference_expands_as_gemini_cli_does() -> None:
+    for text, expected in [
         *(("$F", "foo"), ("${F}", "foo"), ("v-$F-${NOPE:-d}", "v-foo-d"), ("${F:-d}", "foo")),
         *(("${NOPE:-}", ""), ("${EMPTY:-d}", ""), ("$F$F/${F}", "foofoo/foo"), ("$FF", "$FF")),
         *(("$NOPE", "$NOPE"), ("${NOPE}", "${NOPE}"), ("cost $5", "cost $5"), ("$", "$")),
         *(("${}", "${}"), ("${F", "${F"), ("$Fé", "fooé")),
         ("${A:-${F}}", "${F}"),  # one pass: the default is not read again
         *(("${A:-b:-c}", "b:-c"), ("${:-x}", "${:-x}"), ("$NESTED", "$F ${F}"), ("$$F", "$foo")),
-    ],
-)
-def test_a_reference_expands_as_gemini_cli_does(text: str, expected: str) -> None:
-    assert Expansion(ENVIRON).text(text) == expected
+    ]:
+        assert Expansion(ENVIRON).text(text) == expected
 
 
 @given(st.text())
@@ -167,23 +153,19 @@ def command_line(*words: str, secrets: frozenset[str] = frozenset()) -> str:
     return shown_target(replace(STDIO, command=words[0], args=words[1:], secrets=secrets))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_an_ordinary_command_line_is_shown_as_it_is() -> None:
+    for words in [
         ("npx", "-y", "@modelcontextprotocol/server-everything@2025.3.1"),
         ("uvx", "mcp-server-git", "--repository", "/home/me/src/project-2024"),
         ("docker", "run", "-i", "--rm", "-e", "LOG_LEVEL=debug", "mcp/fetch"),
         ("docker", "run", "-i", "-e", "PWD=/work", "-e", "SSH_AUTH_SOCK=/run/agent", "mcp/git:1"),
         *(("git", "log", "--author", "me", "--sort-key"), ("C:\\tools\\server.exe", "/port:80")),
-    ],
-)
-def test_an_ordinary_command_line_is_shown_as_it_is(words: tuple[str, ...]) -> None:
-    assert command_line(*words) == " ".join(words)
+    ]:
+        assert command_line(*words) == " ".join(words)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
+def test_secrets_in_a_command_line_are_masked() -> None:
+    for words, expected in [
         (("s", "--api-key", "hunter2"), "s --api-key ***"),
         (("s", "--token=hunter2", "x"), "s --token=*** x"),
         (("s", "-e", "GITHUB_TOKEN=hunter2"), "s -e GITHUB_TOKEN=***"),
@@ -194,10 +176,8 @@ def test_an_ordinary_command_line_is_shown_as_it_is(words: tuple[str, ...]) -> N
         (("s", "postgres://me:hunter2@db/x"), "s postgres://***@db/x"),
         (("s", "--url=https://h/p?k=hunter2&e=#f"), "s --url=https://h/p?k=***&e="),
         (("s", "--password", "--verbose"), "s --password --verbose"),
-    ],
-)
-def test_secrets_in_a_command_line_are_masked(words: tuple[str, ...], expected: str) -> None:
-    assert command_line(*words) == expected
+    ]:
+        assert command_line(*words) == expected
 
 
 def test_a_value_known_as_secret_is_masked_wherever_it_stands() -> None:
@@ -215,18 +195,15 @@ def test_words_with_spaces_or_nothing_in_them_are_quoted() -> None:
     assert command_line("my server", "", 'a"b', "c") == "'my server' '' 'a\"b' c"
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
+def test_an_address_is_shown_without_what_may_be_secret() -> None:
+    for url, expected in [
         ("https://h.example:8443/mcp", "https://h.example:8443/mcp"),
         ("https://u:p@h/mcp?key=abc&flag#frag", "https://***@h/mcp?key=***&***"),
         ("https://h/s/ZmQwODk1ZTAtYjQ3ZS00ZDg2/mcp", "https://h/s/***/mcp"),
         ("https://h/550e8400-e29b-41d4-a716-446655440000", "https://h/***"),
         ("http://[::1", "***"),
-    ],
-)
-def test_an_address_is_shown_without_what_may_be_secret(url: str, expected: str) -> None:
-    assert shown_target(replace(HTTP, url=url)) == expected
+    ]:
+        assert shown_target(replace(HTTP, url=url)) == expected
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6), st.text(max_size=30))
@@ -245,17 +222,19 @@ def test_names_of_secrets_are_told_from_others() -> None:
     secret = ("API_KEY", "githubToken", "X-Api-Key", "--pat", "DB_PASSWORD")
     others = ("HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "XDG_SESSION_TYPE", "DESKTOP_SESSION")
     words = ("--author", "KEYBOARD", "PATH", "--compass", "monkey")
-    assert [name for name in (*secret, *others, *words) if is_secret_name(name)] == [*secret]
-    assert is_secret_variable("PWD", "hunter2")
-    assert not is_secret_variable("PWD", "/work"), "a folder"
+    assert [name for name in (*secret, *others, *words) if redaction.is_secret_name(name)] == [
+        *secret
+    ]
+    assert redaction.is_secret_variable("PWD", "hunter2")
+    assert not redaction.is_secret_variable("PWD", "/work"), "a folder"
 
 
 @pytest.mark.parametrize("unit", ["a", "a1", "eyJ", "-", "a-", "=a", "http://a", "aaaaaaaa-", "$"])
 def test_a_hostile_word_costs_no_more_than_its_size(unit: str) -> None:
     word = unit * (500_000 // len(unit))
     started = time.process_time()
-    masked_words([word, *["x"] * 50_000])
-    masked_address(f"https://h/{word}")
+    redaction.masked_words([word, *["x"] * 50_000])
+    redaction.masked_address(f"https://h/{word}")
     assert time.process_time() - started < 5
 
 
@@ -264,4 +243,4 @@ def test_a_definition_does_not_show_what_may_be_secret_in_its_representation() -
         STDIO, args=("hunter2",), env={"A": "hunter2"}, headers={"A": "hunter2"}, url="hunter2"
     )
     assert "hunter2" not in repr(definition)
-    assert MASK not in repr(definition)
+    assert redaction.MASK not in repr(definition)

@@ -13,17 +13,11 @@ import pytest
 
 from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
+from tests.support.rows import row
 from tests.unit.engine.sign_in.support import needs_ipv6
+from tui.engine.sign_in import token_endpoint
 from tui.engine.sign_in.callback import CallbackListener
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
-from tui.engine.sign_in.token_endpoint import (
-    MAX_LIFE,
-    MIN_LIFE,
-    AuthResponse,
-    RejectedError,
-    authenticated,
-    refresh,
-)
 
 STATE = "the-right-state"
 PATH = "/oauth/callback"
@@ -62,9 +56,8 @@ async def test_the_answer_is_taken_once() -> None:
         assert (await listener.answer).code == "c1"
 
 
-@pytest.mark.parametrize(
-    ("head", "host", "status"),
-    [
+async def test_nothing_else_is_taken_and_the_sign_in_goes_on() -> None:
+    for head, host, status in [
         (f"GET {PATH}?code=c&state=wrong HTTP/1.1", HOST, 400),
         (f"GET {PATH}?error=access_denied&state=wrong HTTP/1.1", HOST, 400),
         (f"GET {PATH}?error=access_denied HTTP/1.1", HOST, 400),
@@ -78,18 +71,14 @@ async def test_the_answer_is_taken_once() -> None:
         (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 404),
         (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
         *((f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405), ("GET", HOST, 405)),
-    ],
-)
-async def test_nothing_else_is_taken_and_the_sign_in_goes_on(
-    head: str, host: str, status: int
-) -> None:
-    async with listening() as listener:
-        answer = await ask(listener, head, *filter(None, host.split(",")))
-        assert answer.startswith(f"HTTP/1.1 {status}")
-        assert "evil" not in answer
-        assert not listener.answer.done()
-        await ask(listener, RIGHT, HOST.upper())
-        assert listener.answer.done()
+    ]:
+        async with listening() as listener:
+            answer = await ask(listener, head, *filter(None, host.split(",")))
+            assert answer.startswith(f"HTTP/1.1 {status}"), head
+            assert "evil" not in answer, head
+            assert not listener.answer.done(), head
+            await ask(listener, RIGHT, HOST.upper())
+            assert listener.answer.done(), head
 
 
 async def test_nothing_of_the_request_is_repeated_to_the_browser() -> None:
@@ -122,43 +111,36 @@ async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
 
 
 @needs_ipv6
-@pytest.mark.parametrize(
-    ("host", "literal", "places"),
-    [
+async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens() -> None:
+    for host, literal, places in [
         ("localhost", "127.0.0.1", ["127.0.0.1", "::1"]),
         ("LOCALHOST", "127.0.0.1", ["127.0.0.1", "::1"]),
         *(("127.0.0.1", "127.0.0.1", ["127.0.0.1"]), ("127.0.0.2", "127.0.0.2", ["127.0.0.2"])),
         ("[::1]", "[::1]", ["::1"]),
-    ],
-)
-async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens(
-    host: str, literal: str, places: list[str]
-) -> None:
-    port = free_port()
-    where = f"http://{host}:{port}{PATH}"
-    for may_move, back, heard in ((False, host, places), (True, literal, places[:1])):
-        async with CallbackListener(where, may_move=may_move) as listener:
-            assert listener.redirect_uri == f"http://{back}:{port}{PATH}"
-            for place in ("127.0.0.1", "127.0.0.2", "::1"):
-                if place in heard:
-                    answer = await ask(listener, RIGHT, f"{back}:PORT", place=place)
-                    assert "belongs to no sign-in" in answer
-                else:
-                    with pytest.raises(ConnectionRefusedError):
-                        await ask(listener, RIGHT, f"{back}:PORT", place=place)
-    with socket.create_server((places[-1], port), family=FAMILIES[":" in places[-1]]):
-        with pytest.raises(AuthError, match=f"port {port} is in use"):
-            await CallbackListener(where, may_move=False).__aenter__()
-        if len(places) > 1:  # what was taken already is free again
-            socket.create_server((places[0], port)).close()
+    ]:
+        port = free_port()
+        where = f"http://{host}:{port}{PATH}"
+        for may_move, back, heard in ((False, host, places), (True, literal, places[:1])):
+            async with CallbackListener(where, may_move=may_move) as listener:
+                assert listener.redirect_uri == f"http://{back}:{port}{PATH}", host
+                for place in ("127.0.0.1", "127.0.0.2", "::1"):
+                    if place in heard:
+                        answer = await ask(listener, RIGHT, f"{back}:PORT", place=place)
+                        assert "belongs to no sign-in" in answer, host
+                    else:
+                        with row(host), pytest.raises(ConnectionRefusedError):
+                            await ask(listener, RIGHT, f"{back}:PORT", place=place)
+        with socket.create_server((places[-1], port), family=FAMILIES[":" in places[-1]]):
+            with row(host), pytest.raises(AuthError, match=f"port {port} is in use"):
+                await CallbackListener(where, may_move=False).__aenter__()
+            if len(places) > 1:  # what was taken already is free again
+                socket.create_server((places[0], port)).close()
 
 
-@pytest.mark.parametrize(
-    "where", ["https://localhost:7777/x", "http://192.168.0.1:1/x", "http://evil.example/x"]
-)
-async def test_it_listens_on_this_computer_only(where: str) -> None:
-    with pytest.raises(AuthError, match="not a plain http address of this"):
-        CallbackListener(where, may_move=True)
+async def test_it_listens_on_this_computer_only() -> None:
+    for where in ["https://localhost:7777/x", "http://192.168.0.1:1/x", "http://evil.example/x"]:
+        with row(where), pytest.raises(AuthError, match="not a plain http address of this"):
+            CallbackListener(where, may_move=True)
 
 
 async def test_what_is_pasted_is_read_unless_it_belongs_to_another_sign_in() -> None:
@@ -198,10 +180,12 @@ async def answered(status: int = 200, body: bytes | None = None, **fields: Any) 
     kept = {name: value for name, value in whole.items() if value is not None}
     sent = json.dumps(kept).encode() if body is None else body
 
-    async def send(_m: str, _u: str, _h: Mapping[str, str], _b: bytes | None) -> AuthResponse:
-        return AuthResponse(status, {}, sent)
+    async def send(
+        _m: str, _u: str, _h: Mapping[str, str], _b: bytes | None
+    ) -> token_endpoint.AuthResponse:
+        return token_endpoint.AuthResponse(status, {}, sent)
 
-    return await refresh(send, RECORD)
+    return await token_endpoint.refresh(send, RECORD)
 
 
 async def test_what_is_left_out_stays_as_it_was() -> None:
@@ -213,19 +197,17 @@ async def test_what_is_left_out_stays_as_it_was() -> None:
     assert rotated.expires_at is None
 
 
-@pytest.mark.parametrize(
-    ("said", "least", "most"),
-    [
+async def test_the_time_of_expiry_is_absolute_and_bounded() -> None:
+    for said, least, most in [
         *((3600, 3539, 3541), ("3600", 3539, 3541), (3600.0, 3539, 3541)),
-        *((0.001, MIN_LIFE * 0.9 - 1, MIN_LIFE), (1e300, MAX_LIFE - 61, MAX_LIFE)),
-    ],
-)
-async def test_the_time_of_expiry_is_absolute_and_bounded(
-    said: object, least: float, most: float
-) -> None:
-    fresh = await answered(expires_in=said)
-    assert fresh.expires_at is not None
-    assert least <= fresh.expires_at - time.time() <= most
+        *(
+            (0.001, token_endpoint.MIN_LIFE * 0.9 - 1, token_endpoint.MIN_LIFE),
+            (1e300, token_endpoint.MAX_LIFE - 61, token_endpoint.MAX_LIFE),
+        ),
+    ]:
+        fresh = await answered(expires_in=said)
+        assert fresh.expires_at is not None, said
+        assert least <= fresh.expires_at - time.time() <= most, said
 
 
 async def test_an_absurd_time_of_expiry_is_refused() -> None:
@@ -234,9 +216,8 @@ async def test_an_absurd_time_of_expiry_is_refused() -> None:
             await answered(expires_in=said)
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+async def test_a_malformed_token_is_refused() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         *(({"access_token": ""}, "cannot be sent"), ({"access_token": None}, "cannot be sent")),
         ({"access_token": 5}, "cannot be sent"),
         ({"access_token": "a\r\nX-Evil: 1"}, "cannot be sent"),
@@ -246,32 +227,26 @@ async def test_an_absurd_time_of_expiry_is_refused() -> None:
         ({"body": b"<html>"}, "not JSON"),
         ({"body": b'{"expires_in": 1' + b"0" * 500 + b"}"}, "cannot be sent|not JSON"),
         ({"status": 302}, "refused .HTTP 302"),
-    ],
-)
-async def test_a_malformed_token_is_refused(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(AuthError, match=words) as caught:
-        await answered(**fields)
-    assert FIXTURE_SECRET not in str(caught.value)
+    ]
+    for fields, words in rows:
+        with row(fields), pytest.raises(AuthError, match=words) as caught:
+            await answered(**fields)
+        assert FIXTURE_SECRET not in str(caught.value), fields
 
 
-@pytest.mark.parametrize(
-    ("status", "error", "kind", "is_transient"),
-    [
-        (400, "invalid_grant", RejectedError, False),
-        (401, "invalid_client", RejectedError, False),
+async def test_only_a_refusal_of_the_credentials_costs_them() -> None:
+    for status, error, kind, is_transient in [
+        (400, "invalid_grant", token_endpoint.RejectedError, False),
+        (401, "invalid_client", token_endpoint.RejectedError, False),
         *((400, "invalid_request", AuthError, False), (500, "invalid_grant", AuthError, True)),
         (429, "slow_down", AuthError, True),
-    ],
-)
-async def test_only_a_refusal_of_the_credentials_costs_them(
-    status: int, error: str, kind: type[AuthError], is_transient: bool
-) -> None:
-    with pytest.raises(AuthError) as caught:
-        await answered(status, error=error, error_description=f"no\x1b[31m {'x' * 999}")
-    assert type(caught.value) is kind
-    assert caught.value.is_transient is is_transient
-    assert "\x1b" not in caught.value.reason
-    assert len(caught.value.reason) < 400
+    ]:
+        with row(status), pytest.raises(AuthError) as caught:
+            await answered(status, error=error, error_description=f"no\x1b[31m {'x' * 999}")
+        assert type(caught.value) is kind, status
+        assert caught.value.is_transient is is_transient, status
+        assert "\x1b" not in caught.value.reason, status
+        assert len(caught.value.reason) < 400, status
 
 
 def test_a_client_authenticates_as_it_was_registered() -> None:
@@ -280,11 +255,11 @@ def test_a_client_authenticates_as_it_was_registered() -> None:
         secret.model_copy(update={"auth_method": f"client_secret_{way}"})
         for way in ("basic", "post")
     )
-    fields, headers = authenticated(basic, {"a": "1"})
+    fields, headers = token_endpoint.authenticated(basic, {"a": "1"})
     assert headers["authorization"] == "Basic bWU6cyUzQSUyRiVDMyVCQw=="
     assert fields == {"a": "1"}
-    fields, headers = authenticated(post, {"a": "1"})
+    fields, headers = token_endpoint.authenticated(post, {"a": "1"})
     assert (fields["client_id"], fields["client_secret"]) == ("me", "s:/ü")
     assert "authorization" not in headers
-    fields, _ = authenticated(secret, {"a": "1"})
+    fields, _ = token_endpoint.authenticated(secret, {"a": "1"})
     assert fields == {"a": "1", "client_id": "me"}

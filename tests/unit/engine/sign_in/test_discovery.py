@@ -15,6 +15,7 @@ import pytest
 from tests.servers.authority import Authority, GuardedServer
 from tests.servers.web import Exchange, RawServer, free_port
 from tests.support.leaks import FIXTURE_SECRET
+from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.sign_in.support import Person, connected, deck, guarded, make_sign_ins, oauth
 from tui.engine.commands.sign_in_commands import SignInCommands
@@ -78,32 +79,29 @@ class Web:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (place, port))]
 
 
-@pytest.mark.parametrize(
-    ("page", "inside"),
-    [
+async def test_a_page_in_a_private_network_or_without_a_name_is_refused_to_a_server_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for page, inside in [
         *(("127.1", True), ("2130706433", True), ("0x7f.1", True), ("127.0.0.1.", True)),
         *(("[::ffff:127.0.0.1]", True), ("169.254.169.254", True), ("0.0.0.0", True)),
         *(("93.184.216.34", True), ("[2606:2800:21f::1]", True), ("1572395042", True)),
         *(("10.1.2.3", False), ("login.example", False), ("[fd00::1]", False)),
-    ],
-)
-async def test_a_page_in_a_private_network_or_without_a_name_is_refused_to_a_server_outside(
-    page: str, inside: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    web = Web(monkeypatch, f"https://{page}:9/authorize", login="10.1.2.3")
-    with pytest.raises(AuthError, match="refused"):
-        await web.find()
-    own = f"https://{page}:9/authorize"
-    assert (await web.find(authorization_url=own, token_url="https://h/t")).token_endpoint
-    web = Web(monkeypatch, own, login="10.1.2.3", mcp="10.9.9.9")
-    if inside:
-        with pytest.raises(AuthError, match="refused"):
+    ]:
+        web = Web(monkeypatch, f"https://{page}:9/authorize", login="10.1.2.3")
+        with row(page), pytest.raises(AuthError, match="refused"):
             await web.find()
-    else:
-        monkeypatch.setattr(
-            "tui.engine.mcp.transports.http.auth_requests._exchange", lambda *_: unreachable()
-        )
-        assert (await web.find()).authorization_endpoint == own
+        own = f"https://{page}:9/authorize"
+        assert (await web.find(authorization_url=own, token_url="https://h/t")).token_endpoint, page
+        web = Web(monkeypatch, own, login="10.1.2.3", mcp="10.9.9.9")
+        if inside:
+            with row(page), pytest.raises(AuthError, match="refused"):
+                await web.find()
+        else:
+            monkeypatch.setattr(
+                "tui.engine.mcp.transports.http.auth_requests._exchange", lambda *_: unreachable()
+            )
+            assert (await web.find()).authorization_endpoint == own, page
 
 
 async def unreachable() -> AuthResponse:
@@ -202,9 +200,8 @@ async def refusal(server: GuardedServer, person: Person | None = None, **more: A
     return caught.value.reason
 
 
-@pytest.mark.parametrize(
-    ("metadata", "words"),
-    [
+async def test_what_an_authorization_server_says_is_checked() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"token_endpoint": "http://login.example/token"}, "token endpoint .* not encrypted"),
         ({"authorization_endpoint": "ftp://h/x"}, "metadata is not valid"),
         ({"authorization_endpoint": "http://evil.example/x"}, "not encrypted"),
@@ -221,61 +218,52 @@ async def refusal(server: GuardedServer, person: Person | None = None, **more: A
         ({"issuer": "https://evil.example"}, "calls itself https://evil.example"),
         ({"token_endpoint": 5}, "metadata is not valid"),
         ({"registration_endpoint": None}, "cannot register themselves"),
-    ],
-)
-async def test_what_an_authorization_server_says_is_checked(
-    metadata: dict[str, Any], words: str
-) -> None:
-    person = Person()
-    async with guarded() as server:
-        server.authority.metadata = metadata
-        reason = await refusal(server, person)
-        assert re.search(words, reason), reason
-        assert not person.opened
-        assert not server.authority.asked
+    ]
+    for metadata, words in rows:
+        person = Person()
+        async with guarded() as server:
+            server.authority.metadata = metadata
+            reason = await refusal(server, person)
+            assert re.search(words, reason), reason
+            assert not person.opened, metadata
+            assert not server.authority.asked, metadata
 
 
-@pytest.mark.parametrize(
-    ("resource", "words"),
-    [
+async def test_what_a_server_says_is_checked() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"resource": "https://other.example/mcp"}, "tokens are for https://other.example/mcp"),
         ({"authorization_servers": ["http://169.254.169.254/"]}, "not encrypted"),
         ({"authorization_servers": []}, "not valid"),
         ({"authorization_servers": ["https://u:p@evil.example"]}, "user name"),
-    ],
-)
-async def test_what_a_server_says_is_checked(resource: dict[str, Any], words: str) -> None:
-    async with guarded() as server:
-        server.resource = resource
-        assert words in await refusal(server)
+    ]
+    for resource, words in rows:
+        async with guarded() as server:
+            server.resource = resource
+            assert words in await refusal(server), resource
 
 
-@pytest.mark.parametrize(
-    ("redirect", "words"),
-    [
+async def test_what_comes_back_is_checked() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"iss": "https://evil.example"}, "another authorization server"),
         ({"iss": None}, "does not say which server"),
         ({"error": "access_denied", "error_description": "no\x1b[2J", "code": None}, "not given"),
-    ],
-)
-async def test_what_comes_back_is_checked(redirect: dict[str, Any], words: str) -> None:
-    async with guarded() as server:
-        server.authority.redirect = redirect
-        reason = await refusal(server)
-        assert words in reason
-        assert "\x1b" not in reason
+    ]
+    for redirect, words in rows:
+        async with guarded() as server:
+            server.authority.redirect = redirect
+            reason = await refusal(server)
+            assert words in reason, redirect
+            assert "\x1b" not in reason, redirect
 
 
-@pytest.mark.parametrize(
-    "grants", [{"expires_in": -5}, {"access_token": "a\nb"}, {"token_type": "mac"}]
-)
-async def test_a_bad_token_is_not_kept(grants: dict[str, Any], tmp_path: Path) -> None:
-    async with guarded() as server:
-        server.authority.grants = grants
-        sign_ins = make_sign_ins(Person(), tmp_path)
-        with pytest.raises(AuthError):
-            await sign_ins.sign_in(define(server.url, sign_in=oauth()))
-        assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text()
+async def test_a_bad_token_is_not_kept(tmp_path: Path) -> None:
+    for name, value in (("expires_in", -5), ("access_token", "a\nb"), ("token_type", "mac")):
+        async with guarded() as server:
+            server.authority.grants = {name: value}
+            sign_ins = make_sign_ins(Person(), tmp_path)
+            with row(name), pytest.raises(AuthError):
+                await sign_ins.sign_in(define(server.url, sign_in=oauth()))
+            assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text(), name
 
 
 async def test_ten_megabytes_of_metadata_are_not_read() -> None:
@@ -302,9 +290,8 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
         assert not other.requests
 
 
-@pytest.mark.parametrize(
-    ("address", "server", "around", "may"),
-    [
+def test_which_addresses_a_sign_in_reaches() -> None:
+    for address, server, around, may in [
         *(("8.8.8.8", "mcp.example", [], True), ("127.0.0.1", "mcp.example", [], False)),
         *(("::1", "mcp.example", ["::1"], False), ("::ffff:127.0.0.1", "mcp.example", [], False)),
         ("64:ff9b::7f00:1", "mcp.example", [], False),
@@ -318,12 +305,8 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
         ("10.1.2.3", "mcp.example", ["10.9.9.9"], True),
         *(("fd00::1", "mcp.example", ["10.9.9.9"], True), ("10.1.2.3", "login.example", [], True)),
         ("127.0.0.1", "localhost", [], True),
-    ],
-)
-def test_which_addresses_a_sign_in_reaches(
-    address: str, server: str, around: list[str], may: bool
-) -> None:
-    assert may_reach(address, "login.example", server, around) is may
+    ]:
+        assert may_reach(address, "login.example", server, around) is may
 
 
 @pytest.mark.parametrize(

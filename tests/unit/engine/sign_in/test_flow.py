@@ -20,14 +20,7 @@ from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sign_in.support import (
-    Person,
-    guarded,
-    make_sign_ins,
-    needs_ipv6,
-    oauth,
-    token_session,
-)
+from tests.unit.engine.sign_in import support
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.sign_in.callback import Redirect
@@ -64,7 +57,7 @@ async def sign_in(
     **settings: object,
 ) -> SignInRecord:
     """Sign in to a server once."""
-    definition = define(server.url, sign_in=oauth(**settings))
+    definition = define(server.url, sign_in=support.oauth(**settings))
 
     async def keep(client: SignInRecord) -> None:
         assert not client.access_token
@@ -121,7 +114,7 @@ async def test_the_authority_of_these_tests_gives_a_token_only_for_what_it_was_a
 
 
 async def test_what_an_address_says_of_the_sign_in_itself_does_not_count() -> None:
-    async with guarded() as server:
+    async with support.guarded() as server:
         authority = server.authority
         own = {"state": "theirs", "redirect_uri": "https://evil.example", "tenant": "1"}
         address = f"{authority.issuer}/authorize?{urlencode(own)}&code_challenge=x"
@@ -132,7 +125,7 @@ async def test_what_an_address_says_of_the_sign_in_itself_does_not_count() -> No
 
 @pytest.mark.parametrize("change", [lambda iss: iss[:-1], lambda iss: f"{iss}0", lambda _: "http"])
 async def test_whoever_answers_is_the_one_that_was_asked(change: Callable[[str], str]) -> None:
-    async with guarded() as server:
+    async with support.guarded() as server:
         server.authority.redirect = {"iss": change(server.authority.issuer)}
         with pytest.raises(AuthError, match="another authorization server"):
             await sign_in(server)
@@ -148,7 +141,7 @@ async def test_a_code_alone_is_enough_only_where_servers_do_not_name_themselves(
         end = (await walk_through(consent.url, comes_back=False)).headers["location"]
         return consent.listener.read_pasted(dict(parse_qsl(urlsplit(end).query))["code"])
 
-    async with guarded() as server:
+    async with support.guarded() as server:
         server.authority.metadata = {"authorization_response_iss_parameter_supported": names_itself}
         if names_itself:
             with pytest.raises(AuthError, match="does not say which server") as caught:
@@ -159,12 +152,12 @@ async def test_a_code_alone_is_enough_only_where_servers_do_not_name_themselves(
             assert (await sign_in(server, paste)).access_token
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=needs_ipv6)])
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=support.needs_ipv6)])
 async def test_a_client_of_the_settings_comes_back_to_its_address_or_not_at_all(host: str) -> None:
     port = free_port()
     settings: Settings = {"client_id": "known", "redirect_uri": f"http://localhost:{port}/back"}
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    async with guarded() as server:
+    async with support.guarded() as server:
         server.authority.clients["known"] = {"redirect_uris": [settings["redirect_uri"]]}
         with socket.create_server((host, port), family=family):
             with pytest.raises(AuthError, match=f"port {port} is in use"):
@@ -177,18 +170,20 @@ async def test_a_client_of_the_settings_comes_back_to_its_address_or_not_at_all(
         assert server.authority.asked[-1]["redirect_uri"] == settings["redirect_uri"]
 
 
-async def tries(person: Person, folder: Path, definition: ServerDefinition, words: str) -> None:
+async def tries(
+    person: support.Person, folder: Path, definition: ServerDefinition, words: str
+) -> None:
     """Try to sign in, in a gemdeck of its own."""
-    sign_ins = make_sign_ins(person, folder)
+    sign_ins = support.make_sign_ins(person, folder)
     with pytest.raises(AuthError, match=words):
         await sign_ins.sign_in(definition)
     await sign_ins.aclose()
 
 
 async def test_each_server_has_one_client_whatever_comes_of_the_sign_in(tmp_path: Path) -> None:
-    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
-    async with guarded() as server:
-        authority, definition = server.authority, define(server.url, sign_in=oauth())
+    person = support.Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    async with support.guarded() as server:
+        authority, definition = server.authority, define(server.url, sign_in=support.oauth())
         for _ in range(3):
             await tries(person, tmp_path, definition, "cancelled")
         person.reply, authority.says_no = lambda _: Reply(ReplyAction.ACCEPT), True
@@ -198,16 +193,16 @@ async def test_each_server_has_one_client_whatever_comes_of_the_sign_in(tmp_path
         for _ in range(2):
             authority.fails = [503]
             await tries(person, tmp_path, definition, "HTTP 503")
-        await make_sign_ins(person, tmp_path).sign_in(definition)
+        await support.make_sign_ins(person, tmp_path).sign_in(definition)
         assert len(authority.clients) == 1
 
 
 async def test_a_client_alone_is_no_sign_in_and_goes_when_signing_out(tmp_path: Path) -> None:
-    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
-    async with guarded() as server:
-        definition = define(server.url, sign_in=oauth())
+    person = support.Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    async with support.guarded() as server:
+        definition = define(server.url, sign_in=support.oauth())
         await tries(person, tmp_path, definition, "cancelled")
-        sign_ins = make_sign_ins(person, tmp_path)
+        sign_ins = support.make_sign_ins(person, tmp_path)
         assert sign_ins.store.find(definition) is not None
         assert "were not signed in" in await sign_ins.sign_out(definition)
         assert sign_ins.store.find(definition) is None
@@ -218,9 +213,9 @@ async def test_a_client_that_may_be_unknown_there_is_not_used_for_ever(tmp_path:
     async def looks(_: str) -> None:
         """Show a page that says that there is no such client."""
 
-    person = Person(browser=looks)
-    async with guarded() as server:
-        definition = define(server.url, sign_in=oauth())
+    person = support.Person(browser=looks)
+    async with support.guarded() as server:
+        definition = define(server.url, sign_in=support.oauth())
         for number, clients in enumerate((1, 1, 2), 1):
             trying = asyncio.create_task(tries(person, tmp_path, definition, "cancelled"))
             await eventually(partial(person.was_asked, 2 * number))
@@ -233,11 +228,11 @@ async def test_a_client_that_may_be_unknown_there_is_not_used_for_ever(tmp_path:
 async def test_a_client_whose_secret_expired_registers_anew(later: int, tmp_path: Path) -> None:
     secret = f"{FIXTURE_SECRET}client"
     method = {"client_secret": secret, "token_endpoint_auth_method": "client_secret_basic"}
-    async with guarded() as server:
-        authority, definition = server.authority, define(server.url, sign_in=oauth())
+    async with support.guarded() as server:
+        authority, definition = server.authority, define(server.url, sign_in=support.oauth())
         for ends_at, client in ((1, 1), (1, 2), (later, 3), (1, 3)):
             authority.registration = {**method, "client_secret_expires_at": ends_at}
-            sign_ins = make_sign_ins(Person(), tmp_path)
+            sign_ins = support.make_sign_ins(support.Person(), tmp_path)
             await sign_ins.sign_in(definition)
             await sign_ins.aclose()
             assert len(authority.clients) == client
@@ -245,12 +240,12 @@ async def test_a_client_whose_secret_expired_registers_anew(later: int, tmp_path
 
 
 async def test_a_sign_in_that_fails_costs_no_token(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        definition = define(server.url, sign_in=oauth())
-        sign_ins = make_sign_ins(person, tmp_path)
+    person = support.Person()
+    async with support.guarded() as server:
+        definition = define(server.url, sign_in=support.oauth())
+        sign_ins = support.make_sign_ins(person, tmp_path)
         await sign_ins.sign_in(definition)
-        record = await token_session(sign_ins, definition).record()
+        record = await support.token_session(sign_ins, definition).record()
         assert record is not None
         server.authority.fails = [401]
         await tries(person, tmp_path, definition, "temporarily_unavailable")

@@ -5,7 +5,6 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,8 +76,9 @@ class Google(RawServer):
             await tell(exchange, b"my-project", "text/plain")
 
 
-@asynccontextmanager
+@pytest.fixture
 async def google(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Google]:
+    """Run Google, which the credentials of this machine come from."""
     async with Google() as server:
         place = f"127.0.0.1:{server.port}"
         monkeypatch.setattr(_metadata, "_GCE_METADATA_HOST", place)  # read once from a variable
@@ -98,70 +98,65 @@ def session(definition: ServerDefinition, tmp_path: Path) -> ServerCredentials:
 
 
 async def test_a_google_api_gets_the_users_credentials_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, google: Google
 ) -> None:
-    async with google(monkeypatch) as server:
-        one = session(define("https://reports.googleapis.com/mcp", sign_in=OWN), tmp_path)
-        signed = await asyncio.gather(*(one.signature() for _ in range(5)))
-        assert {dict(each.headers)["authorization"] for each in signed} == {f"Bearer {ADC}-1"}
-        assert server.minted == 1
+    one = session(define("https://reports.googleapis.com/mcp", sign_in=OWN), tmp_path)
+    signed = await asyncio.gather(*(one.signature() for _ in range(5)))
+    assert {dict(each.headers)["authorization"] for each in signed} == {f"Bearer {ADC}-1"}
+    assert google.minted == 1
 
 
-async def test_another_host_gets_them_after_one_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_another_host_gets_them_after_one_question(tmp_path: Path, google: Google) -> None:
     person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
     definition = define("https://my-service.run.app/mcp", sign_in=OWN)
-    async with google(monkeypatch) as server:
-        sign_ins = make_sign_ins(person, tmp_path)
-        one = sign_ins.credentials(definition)
-        assert one is not None
-        with pytest.raises(AuthError, match="wants your Google credentials"):
-            await one.signature()
-        with pytest.raises(AuthError, match="cancelled"):
-            await sign_ins.sign_in(definition)
-        with pytest.raises(AuthError):
-            await one.signature()
-        assert server.minted == 0
-        person.reply = lambda _: Reply(ReplyAction.ACCEPT)
+    sign_ins = make_sign_ins(person, tmp_path)
+    one = sign_ins.credentials(definition)
+    assert one is not None
+    with pytest.raises(AuthError, match="wants your Google credentials"):
+        await one.signature()
+    with pytest.raises(AuthError, match="cancelled"):
         await sign_ins.sign_in(definition)
-        request = person.asked[-1]
-        assert (request.host, request.scopes) == ("my-service.run.app", SCOPES)
-        [note] = request.notes
-        assert "Google credentials" in note
-        assert request.url == ""
-        assert (await one.signature()).token == f"{ADC}-1"
+    with pytest.raises(AuthError):
+        await one.signature()
+    assert google.minted == 0
+    person.reply = lambda _: Reply(ReplyAction.ACCEPT)
+    await sign_ins.sign_in(definition)
+    request = person.asked[-1]
+    assert (request.host, request.scopes) == ("my-service.run.app", SCOPES)
+    [note] = request.notes
+    assert "Google credentials" in note
+    assert request.url == ""
+    assert (await one.signature()).token == f"{ADC}-1"
+    await session(definition, tmp_path).signature()
+    more = replace(OWN, oauth=OAuthSettings(scopes=(*SCOPES, "more")))
+    with pytest.raises(AuthError, match="wants your"):
+        await session(define(definition.url, sign_in=more), tmp_path).signature()
+    await sign_ins.sign_out(definition)
+    with pytest.raises(AuthError, match="wants your"):
         await session(definition, tmp_path).signature()
-        more = replace(OWN, oauth=OAuthSettings(scopes=(*SCOPES, "more")))
-        with pytest.raises(AuthError, match="wants your"):
-            await session(define(definition.url, sign_in=more), tmp_path).signature()
-        await sign_ins.sign_out(definition)
-        with pytest.raises(AuthError, match="wants your"):
-            await session(definition, tmp_path).signature()
 
 
 async def test_a_service_account_gives_an_id_token_for_the_audience(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, google: Google
 ) -> None:
-    async with google(monkeypatch) as server:
-        one = session(define("https://internal.example.com/mcp", sign_in=ACCOUNT), tmp_path)
-        assert (await one.signature()).token == server.given[0]
-        assert (await one.signature()).token == server.given[0]
-        assert len(server.asked) == 1
-        assert server.asked[0]["audience"] == ACCOUNT.audience
-        assert server.asked[0]["includeEmail"] is True
+    one = session(define("https://internal.example.com/mcp", sign_in=ACCOUNT), tmp_path)
+    assert (await one.signature()).token == google.given[0]
+    assert (await one.signature()).token == google.given[0]
+    assert len(google.asked) == 1
+    assert google.asked[0]["audience"] == ACCOUNT.audience
+    assert google.asked[0]["includeEmail"] is True
 
 
+@pytest.mark.usefixtures("google")
 async def test_the_project_that_pays_is_named_unless_the_entry_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_QUOTA_PROJECT", "payer")
-    async with google(monkeypatch):
-        url = "https://reports.googleapis.com/mcp"
-        signed = await session(define(url, sign_in=OWN), tmp_path).signature()
-        assert signed.headers["x-goog-user-project"] == "payer"
-        named = define(url, sign_in=OWN, headers={"X-Goog-User-Project": "mine"})
-        assert "x-goog-user-project" not in (await session(named, tmp_path).signature()).headers
+    url = "https://reports.googleapis.com/mcp"
+    signed = await session(define(url, sign_in=OWN), tmp_path).signature()
+    assert signed.headers["x-goog-user-project"] == "payer"
+    named = define(url, sign_in=OWN, headers={"X-Goog-User-Project": "mine"})
+    assert "x-goog-user-project" not in (await session(named, tmp_path).signature()).headers
 
 
 async def test_without_credentials_the_server_says_what_to_do(
@@ -176,16 +171,13 @@ async def test_without_credentials_the_server_says_what_to_do(
         assert "gcloud auth" in change.failure.advice
 
 
-async def test_a_token_that_is_refused_is_replaced_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with google(monkeypatch) as server:
-        authority = Authority(tokens={f"{ADC}-2": ""})
-        async with GuardedServer(authority=authority) as guarded:
-            person = Person()
-            async with deck(guarded.url, person, tmp_path, sign_in=OWN) as one:
-                await one.connect()
-        assert server.minted == 2
+async def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path, google: Google) -> None:
+    authority = Authority(tokens={f"{ADC}-2": ""})
+    async with GuardedServer(authority=authority) as guarded:
+        person = Person()
+        async with deck(guarded.url, person, tmp_path, sign_in=OWN) as one:
+            await one.connect()
+    assert google.minted == 2
 
 
 async def test_nothing_is_sent_unencrypted(tmp_path: Path) -> None:

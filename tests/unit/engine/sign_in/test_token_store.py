@@ -1,28 +1,20 @@
 """Where tokens are kept and for which server they count; gemini-cli's are taken over by address."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
 from tests.support.leaks import FIXTURE_SECRET
+from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
 from tests.unit.engine.test_credentials import MemoryKeyring, ring
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
+from tui.engine.sign_in import token_store
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address
-from tui.engine.sign_in.token_store import (
-    FILE_NAME,
-    GEMINI_TOKENS,
-    MAX_KEPT,
-    TokenStore,
-    gemini_sign_in,
-)
 from tui.model.settings import OAuthSettings
 
 __all__ = ["ring"]
@@ -37,13 +29,13 @@ RECORD = SignInRecord(
     refresh_token=f"{FIXTURE_SECRET}r",
     expires_at=5.0,
 )
-kept_there = pytest.mark.writes_secrets(FILE_NAME)
+kept_there = pytest.mark.writes_secrets(token_store.FILE_NAME)
 
 
 @kept_there
 def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) -> None:
-    TokenStore(tmp_path).save(RECORD)
-    store = TokenStore(tmp_path)
+    token_store.TokenStore(tmp_path).save(RECORD)
+    store = token_store.TokenStore(tmp_path)
     assert store.find(define(URL)) == RECORD
     assert store.find(define("HTTPS://MCP.example:443/one#x")) == RECORD
     for other in ("https://mcp.example/two", "http://mcp.example/one", "https://evil.example/one"):
@@ -67,7 +59,7 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
 def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
     tmp_path: Path, settings: dict[str, object], fits: bool
 ) -> None:
-    store, settings = TokenStore(tmp_path), dict(settings)
+    store, settings = token_store.TokenStore(tmp_path), dict(settings)
     is_registered = settings.pop("is_registered", False)
     store.save(RECORD.model_copy(update={"is_registered": is_registered}))
     sign_in = SignInSettings(OAuthSettings.model_validate(settings))
@@ -76,7 +68,7 @@ def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
 
 @kept_there
 def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
+    store = token_store.TokenStore(tmp_path)
     others = [
         RECORD.model_copy(update={name: f"https://{name}.example"})
         for name in ("issuer", "resource", "client_id")
@@ -92,35 +84,33 @@ def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
 
 @kept_there
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
-    many = [RECORD.model_copy(update={"client_id": str(n)}) for n in range(MAX_KEPT + 3)]
+    store = token_store.TokenStore(tmp_path)
+    many = [
+        RECORD.model_copy(update={"client_id": str(n)}) for n in range(token_store.MAX_KEPT + 3)
+    ]
     for record in many:
         store.save(record)
     assert [store.get(record.key) is None for record in many[:4]] == [True] * 3 + [False]
 
 
-def test_a_keyring_is_used_where_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
-) -> None:
-    monkeypatch.delenv("GEMDECK_HOME")
-    store = TokenStore(tmp_path)
+def test_a_keyring_is_used_where_there_is_one(tmp_path: Path, ring: MemoryKeyring) -> None:
+    store = token_store.TokenStore(tmp_path)
     store.save(RECORD)
     assert store.place == "the system keyring"
-    assert not (tmp_path / FILE_NAME).exists()
+    assert not (tmp_path / token_store.FILE_NAME).exists()
     assert {service for service, _ in ring.kept} == {SERVICE}
-    assert TokenStore(tmp_path).find(define(URL)) == RECORD
+    assert token_store.TokenStore(tmp_path).find(define(URL)) == RECORD
     ring.locked = True
     with pytest.raises(CredentialError, match="keyring cannot be read"):
         store.find(define(URL))
-    assert not (tmp_path / FILE_NAME).exists(), "no silent fallback into a file"
+    assert not (tmp_path / token_store.FILE_NAME).exists(), "no silent fallback into a file"
 
 
 def test_two_clients_of_a_server_lose_nothing_to_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
 ) -> None:
-    monkeypatch.delenv("GEMDECK_HOME")
     mine, other = RECORD, RECORD.model_copy(update={"client_id": "another"})
-    beside = Thread(target=lambda: TokenStore(tmp_path).save(other))
+    beside = Thread(target=lambda: token_store.TokenStore(tmp_path).save(other))
     read = ring.get_password
 
     def read_slowly(service: str, username: str) -> str | None:
@@ -131,7 +121,7 @@ def test_two_clients_of_a_server_lose_nothing_to_each_other(
         return found
 
     monkeypatch.setattr(ring, "get_password", read_slowly)
-    TokenStore(tmp_path).save(mine)
+    token_store.TokenStore(tmp_path).save(mine)
     beside.join()
     [listed] = [text for (_, user), text in ring.kept.items() if user.startswith("server:")]
     assert {mine.key, other.key} == set(json.loads(listed))
@@ -146,8 +136,8 @@ def test_only_a_model_key_can_come_from_the_environment_instead(
     monkeypatch.delenv("GEMDECK_HOME")
     monkeypatch.setattr("tui.engine.keys.key_store.within", hang)
     for ask, says_so in (
-        (lambda: TokenStore(tmp_path).find(define(URL)), False),
-        (lambda: TokenStore(tmp_path).place, False),
+        (lambda: token_store.TokenStore(tmp_path).find(define(URL)), False),
+        (lambda: token_store.TokenStore(tmp_path).place, False),
         *((lambda: KeyringPlace("sign-in:1").get(), False), (lambda: KeyStore().get(), True)),
     ):
         with pytest.raises(CredentialError, match="did not answer") as caught:
@@ -156,32 +146,10 @@ def test_only_a_model_key_can_come_from_the_environment_instead(
 
 
 def test_without_a_state_folder_it_lasts_until_the_end_of_the_run() -> None:
-    store = TokenStore(None)
+    store = token_store.TokenStore(None)
     store.save(RECORD)
     assert store.find(define(URL)) == RECORD
     assert "this run" in store.place
-
-
-@kept_there
-@pytest.mark.slow
-def test_a_kill_during_a_save_loses_nothing(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
-    store.save(RECORD)
-    code = f"""
-import os
-from pathlib import Path
-from tui.engine.files import atomic
-from tui.engine.sign_in.sign_in_record import SignInRecord
-from tui.engine.sign_in.token_store import TokenStore
-store = TokenStore(Path({str(tmp_path)!r}))
-atomic.os.fsync = lambda _: os.kill(os.getpid(), 9)
-store.save(SignInRecord.model_validate_json({RECORD.model_dump_json()!r}))
-"""
-    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=50)
-    assert ended.returncode == -9
-    assert TokenStore(tmp_path).find(define(URL)) == RECORD
-    for left in tmp_path.glob(".gemdeck-*"):
-        left.unlink()
 
 
 def test_an_address_has_one_form() -> None:
@@ -211,7 +179,7 @@ pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json"
 
 
 def write(home: Path, content: object) -> Path:
-    path = home / GEMINI_TOKENS
+    path = home / token_store.GEMINI_TOKENS
     path.parent.mkdir(exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return path
@@ -221,7 +189,7 @@ def write(home: Path, content: object) -> Path:
 def test_both_shapes_are_read(home: Path, content: object) -> None:
     path = write(home, content)
     before = path.read_bytes()
-    record = gemini_sign_in(home, define("https://MCP.example:443/one"))
+    record = token_store.gemini_sign_in(home, define("https://MCP.example:443/one"))
     assert record.access_token == TOKEN["accessToken"]
     assert record.refresh_token == TOKEN["refreshToken"]
     assert (record.client_id, record.scope) == ("gemini", "read write")
@@ -231,9 +199,8 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_what_cannot_be_used_is_said(home: Path) -> None:
+    for content, words in [
         *((None, "has no sign-in of gemini-cli's"), ("{", "cannot be read")),
         *(("5", "has no sign-in"), ([[], 5, None], "has no sign-in")),
         ([{"token": TOKEN, **REST, "mcpServerUrl": "https://mcp.example/two"}], "has no sign-in"),
@@ -241,18 +208,16 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
         ([{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST}], "cannot be sent"),
         ([{"token": TOKEN, **REST, "tokenUrl": "http://evil.example/t"}], "not encrypted"),
         ([{"token": TOKEN, **REST, "tokenUrl": "https://127.0.0.1/t"}], "on this computer"),
-    ],
-)
-def test_what_cannot_be_used_is_said(home: Path, content: Any, words: str) -> None:  # noqa: ANN401
-    if content is not None:
-        write(home, content)
-    with pytest.raises(AuthError, match=words):
-        gemini_sign_in(home, define(URL))
+    ]:
+        if content is not None:
+            write(home, content)
+        with row(content), pytest.raises(AuthError, match=words):
+            token_store.gemini_sign_in(home, define(URL))
 
 
 def test_what_refreshes_a_token_is_kept_only_with_where_to_send_it(home: Path) -> None:
     write(home, [{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST, "tokenUrl": ""}])
-    record = gemini_sign_in(home, define(URL))
+    record = token_store.gemini_sign_in(home, define(URL))
     assert (record.access_token, record.refresh_token) == (TOKEN["accessToken"], "")
 
 
