@@ -11,7 +11,6 @@ from tests.ui.chat.samples import conversation
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
 from tui.model.chat import EntryId, ModelText, Thought, UserMessage
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
-from tui.ui.paste import clean_paste
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
 from tui.ui.widgets.chat.entry_window import (
@@ -76,16 +75,6 @@ def test_rows_are_estimated_within_what_is_shown() -> None:
     assert estimate_rows(Thought(EntryId("a"), "x\n" * 1_000), 80) == 2
     assert estimate_rows(ModelText(EntryId("a"), "x" * 800), 80) >= 10
     assert estimate_rows(conversation(1).conversation.transcript.settled[0], 0) >= 1
-
-
-def test_history_walks_back_and_forth_and_returns_to_the_draft() -> None:
-    history = MessageHistory(HistoryStorage(load=lambda: ["one", "two"]))
-    assert history.back("draft") == "two"
-    assert history.back("two") == "one"
-    assert history.back("one") is None
-    assert history.forth() == "two"
-    assert history.forth() == "draft"
-    assert history.forth() is None
 
 
 def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:
@@ -230,11 +219,6 @@ def test_an_unencrypted_address_is_told_unless_it_is_this_machine() -> None:
     assert not is_plain_http(examine("http://127.0.0.1/"))
     assert not is_plain_http(examine("http://localhost:7777/"))
     assert not is_plain_http(examine("https://a.example/"))
-
-
-def test_a_paste_loses_escapes_and_controls_and_keeps_lines_and_tabs() -> None:
-    hostile = "a\r\nb\rc\x1b[31md\x1b]52;c;eA==\x07e\x00f\x9b31mg\u202eh\ti"
-    assert clean_paste(hostile) == "a\nb\ncdef31mgh\ti"
 
 
 @pytest.mark.parametrize(

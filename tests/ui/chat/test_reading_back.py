@@ -7,7 +7,7 @@ from textual import events
 
 from tests.snapshots.decks import HISTORIES
 from tests.ui.chat.samples import call, conversation, rows_of
-from tests.ui.harness import ChatApp, chatting, running, screen_lines, until
+from tests.ui.harness import ChatApp, chatting, running, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
 from tui.store.reducer import reduce
@@ -195,15 +195,6 @@ async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its
         assert app.screen.get_style_at(x, y).meta.get(COPY) == "a = 1\nb = 2"
         await pilot.click(offset=(x, y))
         assert app.clipboard == "a = 1\nb = 2"
-
-
-async def test_wrapped_code_is_copied_as_it_was_written() -> None:
-    code = f"total = {' + '.join(f'part_{number}' for number in range(60))}"
-    async with chatting() as (app, pilot):
-        answer(app, f"```py\n{code}\n```")
-        await until(pilot, lambda: any("↳" in line for line in screen_lines(app)))
-        await pilot.press("shift+tab", "y")
-        assert app.clipboard == code
 
 
 async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_closes_it() -> None:

@@ -20,9 +20,6 @@ from tui.ui.questions.calls.argument_lines import coloured_arguments
 from tui.ui.questions.confirmation import DENY, ConfirmationQuestion
 from tui.ui.widgets.frame import Heading
 
-SHOWN = tuple(answer.name for answer in ConfirmationQuestion.ROWS[0])
-"""The buttons that are always there."""
-
 ONCE = Decision(Choice.ONCE)
 
 
@@ -36,19 +33,6 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
         assert "read-only  (claimed, not checked)" in claims
         await hands.press("j")
         assert "\n".join(rows_of(hands.modal.arguments)) == arguments
-
-
-async def test_every_choice_and_some_arguments_are_in_sight() -> None:
-    arguments = json.dumps(list(range(100)), indent=2)
-    async with confirming(request(arguments=arguments)) as hands:
-        for size, rows in (((80, 24), 6), ((120, 36), 6), ((50, 16), 2), ((40, 10), 1)):
-            await hands.resize(size)
-            assert hands.modal.arguments.size.height >= rows, size
-            for name in SHOWN:
-                button = hands.modal.query_one(f"#{name}")
-                assert hands.app.screen.region.contains_region(button.region), (size, name)
-                assert hands.modal.frame.region.contains_region(button.region), (size, name)
-                assert button.size.width >= len(str(button.render())), (size, name)
 
 
 async def test_long_names_take_a_row_each_and_show_both_ends() -> None:
@@ -100,14 +84,6 @@ def test_blanks_that_deceive_look_like_no_others() -> None:
             if span.style == "$text-warning" and not shown.plain[span.start : span.end].isdigit()
         }
         assert marked == (set() if padding else {"······", "\\u00a0", "\\u3000\\u00b7"})
-
-
-def test_runs_of_blanks_are_made_visible_and_nothing_is_lost() -> None:
-    text = json.dumps({"path": "/safe" + " " * 5_000 + "; rm -rf /", "indent": {"x": 1}}, indent=2)
-    shown = coloured_arguments(text).plain
-    assert len(shown) == len(text)
-    assert " " * 5 not in shown.split('"indent"')[0]
-    assert shown.replace("·", " ") == text
 
 
 async def test_arguments_that_do_not_fit_are_scrolled_by_keys_and_allowed_after_their_end() -> None:

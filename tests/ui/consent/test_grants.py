@@ -68,18 +68,15 @@ async def test_the_list_says_what_holds_for_what_since_when_at_every_size() -> N
         assert heading.index("last used") == row.index("2026-01-02")
         for words in ("3 rules", "~/shop", "trusted"):
             assert words in deck.text
-        await deck.pilot.resize_terminal(*NARROW)
-        await deck.settle()
+        await deck.resize(*NARROW)
         row = next(line for line in deck.lines if "branch_list" in line)
         assert "saved for this folder" in row
         assert "2026" not in row, "the rest stands below"
         for fact in ("source       you, when asked", "last used    2026-01-02 00:00"):
             assert fact in deck.text
-        await deck.pilot.resize_terminal(40, 10)
-        await deck.settle()
+        await deck.resize(40, 10)
         assert "branch_list" in deck.text
-        await deck.pilot.resize_terminal(*WIDE)
-        await deck.settle()
+        await deck.resize(*WIDE)
         assert "you, when asked" in next(line for line in deck.lines if "branch_list" in line)
 
 
@@ -95,8 +92,7 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert deck.commands.calls == []
         await deck.press("d")
         assert deck.commands.calls == [("access.policy.revoke", (SESSION.id,))]
-        deck.store.dispatch(GrantsChanged((SAVED, SETTING)))
-        await deck.settle()
+        await deck.happen(GrantsChanged((SAVED, SETTING)))
         with monkeypatch.context() as late:
             late.setattr(arming, "REPEAT_SECONDS", 0.0)
             await deck.press("home", "d", "d")
@@ -132,8 +128,7 @@ async def test_an_empty_list_says_what_to_do() -> None:
     async with running(store_with()) as deck:
         await open_grants(deck)
         for size in (WIDE, NARROW):
-            await deck.pilot.resize_terminal(*size)
-            await deck.settle()
+            await deck.resize(*size)
             assert "No rules yet: every tool asks before it runs." in deck.text
             assert "alwaysAllow" in deck.text
         await deck.press("d", "d", "enter")
@@ -152,8 +147,7 @@ async def test_the_folder_is_reviewed_and_forgotten_from_here() -> None:
         assert len(deck.commands.calls) == 1
         await deck.press("F")
         assert deck.commands.calls[1:] == [("forget_folder", ())]
-        deck.store.dispatch(FolderTrustChanged(FolderTrust.NOTHING_TO_TRUST))
-        await deck.settle()
+        await deck.happen(FolderTrustChanged(FolderTrust.NOTHING_TO_TRUST))
         await deck.press("F", "F")
         assert deck.commands.calls[2:] == [("forget_folder", ())], "as a place to start in"
 

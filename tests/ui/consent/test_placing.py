@@ -57,7 +57,7 @@ async def test_the_words_that_led_to_calls_are_in_sight_above(calls: int) -> Non
         for event in happened[:-calls]:
             store.dispatch(event)
         for width, height in (NARROW, (110, 36), (200, 50)):
-            await deck.pilot.resize_terminal(width, height)
+            await deck.resize(width, height)
             for event in happened[-calls:]:
                 store.dispatch(event)
             await deck.until(lambda: deck.on_top(ConfirmationQuestion))
@@ -91,7 +91,7 @@ async def test_another_size_moves_the_question_with_the_chat() -> None:
         assert isinstance(question, ConfirmationQuestion)
         await deck.until(lambda: not question.has_class("-placing"))
         for width, height in ((90, 30), (50, 14), (120, 36)):
-            await deck.pilot.resize_terminal(width, height)
+            await deck.resize(width, height)
             chat = deck.app.deck.query_one("ChatPane")
             await deck.until(lambda: deck.app.deck.size.width == deck.app.size.width)
             wanted = chat.region.width if width >= 110 else width

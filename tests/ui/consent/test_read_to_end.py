@@ -20,7 +20,6 @@ from tui.model.requests import (
 )
 from tui.model.trust import DifferenceLine, ToolChange, TrustRequest
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.question import Question
 
 END = "the-very-end"
@@ -101,7 +100,6 @@ ADDRESSES = {
     "address": Kind(address(message=TEXT), "o"),
 }
 KINDS = {**CALLS, **TEXTS, **FORMS, **ADDRESSES}
-LINK = f"http://example.org/{'x/' * 950}{END}"
 
 
 def in_sight(hands: Asking, end: str = END) -> bool:
@@ -145,21 +143,6 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
             assert "Read to the end" not in hands.text, name
             await allow(hands, kind)
             assert len(hands.calls) == 1, name
-
-
-async def test_a_link_of_an_answer_is_read_to_its_end_too() -> None:
-    async with asking(trust(9, servers=()), (60, 20)) as hands:
-        app = hands.app
-        await hands.settle("trust-9")
-        await app.push_screen(LinkScreen([LINK], app.commands, keyboard=app.keyboard))
-        await hands.arm()
-        assert not in_sight(hands)
-        await hands.press("o")
-        assert app.opened == []
-        await hands.press("end", "end")
-        assert in_sight(hands)
-        await hands.press("o")
-        assert app.opened == [LINK]
 
 
 WAYS = {

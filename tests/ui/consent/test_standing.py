@@ -46,18 +46,14 @@ async def test_a_tool_is_explained_once_the_user_looks_and_anew_with_each_rule()
         await deck.press("down", "up")
         assert explained(deck)[1:] == [(decks.GIT, "commit"), (decks.GIT, "branch_list")]
         for other in (replace(ASKED, tool="commit"), replace(ASKED, server=decks.EVERYTHING)):
-            deck.store.dispatch(ToolExplained(other))
-            await deck.settle()
+            await deck.happen(ToolExplained(other))
             assert "nothing allows it yet" not in deck.text
-        deck.store.dispatch(ToolExplained(ASKED))
-        await deck.settle()
+        await deck.happen(ToolExplained(ASKED))
         assert "when called  Asked: nothing" in deck.text
-        deck.store.dispatch(GrantsChanged((SAVED,)))
-        await deck.settle()
+        await deck.happen(GrantsChanged((SAVED,)))
         assert explained(deck)[3:] == [(decks.GIT, "branch_list")]
         allowed = replace(ASKED, effect=Effect.ALLOW, words="Allowed: you said always.")
-        deck.store.dispatch(ToolExplained(allowed))
-        await deck.settle()
+        await deck.happen(ToolExplained(allowed))
         assert "when called  Allowed: you" in deck.text
         await deck.press("g")
         assert deck.on_top(GrantsScreen)
@@ -70,17 +66,14 @@ async def test_enter_shows_the_tool_with_its_standing() -> None:
         await deck.press("f3", "enter")
         assert deck.on_top(ToolDetailsScreen)
         assert explained(deck)[-1] == (decks.GIT, "branch_list")
-        deck.store.dispatch(
+        await deck.happen(
             ToolExplained(replace(ASKED, effect=Effect.DENY, words="Refused by a rule."))
         )
-        await deck.settle()
         assert "when called  Refused by a rule." in deck.text
         asked = len(explained(deck))
-        deck.store.dispatch(GrantsChanged((SAVED,)))
-        await deck.settle()
+        await deck.happen(GrantsChanged((SAVED,)))
         assert len(explained(deck)) > asked
-        deck.store.dispatch(CatalogChanged(decks.GIT, Catalog()))
-        await deck.settle()
+        await deck.happen(CatalogChanged(decks.GIT, Catalog()))
         assert "The server no longer has this tool." in deck.text
 
 
@@ -94,8 +87,7 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         current = pane.entries.current
         assert current is not None
         assert current[1].name == "commit"
-        deck.store.dispatch(ToolExplained(ToolStanding(decks.GIT, "commit", Effect.DENY, CHANGED)))
-        await deck.settle()
+        await deck.happen(ToolExplained(ToolStanding(decks.GIT, "commit", Effect.DENY, CHANGED)))
         details = str(pane.details.content)
         assert f"◌ withheld: {CHANGED}" in details
         assert details.count("changed") == 1, "it is said once"
@@ -186,8 +178,7 @@ def test_the_warning_has_a_tone_of_its_own() -> None:
 async def test_the_header_follows_the_folder_and_a_server_names_the_key_that_reviews_it() -> None:
     async with running(decks.full_store(), WIDE) as deck:
         assert "~/shop (trusted)" in deck.lines[0]
-        deck.store.dispatch(FolderTrustChanged(FolderTrust.CHANGED))
-        await deck.settle()
+        await deck.happen(FolderTrustChanged(FolderTrust.CHANGED))
         assert "~/shop (changed since trusted)" in deck.lines[0]
         await go_to(deck, decks.TEAM)
         assert "Press t to review" in row_of(deck, "Press t")

@@ -47,7 +47,6 @@ async def test_a_scrollbar_hides_nothing_of_a_row() -> None:
     store.dispatch(CatalogChanged(decks.GIT, Catalog(templates=offered)))
     async with running(store) as deck:
         await deck.press("f5")
-        await deck.settle()
         rows = deck.one(ResourcesPane).query_one(RowList)
         assert rows.show_vertical_scrollbar
         shown = [line for line in deck.lines if "Template 1" in line]
@@ -140,11 +139,9 @@ async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         pane = deck.one(ToolsPane)
         before = pane.entries.shown
-        deck.dispatch(CatalogChanged(decks.GIT, Catalog()))
-        await deck.settle()
+        await deck.happen(CatalogChanged(decks.GIT, Catalog()))
         assert pane.entries.shown is before
         await deck.press("f3")
-        await deck.settle()
         assert len(pane.entries.shown) == len(decks.EVERYTHING_TOOLS)
 
 
@@ -154,7 +151,6 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
         await deck.press("f4", "down")
         assert "temperature" in deck.text
         await deck.press("i")
-        await deck.settle()
         assert composer.text.strip() == "/complex_prompt"
         assert deck.focus is composer
         assert deck.one(ChatPane).display
@@ -162,10 +158,8 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
         await deck.press("f5")
         assert "42 bytes" in deck.text
         await deck.press("i")
-        await deck.settle()
         assert composer.text.strip() == "@everything:test://static/resource/1"
         await deck.press("f4", "slash", *"simple", "enter")
-        await deck.settle()
         assert deck.on_top(ArgumentsScreen), "Enter in the filter chooses the first match"
         assert "/simple_prompt" in deck.text
 
@@ -236,17 +230,14 @@ async def test_a_changed_catalog_keeps_the_cursor_on_its_tool_and_a_server_folde
         await deck.press("f3")
         rows = deck.one(ToolsPane).query_one(RowList)
         for shown in (["▸ git 6", "▾ everything 7"], ["▾ git 6", "▾ everything 7"]):
-            await deck.pilot.click(rows, offset=(4, 0))
-            await deck.settle()
+            await deck.click(rows, 4, 0)
             assert headings(deck) == shown
         await deck.press("down", "down", "down")
         entries = deck.one(ToolsPane).entries
-        deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[1:])))
-        await deck.settle()
+        await deck.happen(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[1:])))
         assert entries.current == (decks.GIT, decks.GIT_TOOLS[2])
         await deck.press("left")
-        deck.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[:2])))
-        await deck.settle()
+        await deck.happen(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[:2])))
         assert headings(deck) == ["▸ git 2", "▾ everything 7"]
         assert entries.group is not None
 

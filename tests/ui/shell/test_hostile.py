@@ -92,7 +92,6 @@ async def visit_everything(deck: Running) -> None:
         await deck.pilot.pause()
         await deck.press("escape")
     await deck.press("f2", "right", "down", "enter", "f1", "escape", "ctrl+p", "d", "escape")
-    await deck.settle()
 
 
 async def test_D05_hostile_text_everywhere_neither_crashes_nor_acts() -> None:

@@ -25,11 +25,6 @@ def shares(deck: Running) -> tuple[int, int, int]:
     return tuple(pane.region.width if pane.display else 0 for pane in (servers, chat, side))  # type: ignore[return-value]
 
 
-async def resize(deck: Running, width: int) -> None:
-    await deck.pilot.resize_terminal(width, 36)
-    await deck.settle()
-
-
 async def mouse(deck: Running, kind: type[events.MouseEvent], x: int, y: int = 5) -> None:
     """Send a mouse event as a terminal does."""
     held = 0 if kind is events.MouseMove else 1
@@ -50,15 +45,14 @@ async def test_the_panes_fill_every_width_and_the_chat_has_most_of_it_wherever_t
 ):
     async with running(decks.full_store()) as deck:
         for width, servers, right in ((80, 0, 0), (120, 1, 0), (140, 1, 1)):
-            await resize(deck, width)
+            await deck.resize(width, 36)
             shown = shares(deck)
             assert (bool(shown[0]), bool(shown[2])) == (servers, right), "at first"
             assert deck.one(FoldedTabs).display == (width == 120)
         for width in (80, 109, 110, 139, 300):
-            await resize(deck, width)
+            await deck.resize(width, 36)
             for key in PANES:
                 await deck.press(key)
-                await deck.settle()
                 assert shares(deck)[1] >= width * 0.6, (width, key)
                 folded = deck.one(FoldedTabs)
                 assert sum(shares(deck)) + folded.region.width * folded.display == width
@@ -69,7 +63,7 @@ async def test_the_panes_fill_every_width_and_the_chat_has_most_of_it_wherever_t
 async def test_the_key_of_the_pane_with_the_focus_hides_its_side() -> None:
     async with running(decks.full_store()) as deck:
         for width, keys in ((100, {"f2": 0, "f7": 2}), (120, {"f2": 0, "f3": 2}), (160, {"f5": 2})):
-            await resize(deck, width)
+            await deck.resize(width, 36)
             for key, pane in keys.items():
                 await deck.press(key)
                 assert shares(deck)[pane], (width, key)
@@ -88,8 +82,7 @@ async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
         await deck.press("f3")
         assert shares(deck) == before
         assert [line[117:119] for line in deck.lines[2:6]] == ["F3", "F4", "F5", "F7"]
-        await deck.pilot.click(FoldedTabs, offset=(1, 2))
-        await deck.settle()
+        await deck.click(FoldedTabs, 1, 2)
         assert deck.one(SidePane).active is PaneName.PROMPTS
         assert shares(deck)[2]
         await deck.press("f3")
@@ -112,7 +105,7 @@ async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
         assert shares(deck) == before, "from another pane it goes to the chat and hides nothing"
         await deck.press("f3")
         for width in (120, 90, 70, 160):
-            await resize(deck, width)
+            await deck.resize(width, 36)
             assert isinstance(deck.focus, RowList)
             assert shares(deck)[2], "the pane with the focus stays in sight"
 
@@ -120,10 +113,8 @@ async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
 async def test_tabs_without_room_for_their_names_show_their_keys() -> None:
     async with running(decks.full_store(), (80, 24)) as deck:
         await deck.press("f4")
-        await deck.settle()
         assert "F3 Prompts F5 F7" in " ".join(deck.lines[1].split())
-        await deck.pilot.click(SidePane, offset=(deck.lines[1].index("F7") - 48, 0))
-        await deck.settle()
+        await deck.click(SidePane, deck.lines[1].index("F7") - 48, 0)
         assert deck.one(SidePane).active is PaneName.ACTIVITY
 
 
@@ -171,15 +162,15 @@ async def test_widths_are_remembered_for_each_class_of_width_and_between_runs() 
     async with running(decks.full_store(), (160, 36), preferences=preferences) as deck:
         await drag(deck, shares(deck)[0] - 1, 49)
         assert len(saved) == 1, "only where the border was let go"
-        await resize(deck, 120)
+        await deck.resize(120, 36)
         assert shares(deck)[0] == 30
         await deck.press("f2", "f2")
-        await resize(deck, 150)
+        await deck.resize(150, 36)
         assert shares(deck)[0] == 50
     preferences = UiPreferences(layout=read_layout(saved[-1].saved()))
     async with running(decks.full_store(), (160, 36), preferences=preferences) as deck:
         assert shares(deck)[0] == 50
-        await resize(deck, 120)
+        await deck.resize(120, 36)
         assert shares(deck)[0] == 0
 
 
@@ -188,7 +179,7 @@ async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
         await deck.press("f3")
         row = next(line for line in deck.lines if "branch_list" in line)
         assert "  branch_list           List the branches of …" in row
-        await resize(deck, 140)
+        await deck.resize(140, 36)
         await deck.press("f3")
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row

@@ -299,7 +299,6 @@ async def test_without_colors_the_selection_is_reversed_and_fields_are_underline
     preferences = UiPreferences(theme=themes.SIXTEEN.name)
     async with running(decks.full_store(), preferences=preferences) as deck:
         await deck.press("f3", "down")
-        await deck.settle()
         drawn = [
             segment for strip in deck.app.screen._compositor.render_strips() for segment in strip
         ]

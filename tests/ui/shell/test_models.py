@@ -1,10 +1,9 @@
 """The model on the screen: choosing who answers, the list, options, and what fills the context."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,11 @@ from textual.widgets import Input
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.support.google_account import google_account
-from tests.support.waiting import PATIENCE
 from tests.ui.harness import running, until
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import report
-from tui.engine import late
 from tui.engine.bus import EventBus
-from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.keys.credentials import ModelAccess
 from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind, ModelText
 from tui.model.models import (
@@ -35,7 +30,6 @@ from tui.model.models import (
     ModelsListed,
 )
 from tui.model.servers import ServerId
-from tui.model.settings import GemdeckSettings
 from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.state import AppState
@@ -266,44 +260,3 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
     assert "/projects/my-project/" in fake.checks[0].path
     assert "/projects/my-project/locations/global/" in fake.requests[0].path
     assert fake.requests[0].headers["authorization"] == "Bearer t"
-
-
-OPEN_BACKEND = late.open_backend
-
-
-@dataclass
-class Gate:
-    """Holds the thread up that opens a model, and tells how far it is."""
-
-    begun: threading.Event = field(default_factory=threading.Event)
-    may_go_on: threading.Event = field(default_factory=threading.Event)
-    done: threading.Event = field(default_factory=threading.Event)
-
-    def open_backend(self, access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
-        self.begun.set()
-        self.may_go_on.wait(PATIENCE)
-        try:
-            return OPEN_BACKEND(access, settings)
-        finally:
-            self.done.set()
-
-
-async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate()
-    monkeypatch.setattr(late, "open_backend", gate.open_backend)
-    async with (
-        FakeGemini([(Say("I am Vertex"),)]) as fake,
-        google_account(tmp_path, monkeypatch),
-    ):
-        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
-        async with deck(tmp_path) as chosen:
-            models: list[str] = []
-            chosen.store.listen(lambda state: models.append(state.model.backend))
-            chosen.engine.service.use_vertex("my-project", "global")
-            await until(chosen.pilot, gate.begun.is_set)
-            chosen.engine.service.use_demo()
-            gate.may_go_on.set()
-            await until(chosen.pilot, gate.done.is_set)
-            assert "demo" in await chosen.ask()
-            assert BackendKind.VERTEX not in models
-    assert fake.requests == []

@@ -92,8 +92,7 @@ async def test_the_server_completes_what_is_typed_after_a_pause() -> None:
         assert rest == [
             decks.EVERYTHING, "complex_prompt", "temperature", "ho", {"style": "fo"}
         ]  # fmt: skip
-        deck.dispatch(ArgumentCompleted("of-another", ("cold",)))
-        await deck.settle()
+        await deck.happen(ArgumentCompleted("of-another", ("cold",)))
         assert "cold" not in deck.text
         deck.dispatch(ArgumentCompleted(str(token), ("hot", "hotter [/x]")))
         await deck.until(lambda: "hotter [/x]" in deck.text)
@@ -118,8 +117,7 @@ async def read_resource(deck: Running, content: ResourceContent) -> None:
     """Open the first resource, and let its server answer."""
     await deck.press("enter")
     assert deck.asked("features.read_resource")[-1] == (decks.EVERYTHING, ONE)
-    deck.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
-    await deck.settle()
+    await deck.happen(ResourceRead(decks.EVERYTHING, ONE, content))
 
 
 async def test_a_resource_opens_over_the_whole_height() -> None:
@@ -172,7 +170,6 @@ async def test_a_resource_is_sent_with_the_draft_or_a_question_and_followed() ->
         for draft, sent in (("look:", "look:"), ("", ABOUT_RESOURCE)):
             composer.text = draft
             await deck.press("f5", "g")
-            await deck.settle()
             assert deck.asked("messages.send_resource")[-1] == (decks.EVERYTHING, ONE, sent)
             assert composer.text == ""
             assert deck.focus is composer
@@ -210,8 +207,7 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
             ("memo://days{/day}", (), "memo://days"),
         ):  # fmt: skip
             offered = Catalog(templates=(ResourceTemplateView(template, "files"),))
-            deck.dispatch(CatalogChanged(decks.EVERYTHING, offered))
-            await deck.settle()
+            await deck.happen(CatalogChanged(decks.EVERYTHING, offered))
             deck.commands.calls.clear()
             await deck.press("end", "enter", *keys, "ctrl+s")
             await deck.until(lambda: bool(deck.asked("features.read_resource")))
@@ -219,8 +215,7 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
             await deck.press("escape")
         deck.commands.calls.clear()
         broken = Catalog(templates=(ResourceTemplateView("file:///{path", "files"),))
-        deck.dispatch(CatalogChanged(decks.EVERYTHING, broken))
-        await deck.settle()
+        await deck.happen(CatalogChanged(decks.EVERYTHING, broken))
         await deck.press("end", "enter")
         await deck.until(lambda: "cannot be filled in" in deck.text)
         assert deck.commands.calls == []

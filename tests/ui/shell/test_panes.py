@@ -70,16 +70,13 @@ async def test_a_narrow_terminal_shows_one_pane_over_its_whole_width_and_a_wide_
         assert isinstance(deck.focus, TextArea)
         assert deck.one(ChatPane).region.width == 79
         await deck.press("f3")
-        await deck.pilot.resize_terminal(150, 40)
-        await deck.settle()
+        await deck.resize(150, 40)
         assert all(deck.one(pane).display for pane in (ServersPane, ChatPane, SidePane))
-        await deck.pilot.resize_terminal(79, 24)
-        await deck.settle()
+        await deck.resize(79, 24)
         assert deck.one(SidePane).display
         assert not deck.one(ChatPane).display
         for size in [(1, 1), (3, 2), (20, 5), (110, 3), (109, 40), (120, 36)]:
-            await deck.pilot.resize_terminal(*size)
-            await deck.settle()
+            await deck.resize(*size)
         assert "gemdeck" in deck.lines[0], "the app survives terminals of almost no size"
 
 
@@ -113,8 +110,7 @@ async def test_the_header_counts_the_seconds_of_a_start_and_ticks_only_then() ->
         await deck.until(lambda: "1 starting 12 s" in deck.lines[0])
         assert ticking() > before
         await deck.until(lambda: "1 starting 13 s" in deck.lines[0])
-        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
-        await deck.settle()
+        await deck.happen(ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
         assert "1 failed" in deck.lines[0]
         await deck.until(lambda: ticking() == before)
 
@@ -128,8 +124,7 @@ async def test_the_header_names_model_folder_servers_and_tokens_once_each() -> N
             assert header.count(word) == 1
         assert header.rstrip().endswith("12.4k of 1M tokens")
         assert "Gemini" not in header, "the model's name tells its service"
-        await deck.pilot.resize_terminal(*NARROW)
-        await deck.settle()
+        await deck.resize(*NARROW)
         assert "2 ready · 1 failed · +3   12.4k tokens" in deck.lines[0]
 
 
@@ -184,8 +179,7 @@ async def test_the_key_bar_names_the_panes_by_the_same_words_at_every_width() ->
     async with running(decks.full_store()) as deck:
         names = ("help", "palette", *(name.value for name in PaneName), "model", "quit")
         for width in (40, 60, 100, 200):
-            await deck.pilot.resize_terminal(width, 24)
-            await deck.settle()
+            await deck.resize(width, 24)
             bar = deck.lines[-1].replace(" ^", " F").strip().replace(" F", "\n").split("\n")
             shown = {part.strip().split(maxsplit=1)[1] for part in bar}
             assert shown <= set(names)
@@ -201,8 +195,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
 
         async def click(words: str) -> None:
             y = next(y for y, line in enumerate(deck.lines) if words in line)
-            await deck.pilot.click(offset=(deck.lines[y].index(words) + 1, y))
-            await deck.settle()
+            await deck.click(None, deck.lines[y].index(words) + 1, y)
 
         await click("F2 servers")
         assert isinstance(deck.focus, ServersTree)
@@ -215,11 +208,9 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
         await click("Esc close")
         await deck.until(lambda: deck.on_top(MainScreen))
         side = deck.one(SidePane)
-        await deck.pilot.click(SidePane, offset=(3 + 7, 0))
-        await deck.settle()
+        await deck.click(SidePane, 3 + 7, 0)
         assert side.active is PaneName.PROMPTS
-        await deck.pilot.click(SidePane, offset=(3 + 27, 0))
-        await deck.settle()
+        await deck.click(SidePane, 3 + 27, 0)
         assert deck.one(ActivityPane).display
         assert not deck.one(PromptsPane).display
 
@@ -236,7 +227,6 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         for _ in range(10):
             if "F12" not in deck.text:
                 await deck.press("pagedown")
-                await deck.settle()
         assert "F12" in deck.text
 
 

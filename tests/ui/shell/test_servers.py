@@ -39,7 +39,7 @@ async def go_to(deck: Running, server: ServerId) -> ServersTree:
     for line in range(tree.last_line + 1):
         tree.cursor_line = line
         if tree.current is not None and tree.current.id == server:
-            await deck.pilot.pause()
+            await deck.settle()
             return tree
     raise AssertionError(f"{server} is not in the tree")
 
@@ -125,7 +125,6 @@ def words(text: str) -> str:
 async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
     async with running(decks.full_store(), (120, 60)) as deck:
         await go_to(deck, decks.WEATHER)
-        await deck.settle()
         told = words(details_of(deck))
         parts = (
             "weather",
@@ -137,14 +136,11 @@ async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
         for key in ("r restart", "s start", "l log", "x disable", "↵ details"):
             assert key in deck.text
         await go_to(deck, decks.GIT)
-        await deck.settle()
         assert "git 1.4.0" in words(details_of(deck))
         await go_to(deck, decks.TEAM)
-        await deck.settle()
         assert "Press t to review" in words(details_of(deck))
         assert "s review" in deck.text
         await deck.press("escape")
-        await deck.settle()
         assert "s review" not in deck.text
 
 
@@ -174,21 +170,18 @@ async def test_the_first_trouble_stays_in_sight_with_when_and_why_without_a_key(
         await deck.until(lambda: "exited with code 3" in deck.text)
         assert "retry " in row_of(deck, "◐ git ")
         assert "SHOP_TOKEN" in deck.text
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
-        await deck.settle()
+        await deck.happen(ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
         assert "exited with code 3" in deck.text
         assert "failed" in row_of(deck, "✕ search")
         decks.start(store, decks.GIT)
         await deck.settle()
         assert "starting" in row_of(deck, "◐ git ")
         assert "exited with code 3" in deck.text, "nothing newer is known"
-        store.dispatch(replace(RETRY, failure=Failure("it refused")))
-        await deck.settle()
+        await deck.happen(replace(RETRY, failure=Failure("it refused")))
         assert "it refused" in deck.text
         assert "SHOP_TOKEN" not in deck.text
         tree = await go_to(deck, decks.EVERYTHING)
-        store.dispatch(RETRY)
-        await deck.settle()
+        await deck.happen(RETRY)
         assert tree.current is not None
         assert tree.current.id == decks.EVERYTHING, "a user is at the tree"
 
@@ -203,8 +196,7 @@ async def test_updates_keep_cursor_folding_and_scroll() -> None:
         assert before.data.kind is PaneName.PROMPTS
         decks.make_ready(deck.store, decks.SEARCH, Catalog(tools=decks.GIT_TOOLS))
         deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("gone")))
-        deck.dispatch(CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
-        await deck.settle()
+        await deck.happen(CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
         assert tree.cursor_node is before
         assert tree.cursor_line == before.line
         assert row_of(deck, "├ tools").rstrip("│ ").endswith("6")
@@ -223,8 +215,7 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
     async with running(store) as deck:
         tree = await go_to(deck, decks.GIT)
         await deck.press("right", "down", "down")
-        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STOPPED))
-        await deck.settle()
+        await deck.happen(ServerStatusChanged(decks.GIT, ServerStatus.STOPPED))
         assert "├ tools" not in deck.text
         assert tree.current is not None
         assert tree.current.id == decks.GIT
@@ -237,8 +228,7 @@ async def test_rows_tell_the_time_of_a_retry_a_slow_start_and_a_return_and_tick_
     async with running(store) as deck:
         await go_to(deck, decks.SEARCH)
         before = ticking()
-        store.dispatch(replace(RETRY, server=decks.SEARCH, retry_at=monotonic() + 30))
-        await deck.settle()
+        await deck.happen(replace(RETRY, server=decks.SEARCH, retry_at=monotonic() + 30))
         assert ticking() > before
         first = row_of(deck, "retry ")
         await deck.until(lambda: row_of(deck, "retry ") != first)
@@ -266,7 +256,6 @@ async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log
     async with running(decks.full_store()) as deck:
         await go_to(deck, decks.EVERYTHING)
         await deck.press("right", "down", "enter")
-        await deck.settle()
         assert deck.one(FilterLine).value == "everything:", "a number lists what is counted"
         assert len(deck.one(ToolsPane).entries.shown) == len(decks.EVERYTHING_TOOLS)
         await go_to(deck, decks.WEATHER)
@@ -283,8 +272,9 @@ async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log
             assert word in deck.text
         assert "gets HOME, PATH" in deck.text
         assert "withheld MY_TOKEN" in deck.text
-        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over.")))
-        await deck.settle()
+        await deck.happen(
+            ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over."))
+        )
         assert "✕ failed" in deck.text
         assert "It fell over." in deck.text
         await deck.press("escape")
@@ -304,8 +294,7 @@ async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
         await deck.press("f2", "end")
         assert "s199" in deck.text
         changed = replace(store.state.servers[0], status=ServerStatus.STARTING)
-        store.dispatch(ServerStatusChanged(changed.id, changed.status))
-        await deck.settle()
+        await deck.happen(ServerStatusChanged(changed.id, changed.status))
         assert "s199" in deck.text
 
 

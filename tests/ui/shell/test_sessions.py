@@ -40,8 +40,7 @@ TALK = (
 async def open_sessions(deck: Running, text: str = "/sessions") -> SessionsScreen:
     await deck.typed(text)
     await deck.until(lambda: deck.on_top(SessionsScreen))
-    deck.dispatch(SessionsListed((ONE, TWO)))
-    await deck.settle()
+    await deck.happen(SessionsListed((ONE, TWO)))
     screen = deck.app.screen
     assert isinstance(screen, SessionsScreen)
     return screen
@@ -82,8 +81,7 @@ async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> No
         await deck.press("n")
         screen.title_line.value = "branches"
         screen.listed.action_move(1)
-        deck.dispatch(SessionsListed((TWO, ONE)))
-        await deck.settle()
+        await deck.happen(SessionsListed((TWO, ONE)))
         await deck.press("enter")
         assert deck.asked("sessions.rename") == [(ONE.id, "branches")], "the one that was chosen"
         await deck.press("escape")

@@ -153,7 +153,6 @@ async def test_tabs_stand_in_the_border_once_there_are_two() -> None:
         await deck.press("alt+2")
         await shows(deck, B)
         await deck.press("alt+7")
-        await deck.settle()
         assert deck.store.state.current == B
 
 
@@ -165,8 +164,7 @@ async def test_a_click_selects_a_tab_and_the_header_follows() -> None:
         deck.dispatch(e.ModelSelected(other, conversation=B))
         await deck.until(lambda: "other-model" in deck.lines[0])
         chat, place = deck.app.deck.chat, strip(deck).index("1 new")
-        await deck.pilot.click(chat, offset=(place, chat.outer_size.height - 1))
-        await deck.settle()
+        await deck.click(chat, place, chat.outer_size.height - 1)
         assert deck.store.state.current == B, "the lower border has no tabs"
         await deck.pilot.click(chat, offset=(place, 0))
         await shows(deck, MAIN)
@@ -233,8 +231,7 @@ async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
         first = deck.app.deck.chat
         await deck.press("ctrl+t")
         second = await shows(deck, B)
-        deck.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
-        await deck.settle()
+        await deck.happen(e.MessageReturned("was not sent", conversation=MAIN))
         assert second.composer.text == ""
         second.composer.replace_all("for the second")
         deck.dispatch(ConversationSelected(MAIN))
@@ -275,8 +272,7 @@ async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back
             entry = EntryId(f"text-{number}")
             deck.dispatch(e.TextStreamed(entry, f"part {number}", conversation=MAIN))
             deck.dispatch(e.EntryCompleted(entry, conversation=MAIN))
-        deck.dispatch(e.TextStreamed(text, "the end", conversation=MAIN))
-        await deck.settle()
+        await deck.happen(e.TextStreamed(text, "the end", conversation=MAIN))
         assert len(first.transcript.views) == drawn
         assert ticking() == calm
         await deck.press("alt+1")
