@@ -34,7 +34,13 @@ ONCE, DENY = Decision(Choice.ONCE), Decision(Choice.DENY)
             "ss": Decision(Choice.ALWAYS_SERVER),
             "aa": ONCE,
         },
-        {"d": DENY, ("escape",): DENY, ("enter",): DENY, "n": Decision(Choice.DENY_REST_OF_TURN)},
+        {
+            "d": DENY,
+            ("escape",): DENY,
+            ("enter",): DENY,
+            ("ctrl+c",): DENY,
+            "n": Decision(Choice.DENY_REST_OF_TURN),
+        },
     ],
     ids=["allowing", "denying"],
 )

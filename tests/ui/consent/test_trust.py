@@ -15,7 +15,6 @@ from tui.model.servers import ServerId
 from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
-    Disclosure,
     ToolChange,
     ToolChangeAnswer,
     TrustAnswer,
@@ -222,14 +221,7 @@ async def test_every_size_shows_every_answer_and_lets_all_of_it_be_read() -> Non
 
 def _huge() -> TrustRequest:
     servers = tuple(
-        Disclosure(
-            ServerId(f"s{number}"),
-            "~/shop/.mcp.json",
-            "stdio",
-            "uvx",
-            "/usr/bin/uvx",
-            args=tuple("x" * 2_000 for _ in range(32)),
-        )
+        replace(GIT, server=ServerId(f"s{number}"), args=("x" * 2_000,) * 32)
         for number in range(256)
     )
     return trust(servers=servers)

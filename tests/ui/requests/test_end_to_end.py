@@ -16,20 +16,16 @@ from tests.servers.authority import GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.waiting import PATIENCE
+from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import until
 from tests.unit.engine.sign_in.support import guarded
-from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
-from tui.store.commands import Commands
-from tui.store.state import AppState
 from tui.store.store import Store
-from tui.ui.app import GemdeckApp
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.questions.question import Question
-from tui.ui.themes import UiPreferences
 
 EVENTS = ServerId("events")
 
@@ -80,16 +76,10 @@ async def signing_in(
     settings.write_text(json.dumps({"mcpServers": {"events": entry}}))
     workspace.mkdir(exist_ok=True)
     options = EngineOptions(workspace, follow_settings=False, attended=True, needs_model=False)
-    bus, store = EventBus(), Store(AppState(workspace="~/shop"))
-    bus.subscribe(store.dispatch)
     redactor = prepare_process(verbose=True)
-    async with Engine(options, bus.publish, open_url=browser, redactor=redactor) as engine:
-        commands = Commands(bus.publish)
-        app = GemdeckApp(store, commands, preferences=UiPreferences())
-        async with app.run_test(size=(120, 40)) as pilot:
-            await engine.start()
-            commands.attach(engine)
-            yield Deck(engine, store, pilot)
+    async with over_an_engine(options, open_url=browser, redactor=redactor) as parts:
+        engine, store, _, pilot = parts
+        yield Deck(engine, store, pilot)
 
 
 @pytest.mark.writes_secrets("sign-ins.json")

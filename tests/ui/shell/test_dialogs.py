@@ -126,6 +126,8 @@ async def test_the_palette_asks_the_engine() -> None:
             ("legacy: enable", ("servers.set_enabled", (decks.LEGACY, True))),
             ("weather: start", ("servers.start", (decks.WEATHER,))),
             ("servers: restart all", ("servers.restart_all", ())),
+            ("review this folder", ("review_folder", ())),
+            ("forget this folder", ("forget_folder", ())),
         ]:
             actions[name].run()
             assert deck.commands.calls[-1] == call
@@ -161,6 +163,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
             ("settings: sample", ViewerScreen),
             ("weather: details", ServerDetailsScreen),
             ("/stats", DetailsScreen),
+            ("grants: rules", GrantsScreen),
             ("branch_list", ToolDetailsScreen),
             ("/complex_prompt", ArgumentsScreen),
             ("static resource", ArgumentsScreen),  # a template is filled in first
