@@ -1,5 +1,7 @@
 """The conversation on the screen: its entries as they grow, and hostile text in them."""
 
+import asyncio
+import contextvars
 from dataclasses import replace
 from time import monotonic
 
@@ -87,6 +89,21 @@ async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
         await until(pilot, lambda: shown(model) == "There are three.")
         assert "✕ error  The key is wrong." in shown(notice)
         assert "Paste another." in shown(notice)
+
+
+async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_listening() -> None:
+    """Its task knows nothing of the app, which is what timers need."""
+    async with chatting() as (app, pilot):
+
+        async def publish(turn: str) -> None:
+            app.start_turn("list the branches", turn)
+
+        await asyncio.create_task(publish("t1"), context=contextvars.Context())
+        await until(pilot, lambda: len(app.chat.transcript.views) == 1)
+        app.bridge.stop()
+        await publish("t2")
+        await pilot.pause(0.1)
+        assert len(app.chat.transcript.views) == 1
 
 
 async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:

@@ -17,7 +17,6 @@ from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.pending import notification
 from tui.ui.questions.calls.argument_lines import coloured_arguments
 from tui.ui.questions.calls.steps import EditArgumentsScreen
@@ -152,15 +151,6 @@ async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_
         hands.clock.advance(1)
         await hands.pilot.press("o")
         assert len(hands.decisions) == 1
-
-
-async def test_a_question_under_another_dialog_goes_when_that_closes() -> None:
-    async with confirming() as hands:
-        await hands.app.push_screen(ViewerScreen("title", "text"))
-        await hands.settle()
-        assert isinstance(hands.app.screen, ViewerScreen)
-        await hands.pilot.press("escape")
-        await hands.until(lambda: len(hands.app.screen_stack) == 1)
 
 
 async def test_the_bell_rings_once_in_ten_seconds_and_only_while_the_user_is_elsewhere() -> None:

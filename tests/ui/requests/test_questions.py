@@ -33,14 +33,30 @@ from tui.ui.questions.sampling import MAX_EDITABLE
 from tui.ui.widgets.forms.argument_form import WholeText
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
-TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
+SIGN_IN = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")
+SHOWN: dict[PendingRequest, tuple[str, ...]] = {
+    sampling(): (
+        *("everything", "gemini-flash", "claude-3-sonnet", "1,000 tokens", "echo"),
+        *("Summarise this file for me.", "(picture, image/png, 12 kB)", "You are terse."),
+        "sampling, deprecated in revision 2026-07-28",
+    ),
+    review(): ("It is about cats.", "And dogs."),
+    SIGN_IN: (
+        *("everything", "https://events.example.com/mcp", "login.example.com", "ш.x"),
+        *("https://login.example.com", "tokens.example.net"),
+        *("events.read, offline_access", "the system keyring", "Until now you signed in"),
+        "https://login.example.com/authorize?",
+    ),
+}
 
 
-async def test_the_whole_prompt_and_its_bounds_are_shown() -> None:
-    async with asking(sampling(), (120, 36)) as hands:
-        shown = ("everything", "gemini-flash", "claude-3-sonnet", "1,000 tokens", "echo", *TEXTS)
-        for words in (*shown, "You are terse.", "sampling, deprecated in revision 2026-07-28"):
-            assert words in hands.text
+async def test_all_that_is_asked_about_is_shown_and_nothing_to_fill_in() -> None:
+    async with asking(address(), (120, 36)) as hands:
+        for request, shown in SHOWN.items():
+            await hands.ask_next(request)
+            for words in shown:
+                assert words in hands.text, request.id
+            assert not any(field.display for field in hands.modal.query("Input, TextArea"))
 
 
 async def test_an_edited_result_is_what_goes_out_and_letters_in_it_answer_nothing() -> None:
@@ -72,13 +88,6 @@ async def test_the_cursor_stays_in_sight_while_a_long_result_is_edited() -> None
         await hands.until_shown("firstrow 0")
 
 
-async def test_an_answer_is_shown_whole_and_cannot_be_edited() -> None:
-    async with asking(review()) as hands:
-        assert "It is about cats." in hands.text
-        assert "And dogs." in hands.text
-        assert not hands.modal.query(TextArea)
-
-
 async def test_many_messages_leave_every_answer_in_sight() -> None:
     messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(40))
     async with asking(sampling(*messages)) as hands:
@@ -97,19 +106,6 @@ async def ask_again(hands: Asking, problem: str) -> None:
     hands.app.store.dispatch(e.RequestRaised(sign_in(problem=problem)))
     await hands.until(lambda: problem[:20] in hands.text)
     await hands.arm()
-
-
-async def test_server_host_scopes_resource_and_address_are_named() -> None:
-    request = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")
-    async with asking(request, (100, 36)) as hands:
-        for words in (
-            *("everything", "https://events.example.com/mcp", "login.example.com", "ш.x"),
-            *("https://login.example.com", "tokens.example.net"),
-            *("events.read, offline_access", "the system keyring", "Until now you signed in"),
-            "https://login.example.com/authorize?",
-        ):
-            assert words in hands.text
-        assert not hands.one(Input).display
 
 
 async def test_the_address_can_be_copied() -> None:

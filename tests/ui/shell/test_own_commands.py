@@ -281,14 +281,6 @@ def test_parts_servers_and_themes_are_completed() -> None:
     assert offered("/none x") == offered("see /mcp re") == offered("/mcp\nre") == []
 
 
-async def test_completions_of_a_command_are_taken_with_tab() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press(*"/mc", "tab", *"rest", "tab", *"ever", "tab")
-        await deck.until(lambda: deck.one(Composer).text == "/mcp restart everything")
-        await deck.press("enter")
-        await deck.until(lambda: deck.commands.calls == [("servers.restart", ("everything",))])
-
-
 def test_prompts_are_sorted_by_server_and_a_renamed_one_says_so() -> None:
     zoo = Catalog(prompts=(PromptView("zebra"), PromptView("Ape")))
     again = Catalog(prompts=(PromptView("other_zebra", own_name="zebra"),))
