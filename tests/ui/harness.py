@@ -192,8 +192,9 @@ class Running:
     commands: RecordingCommands
 
     async def press(self, *keys: str) -> None:
+        """Press keys, and wait until what came of them is on the screen."""
         await self.pilot.press(*keys)
-        await self.pilot.pause()
+        await self.settle()
 
     async def settle(self) -> None:
         """Wait until what was dispatched is on the screen."""
@@ -202,6 +203,19 @@ class Running:
 
     def dispatch(self, event: e.Event) -> None:
         self.store.dispatch(event)
+
+    async def happen(self, event: e.Event) -> None:
+        """Dispatch an event, and wait until it is on the screen."""
+        self.store.dispatch(event)
+        await self.settle()
+
+    async def click(self, where: type[Widget] | Widget | None, x: int, y: int) -> None:
+        await self.pilot.click(where, offset=(x, y))
+        await self.settle()
+
+    async def resize(self, width: int, height: int) -> None:
+        await self.pilot.resize_terminal(width, height)
+        await self.settle()
 
     async def until(self, condition: Callable[[], object]) -> None:
         await until(self.pilot, condition)

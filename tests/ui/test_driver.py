@@ -40,8 +40,10 @@ def test_a_terminal_that_is_gone_stops_nobody() -> None:
     assert output.fileno() == 2
 
 
-HOSTILE_PASTE: Final = "ERROR \x1b[31mfoo\x1b[0m\x1b\r\x1b[200~second\x1b]0;t\x07\x00\r\tend"
-CLEANED: Final = "ERROR foo\nsecond\n\tend"
+HOSTILE_PASTE: Final = (
+    "ERROR \x1b[31mfoo\x1b[0m\x1b\r\x1b[200~second\x1b]0;t\x07\x00\r\t\x9b31m\u202eend"
+)
+CLEANED: Final = "ERROR foo\nsecond\n\t31mend"
 
 
 def read_all(reader: PasteReader, *reads: str) -> tuple[str, list[str]]:

@@ -1,10 +1,12 @@
 """Things to show in a chat."""
 
+from tui.model.catalog import Catalog, PromptView, ResourceTemplateView, ResourceView
 from tui.model.chat import MAIN, EntryId, ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.store.state import AppState, ConversationState, TranscriptState
+from tui.ui.widgets.chat.completion import complete
 from tui.ui.widgets.text.folded_text import FoldedText
 
 
@@ -40,6 +42,32 @@ def request(number: int = 0, arguments: str = '{\n  "message": "hello"\n}') -> C
         arguments=arguments,
         claims=("read-only",),
     )
+
+
+def notes(
+    status: ServerStatus = ServerStatus.READY,
+    *,
+    completes: bool = False,
+    prompts: tuple[PromptView, ...] = (),
+    resources: tuple[ResourceView, ...] = (),
+    templates: tuple[ResourceTemplateView, ...] = (),
+) -> ServerView:
+    """Give a server that offers things to complete, and completes their arguments or not."""
+    return ServerView(
+        ServerId("notes"),
+        Origin.USER,
+        Transport.STDIO,
+        "x",
+        status=status,
+        catalog=Catalog(prompts=prompts, resources=resources, templates=templates),
+        info=ServerInfo("notes", "1", "2025-06-18", completions=completes),
+    )
+
+
+def completed(typed: str, *servers: ServerView) -> list[str]:
+    """Give the texts that would complete what was typed."""
+    offered = complete(typed, servers)
+    return [one.text for one in offered.completions] if offered is not None else []
 
 
 def rows_of(view: FoldedText) -> list[str]:

@@ -1,14 +1,12 @@
 """Writing and sending: Enter, lines, history, pasting, completion, queueing, Esc."""
 
-from dataclasses import replace
-
 import pytest
 from textual import events
 
+from tests.ui.chat.samples import completed, notes
 from tests.ui.harness import chatting, screen_lines, toasts, until
 from tui.model import events as e
 from tui.model.catalog import (
-    Catalog,
     PromptArgument,
     PromptView,
     ResourceTemplateView,
@@ -18,31 +16,16 @@ from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.input.typed import find_prompt
 from tui.model.servers import (
-    Origin,
     ServerId,
-    ServerInfo,
-    ServerStatus,
-    ServerView,
-    Transport,
 )
-from tui.ui.widgets.chat.completion import Completion, CompletionList, complete, value_query
+from tui.ui.widgets.chat.completion import Completion, CompletionList, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE, HistoryStorage
 
 
 def servers() -> e.ServersConfigured:
-    catalog = Catalog(
-        prompts=(PromptView("[/x] poem"), PromptView("poem-writer")),
-        resources=(ResourceView("notes://all", "all notes"),),
-    )
-    view = ServerView(
-        ServerId("notes"),
-        Origin.USER,
-        Transport.STDIO,
-        "x",
-        status=ServerStatus.READY,
-        catalog=catalog,
-    )
-    return e.ServersConfigured((view,))
+    prompts = (PromptView("[/x] poem"), PromptView("poem-writer"))
+    resources = (ResourceView("notes://all", "all notes"),)
+    return e.ServersConfigured((notes(prompts=prompts, resources=resources),))
 
 
 async def test_enter_sends_and_empties_and_an_empty_message_is_not_sent() -> None:
@@ -211,33 +194,26 @@ async def test_messages_that_come_back_together_are_all_there_whatever_starts_me
     "name", ["all", "résumé", "a/b", "fix!", "code review", "x'y", "/x", "*x", "//"]
 )
 def test_every_prompt_that_is_completed_can_be_sent(name: str) -> None:
-    catalog = Catalog(prompts=(PromptView(name),))
-    view = replace(servers().servers[0], catalog=catalog)
-    offered = complete(f"/{name[0]}", (view,))
-    texts = [one.text for one in offered.completions] if offered else []
-    found = find_prompt(f"/{name} ", [(view.id, catalog)])
-    assert (f"/{name} " in texts) is (found is not None) is (name not in {"/x", "*x", "//"})
+    view = notes(prompts=(PromptView(name),))
+    found = find_prompt(f"/{name} ", [(view.id, view.catalog)])
+    assert (
+        (f"/{name} " in completed(f"/{name[0]}", view))
+        is (found is not None)
+        is (name not in {"/x", "*x", "//"})
+    )
 
 
 def test_the_commands_of_the_screen_come_before_prompts() -> None:
-    catalog = Catalog(prompts=(PromptView("helper"), PromptView("another help")))
-    view = replace(servers().servers[0], catalog=catalog)
-
-    def texts(typed: str) -> list[str]:
-        offered = complete(typed, (view,))
-        return [one.text for one in offered.completions] if offered else []
-
-    assert texts("/")[: len(OWN_COMMANDS)] == [f"/{name} " for name in OWN_COMMANDS]
-    assert texts("/he") == ["/help ", "/helper ", "/another help "]
-    assert texts("/help") == []
-    assert texts("see /he") == []
+    view = notes(prompts=(PromptView("helper"), PromptView("another help")))
+    assert completed("/", view)[: len(OWN_COMMANDS)] == [f"/{name} " for name in OWN_COMMANDS]
+    assert completed("/he", view) == ["/help ", "/helper ", "/another help "]
+    assert completed("/help", view) == []
+    assert completed("see /he", view) == []
 
 
 async def test_names_and_values_of_arguments_are_completed() -> None:
     arguments = tuple(PromptArgument(name, True, f"The {name}.") for name in ("title", "mood"))
-    catalog = Catalog(prompts=(PromptView("poem", arguments=arguments),))
-    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
-    view = replace(servers().servers[0], catalog=catalog, info=info)
+    view = notes(prompts=(PromptView("poem", arguments=arguments),), completes=True)
     async with chatting() as (app, pilot):
         app.store.dispatch(e.ServersConfigured((view,)))
         await pilot.pause(0.05)
@@ -289,14 +265,9 @@ async def test_paths_are_completed_beside_resources() -> None:
 def test_templates_begin_with_what_is_fixed_and_their_values_come_from_the_server() -> None:
     template = ResourceTemplateView("memo://{day}/at/{hour}", "a memo")
     spaced = ResourceView("x://a b", "blank")
-    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
-    catalog = Catalog(resources=(spaced,), templates=(template,))
-    view = replace(servers().servers[0], catalog=catalog, info=info)
-    offered = complete("@me", (view,))
-    assert offered is not None
-    assert [one.text for one in offered.completions] == ["@notes:memo://"]
-    [blank] = (complete("@x:/", (view,)) or CompletionList(0, ())).completions
-    assert blank.text == '@notes:"x://a b" '
+    view = notes(resources=(spaced,), templates=(template,), completes=True)
+    assert completed("@me", view) == ["@notes:memo://"]
+    assert completed("@x:/", view) == ['@notes:"x://a b" ']
     query = value_query("see @notes:memo://mon", (view,))
     assert query is not None
     assert (query.prompt, query.argument, query.value) == ("memo://{day}/at/{hour}", "day", "mon")
@@ -313,13 +284,11 @@ def test_templates_begin_with_what_is_fixed_and_their_values_come_from_the_serve
     "text", ["/poem --other=x", "/nothing --title=x", "--title=x", "a --title=x"]
 )
 def test_what_is_no_argument_is_not_asked_for(text: str) -> None:
-    prompt = PromptView("poem", arguments=(PromptArgument("title", True),))
-    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
-    view = replace(servers().servers[0], catalog=Catalog(prompts=(prompt,)), info=info)
+    prompts = (PromptView("poem", arguments=(PromptArgument("title", True),)),)
+    view = notes(prompts=prompts, completes=True)
     assert value_query("/poem --title=x", (view,)) is not None
     assert value_query(text, (view,)) is None
-    silent = replace(view, info=replace(info, completions=False))
-    assert value_query("/poem --title=x", (silent,)) is None
+    assert value_query("/poem --title=x", (notes(prompts=prompts),)) is None
 
 
 async def test_undelivered_messages_wait_in_the_history_while_another_is_written() -> None:

@@ -8,12 +8,11 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from tests.ui.hands import asking, confirming
+from tests.ui.hands import asking
 from tests.ui.harness import ChatApp, chatting, running, screen_lines, toasts, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
-from tui.model.consent import Choice
 from tui.model.requests import ReplyAction
 from tui.store.store import Store
 from tui.ui.widgets.chat.composer import COUNT, FOLD_AT, PASTE_TAIL, SHOWN, Composer, HistoryStorage
@@ -166,13 +165,6 @@ async def test_ctrl_d_deletes_to_the_right_and_in_an_empty_message_quits() -> No
         assert deck.app.return_code is None
         await deck.press("ctrl+d")
         assert deck.app.return_code == 0
-
-
-async def test_ctrl_c_in_a_question_denies() -> None:
-    async with confirming() as asked:
-        await asked.arm()
-        await asked.press("ctrl+c")
-        assert [one.choice for one in asked.decisions] == [Choice.DENY]
 
 
 async def test_ctrl_c_in_a_form_copies_what_is_selected_else_declines() -> None:

@@ -7,7 +7,7 @@ from textual import events
 
 from tests.snapshots.decks import HISTORIES
 from tests.ui.chat.samples import call, conversation, rows_of
-from tests.ui.harness import ChatApp, chatting, running, screen_lines, until
+from tests.ui.harness import ChatApp, chatting, running, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
 from tui.store.reducer import reduce
@@ -131,6 +131,9 @@ async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() 
         assert all(view.marked_row is None for view in transcript.views)
         await pilot.press("end")
         await until(pilot, lambda: transcript.views[-1].entry.id == "e9999")
+        before = thread_time()
+        assert transcript.find("answer 7777") == (1, 1)
+        assert thread_time() - before < 0.5, "a bound for a slow machine; 20 ms are measured"
 
 
 async def test_a_search_opens_a_call_for_its_result_and_folds_it_again() -> None:
@@ -148,14 +151,6 @@ async def test_a_search_opens_a_call_for_its_result_and_folds_it_again() -> None
         await pilot.press("up")
         await until(pilot, cursor_at(app, "call0"))
         assert (first.expanded, second.expanded) == (True, False)
-
-
-async def test_searching_a_long_conversation_takes_little_time() -> None:
-    async with chatting(conversation(10_000)) as (app, pilot):
-        await until(pilot, lambda: len(app.chat.transcript.views) > 0)
-        before = thread_time()
-        assert app.chat.transcript.find("answer 7777") == (1, 1)
-        assert thread_time() - before < 0.5, "a bound for a slow machine; 20 ms are measured"
 
 
 async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> None:
@@ -195,15 +190,6 @@ async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its
         assert app.screen.get_style_at(x, y).meta.get(COPY) == "a = 1\nb = 2"
         await pilot.click(offset=(x, y))
         assert app.clipboard == "a = 1\nb = 2"
-
-
-async def test_wrapped_code_is_copied_as_it_was_written() -> None:
-    code = f"total = {' + '.join(f'part_{number}' for number in range(60))}"
-    async with chatting() as (app, pilot):
-        answer(app, f"```py\n{code}\n```")
-        await until(pilot, lambda: any("↳" in line for line in screen_lines(app)))
-        await pilot.press("shift+tab", "y")
-        assert app.clipboard == code
 
 
 async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_closes_it() -> None:
@@ -309,18 +295,9 @@ async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() ->
         await until(pilot, lambda: transcript.views[-1].entry.id == "e399")
         await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
         assert len(transcript.views) <= MAX_ENTRIES
-
-
-async def test_a_page_up_key_in_the_composer_scrolls_and_loads() -> None:
-    async with chatting(conversation(300), size=(60, 40)) as (app, pilot):
-        transcript = app.chat.transcript
-        await until(pilot, lambda: transcript.max_scroll_y > 0)
-        before = transcript.views[0]
-        for _ in range(40):
+        first = transcript.views[0]
+        while transcript.views[0] is first:
             await pilot.press("pageup")
-            if transcript.views[0] is not before:
-                break
-        assert transcript.views[0] is not before
         assert app.focused is app.chat.composer
 
 

@@ -1,5 +1,7 @@
 """The conversation on the screen: its entries as they grow, and hostile text in them."""
 
+import asyncio
+import contextvars
 from dataclasses import replace
 from time import monotonic
 
@@ -87,6 +89,21 @@ async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
         await until(pilot, lambda: shown(model) == "There are three.")
         assert "✕ error  The key is wrong." in shown(notice)
         assert "Paste another." in shown(notice)
+
+
+async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_listening() -> None:
+    """Its task knows nothing of the app, which is what timers need."""
+    async with chatting() as (app, pilot):
+
+        async def publish(turn: str) -> None:
+            app.start_turn("list the branches", turn)
+
+        await asyncio.create_task(publish("t1"), context=contextvars.Context())
+        await until(pilot, lambda: len(app.chat.transcript.views) == 1)
+        app.bridge.stop()
+        await publish("t2")
+        await pilot.pause(0.1)
+        assert len(app.chat.transcript.views) == 1
 
 
 async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:
@@ -276,26 +293,22 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
         app.store.dispatch(e.TextStreamed(EntryId("m"), text))
         app.store.dispatch(e.EntryCompleted(EntryId("m")))
         await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-        await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
-        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-        target = app.screen.query_one(LabelledText)
-        await until(pilot, lambda: target.row_count > 0)
-        assert rows_of(target) == [
-            "host       evil.example",
-            "address    https://evil.example/login",
-        ]
-        await until(pilot, lambda: getattr(app.screen, "armed", False))
+
+        async def click_on_link(x: int) -> None:
+            await pilot.click(app.chat.transcript.views[-1], offset=(x, 0))
+            await until(pilot, lambda: isinstance(app.screen, LinkScreen))
+            await until(pilot, lambda: getattr(app.screen, "armed", False))
+
+        await click_on_link(3)
+        told = ["host       evil.example", "address    https://evil.example/login"]
+        assert rows_of(app.screen.query_one(LabelledText)) == told
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, LinkScreen))
         assert app.opened == [], "the focused button closes"
-        await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
-        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-        await until(pilot, lambda: getattr(app.screen, "armed", False))
+        await click_on_link(3)
         await click(pilot, "#open")
         await until(pilot, lambda: app.opened == ["https://evil.example/login"])
-        await pilot.click(app.chat.transcript.views[-1], offset=(15, 0))
-        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-        await until(pilot, lambda: getattr(app.screen, "armed", False))
+        await click_on_link(15)
         assert not app.screen.query_one("#open").display
         await pilot.press("escape")
         assert len(app.opened) == 1

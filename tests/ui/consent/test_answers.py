@@ -8,11 +8,10 @@ from textual.widgets import Button, Input
 
 from tests.support.waiting import PATIENCE
 from tests.ui.chat.samples import request
-from tests.ui.consent.samples import asked, trust
-from tests.ui.hands import Confirming, asking, confirming
+from tests.ui.consent.samples import asked
+from tests.ui.hands import Confirming, confirming
 from tests.ui.harness import WIDE, click, holds
 from tui.model.consent import Choice, Decision, GrantScope
-from tui.model.trust import TrustAnswer
 from tui.ui.questions.answers import AnswerRows
 from tui.ui.questions.arming import (
     ARMING_SECONDS,
@@ -35,7 +34,13 @@ ONCE, DENY = Decision(Choice.ONCE), Decision(Choice.DENY)
             "ss": Decision(Choice.ALWAYS_SERVER),
             "aa": ONCE,
         },
-        {"d": DENY, ("escape",): DENY, ("enter",): DENY, "n": Decision(Choice.DENY_REST_OF_TURN)},
+        {
+            "d": DENY,
+            ("escape",): DENY,
+            ("enter",): DENY,
+            ("ctrl+c",): DENY,
+            "n": Decision(Choice.DENY_REST_OF_TURN),
+        },
     ],
     ids=["allowing", "denying"],
 )
@@ -294,18 +299,6 @@ async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
         await click(hands.pilot, "#always-server")
         expected = Decision(Choice.ALWAYS_SERVER, scope=GrantScope.FOLDER)
         await hands.until(lambda: hands.decisions == [expected])
-
-
-async def test_a_click_on_the_trust_of_all_folders_takes_a_second_one() -> None:
-    async with asking(trust(), WIDE, armed=True) as hands:
-        await hands.pilot.press("end")
-        await click(hands.pilot, "#children")
-        assert hands.answers == []
-        button = hands.modal.query_one("#children")
-        await hands.until(lambda: not button.has_class("-active"))
-        hands.clock.advance(CLICK_SECONDS)
-        await click(hands.pilot, "#children")
-        await hands.until(lambda: hands.answers == [TrustAnswer.TRUST_WITH_CHILDREN])
 
 
 async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answers_nothing() -> (

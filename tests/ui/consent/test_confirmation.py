@@ -1,27 +1,27 @@
-"""The question whether a tool may run: what it shows, whatever it is about, and who settles it."""
+"""The question whether a tool may run: what it shows, who settles it, and several at once."""
 
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from textual import events
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import request, rows_of
-from tests.ui.hands import confirming
+from tests.ui.consent.samples import asked
+from tests.ui.hands import Confirming, confirming
 from tests.ui.harness import NARROW, WIDE, click
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.pending import notification
 from tui.ui.questions.calls.argument_lines import coloured_arguments
+from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import DENY, ConfirmationQuestion
 from tui.ui.widgets.frame import Heading
-
-SHOWN = tuple(answer.name for answer in ConfirmationQuestion.ROWS[0])
-"""The buttons that are always there."""
 
 ONCE = Decision(Choice.ONCE)
 
@@ -36,19 +36,6 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
         assert "read-only  (claimed, not checked)" in claims
         await hands.press("j")
         assert "\n".join(rows_of(hands.modal.arguments)) == arguments
-
-
-async def test_every_choice_and_some_arguments_are_in_sight() -> None:
-    arguments = json.dumps(list(range(100)), indent=2)
-    async with confirming(request(arguments=arguments)) as hands:
-        for size, rows in (((80, 24), 6), ((120, 36), 6), ((50, 16), 2), ((40, 10), 1)):
-            await hands.resize(size)
-            assert hands.modal.arguments.size.height >= rows, size
-            for name in SHOWN:
-                button = hands.modal.query_one(f"#{name}")
-                assert hands.app.screen.region.contains_region(button.region), (size, name)
-                assert hands.modal.frame.region.contains_region(button.region), (size, name)
-                assert button.size.width >= len(str(button.render())), (size, name)
 
 
 async def test_long_names_take_a_row_each_and_show_both_ends() -> None:
@@ -100,14 +87,6 @@ def test_blanks_that_deceive_look_like_no_others() -> None:
             if span.style == "$text-warning" and not shown.plain[span.start : span.end].isdigit()
         }
         assert marked == (set() if padding else {"······", "\\u00a0", "\\u3000\\u00b7"})
-
-
-def test_runs_of_blanks_are_made_visible_and_nothing_is_lost() -> None:
-    text = json.dumps({"path": "/safe" + " " * 5_000 + "; rm -rf /", "indent": {"x": 1}}, indent=2)
-    shown = coloured_arguments(text).plain
-    assert len(shown) == len(text)
-    assert " " * 5 not in shown.split('"indent"')[0]
-    assert shown.replace("·", " ") == text
 
 
 async def test_arguments_that_do_not_fit_are_scrolled_by_keys_and_allowed_after_their_end() -> None:
@@ -174,15 +153,6 @@ async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_
         assert len(hands.decisions) == 1
 
 
-async def test_a_question_under_another_dialog_goes_when_that_closes() -> None:
-    async with confirming() as hands:
-        await hands.app.push_screen(ViewerScreen("title", "text"))
-        await hands.settle()
-        assert isinstance(hands.app.screen, ViewerScreen)
-        await hands.pilot.press("escape")
-        await hands.until(lambda: len(hands.app.screen_stack) == 1)
-
-
 async def test_the_bell_rings_once_in_ten_seconds_and_only_while_the_user_is_elsewhere() -> None:
     async with confirming() as hands:
         assert hands.app.bells == 0
@@ -226,3 +196,155 @@ async def test_quitting_works_over_the_question_and_deck_keys_do_not_reach_behin
         await hands.pilot.pause()
         assert not hands.app.is_running
     assert hands.decisions == []
+
+
+SHORT = {"path": "a.txt"}
+LONG = {"text": "line\n" * 200}
+
+
+def call(number: int, values: dict[str, str] = SHORT) -> ConfirmationRequest:
+    made = asked(values, ())
+    return replace(made, id=RequestId(f"r{number}"), tool=f"tool{number}")
+
+
+@asynccontextmanager
+async def asking_about(
+    *values: dict[str, str], size: tuple[int, int] = WIDE
+) -> AsyncIterator[Confirming]:
+    """Ask about several calls at once."""
+    async with confirming(call(0, values[0]), size) as hands:
+        for number, one in enumerate(values[1:], 1):
+            await hands.ask_also(call(number, one))
+        await hands.arm()
+        yield hands
+
+
+def given(hands: Confirming) -> dict[str, Choice]:
+    """The answers by their requests."""
+    answers = [arguments for name, arguments in hands.calls if name == "desk.answer"]
+    return {str(request): answer.choice for request, answer in answers}  # type: ignore[attr-defined]
+
+
+async def settle(hands: Confirming, *numbers: int) -> None:
+    for number in numbers:
+        hands.app.store.dispatch(e.RequestSettled(RequestId(f"r{number}")))
+    await hands.until(lambda: hands.modal.request.id not in {f"r{n}" for n in numbers})
+
+
+async def test_a_page_leads_from_the_end_of_a_call_to_the_next_and_back() -> None:
+    async with asking_about(SHORT, LONG, SHORT) as hands:
+        assert "call 1 of 3" in hands.text
+        await hands.press("pagedown")
+        assert "call 2 of 3" in hands.text
+        await hands.press("pagedown")
+        assert "call 2 of 3" in hands.text, "there is more to read"
+        await hands.press("end", "pagedown")
+        assert "call 3 of 3" in hands.text
+        await hands.press("pagedown")
+        assert "call 3 of 3" in hands.text
+        await hands.press("pageup")
+        assert "call 2 of 3" in hands.text
+
+
+async def test_all_that_were_seen_are_allowed_at_once_and_the_rest_stay_asked() -> None:
+    async with asking_about(SHORT, SHORT, LONG) as hands:
+        await hands.press("pagedown")
+        await hands.arm()
+        assert "2 of 3 seen: a allows these two" in hands.hint
+        await hands.press("pagedown")
+        await hands.arm()
+        assert "Read to the end" in hands.hint
+        await hands.press("a")
+        assert hands.hint == "Press a again: allow these two once, 2 of 3 calls seen"
+        assert hands.decisions == []
+        await hands.press("a")
+        assert given(hands) == {"r0": Choice.ONCE, "r1": Choice.ONCE}
+        await settle(hands, 0, 1)
+        assert "call 3 of 3" in hands.text
+        await hands.arm()
+        await hands.press("o")
+        assert len(hands.decisions) == 2, "not read yet"
+        await hands.press("end", "o")
+        assert given(hands)["r2"] is Choice.ONCE
+        assert all(decision == Decision(Choice.ONCE) for decision in hands.decisions)
+
+
+async def test_each_call_is_answered_by_itself_and_counts_up() -> None:
+    async with asking_about(SHORT, SHORT, SHORT) as hands:
+        await hands.press("o")
+        assert given(hands) == {"r0": Choice.ONCE}
+        await settle(hands, 0)
+        assert "call 2 of 3" in hands.text
+        await hands.pilot.press("o")
+        assert len(hands.decisions) == 1, "not armed for the next call"
+        await hands.arm()
+        await hands.press("a", "a")
+        assert given(hands) == {"r0": Choice.ONCE, "r1": Choice.ONCE}, "the last was not shown"
+        await settle(hands, 1)
+        assert "call 3 of 3" in hands.text
+
+
+async def test_an_edit_stays_with_its_call_and_is_what_is_sent() -> None:
+    async with asking_about(SHORT, SHORT) as hands:
+        await hands.edit_as_json('{"path": "b.txt"}')
+        await hands.finish()
+        assert "your edit" in hands.text
+        await hands.press("pagedown")
+        await hands.arm()
+        assert "your edit" not in hands.text
+        await hands.press("a", "a")
+        by_id = {str(a[0]): a[1] for name, a in hands.calls if name == "desk.answer"}
+        assert by_id == {
+            "r0": Decision(Choice.ONCE, arguments='{\n  "path": "b.txt"\n}'),
+            "r1": Decision(Choice.ONCE),
+        }
+
+
+async def test_a_click_in_the_list_shows_its_call_which_takes_no_key_at_once() -> None:
+    async with asking_about(SHORT, SHORT, SHORT) as hands:
+        x, y = hands.modal.calls.region.offset
+        for kind in (events.MouseDown, events.MouseUp):
+            hands.app.post_message(kind(None, x + 3, y + 2, 0, 0, 1, False, False, False))
+        await hands.until_shown("call 3 of 3")
+        await hands.arm()
+        await hands.pilot.press("c", "o")
+        assert hands.decisions == []
+        assert "call 1 of 3" in hands.text
+
+
+async def test_a_call_that_goes_leaves_the_others_and_what_was_seen() -> None:
+    async with asking_about(SHORT, SHORT, SHORT) as hands:
+        await hands.press("pagedown")
+        await settle(hands, 1)
+        await hands.arm()
+        await hands.press("a", "a")
+        assert given(hands) == {"r0": Choice.ONCE}
+
+
+async def test_calls_keep_their_numbers_when_others_are_answered() -> None:
+    async with asking_about(SHORT, SHORT, SHORT) as hands:
+        await hands.press("pagedown")
+        await hands.arm()
+        await hands.press("d")
+        assert given(hands) == {"r1": Choice.DENY}
+        await settle(hands, 1)
+        assert "call 1 of 3" in hands.text
+        await hands.arm()
+        await hands.press("c")
+        assert "call 3 of 3" in hands.text
+        rows = str(hands.modal.calls.render())
+        assert "▸ 3 tool2" in rows
+        assert "1 tool0" in rows
+        await hands.ask_also(call(3))
+        assert "call 3 of 4" in hands.text
+
+
+async def test_a_refused_edit_among_several_is_offered_again() -> None:
+    async with asking_about(SHORT, SHORT) as hands:
+        await hands.edit_as_json('{"path": "b.txt"}')
+        await hands.finish()
+        await hands.press("a", "a")
+        refused = replace(call(0), problem="path: not that one")
+        hands.app.store.dispatch(e.RequestRaised(refused))
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        assert "not that one" in hands.text

@@ -1,5 +1,6 @@
-"""The list of the rules on tools: what it shows, and how rules are taken back."""
+"""The rules on tools: their list, and how a tool and the folder stand wherever they are shown."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,14 +8,21 @@ import pytest
 from tests.support.stalls import LoopWatch
 from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.test_servers import go_to
-from tui.model.consent import Effect, GrantId, GrantView
-from tui.model.events import FolderTrustChanged, GrantsChanged
+from tests.ui.shell.test_servers import go_to, row_of
+from tui.model.catalog import Catalog
+from tui.model.chat import BackendKind, Usage
+from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantView, ToolStanding
+from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, ToolExplained
+from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
+from tui.store.state import AppState
 from tui.store.store import Store
-from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
+from tui.ui.palette import palette_actions
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions import arming
+from tui.ui.widgets.header import UNASKED, HeaderView, header_content, header_view
 
 SAVED = GrantView(
     GrantId("g1"),
@@ -68,18 +76,15 @@ async def test_the_list_says_what_holds_for_what_since_when_at_every_size() -> N
         assert heading.index("last used") == row.index("2026-01-02")
         for words in ("3 rules", "~/shop", "trusted"):
             assert words in deck.text
-        await deck.pilot.resize_terminal(*NARROW)
-        await deck.settle()
+        await deck.resize(*NARROW)
         row = next(line for line in deck.lines if "branch_list" in line)
         assert "saved for this folder" in row
         assert "2026" not in row, "the rest stands below"
         for fact in ("source       you, when asked", "last used    2026-01-02 00:00"):
             assert fact in deck.text
-        await deck.pilot.resize_terminal(40, 10)
-        await deck.settle()
+        await deck.resize(40, 10)
         assert "branch_list" in deck.text
-        await deck.pilot.resize_terminal(*WIDE)
-        await deck.settle()
+        await deck.resize(*WIDE)
         assert "you, when asked" in next(line for line in deck.lines if "branch_list" in line)
 
 
@@ -95,8 +100,7 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert deck.commands.calls == []
         await deck.press("d")
         assert deck.commands.calls == [("access.policy.revoke", (SESSION.id,))]
-        deck.store.dispatch(GrantsChanged((SAVED, SETTING)))
-        await deck.settle()
+        await deck.happen(GrantsChanged((SAVED, SETTING)))
         with monkeypatch.context() as late:
             late.setattr(arming, "REPEAT_SECONDS", 0.0)
             await deck.press("home", "d", "d")
@@ -132,8 +136,7 @@ async def test_an_empty_list_says_what_to_do() -> None:
     async with running(store_with()) as deck:
         await open_grants(deck)
         for size in (WIDE, NARROW):
-            await deck.pilot.resize_terminal(*size)
-            await deck.settle()
+            await deck.resize(*size)
             assert "No rules yet: every tool asks before it runs." in deck.text
             assert "alwaysAllow" in deck.text
         await deck.press("d", "d", "enter")
@@ -152,8 +155,7 @@ async def test_the_folder_is_reviewed_and_forgotten_from_here() -> None:
         assert len(deck.commands.calls) == 1
         await deck.press("F")
         assert deck.commands.calls[1:] == [("forget_folder", ())]
-        deck.store.dispatch(FolderTrustChanged(FolderTrust.NOTHING_TO_TRUST))
-        await deck.settle()
+        await deck.happen(FolderTrustChanged(FolderTrust.NOTHING_TO_TRUST))
         await deck.press("F", "F")
         assert deck.commands.calls[2:] == [("forget_folder", ())], "as a place to start in"
 
@@ -169,3 +171,158 @@ async def test_a_thousand_rules_stay_quick_and_typing_narrows_them(loop_watch: L
         assert [entry.item for entry in screen.listed.shown] == [SESSION]
         assert deck.commands.calls == [], "what is typed is no action"
         loop_watch.assert_smooth(0.5)
+
+
+ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")
+LIST, COMMIT = decks.GIT_TOOLS[:2]
+CHANGED = "it has changed; the model does not see it until you accept that"
+
+
+async def test_a_tool_is_explained_once_the_user_looks_and_anew_with_each_rule() -> None:
+    async with running(decks.full_store()) as deck:
+        assert deck.commands.calls == []
+        await deck.press("f3")
+        assert deck.asked("explain_tool") == [(decks.GIT, "branch_list")]
+        await deck.press("down", "up")
+        assert deck.asked("explain_tool")[1:] == [(decks.GIT, "commit"), (decks.GIT, "branch_list")]
+        for other in (replace(ASKED, tool="commit"), replace(ASKED, server=decks.EVERYTHING)):
+            await deck.happen(ToolExplained(other))
+            assert "nothing allows it yet" not in deck.text
+        await deck.happen(ToolExplained(ASKED))
+        assert "when called  Asked: nothing" in deck.text
+        await deck.happen(GrantsChanged((SAVED,)))
+        assert deck.asked("explain_tool")[3:] == [(decks.GIT, "branch_list")]
+        allowed = replace(ASKED, effect=Effect.ALLOW, words="Allowed: you said always.")
+        await deck.happen(ToolExplained(allowed))
+        assert "when called  Allowed: you" in deck.text
+        await deck.press("g")
+        assert deck.on_top(GrantsScreen)
+        await deck.press("escape")
+        assert deck.one(ToolsPane).has_focus_within
+
+
+async def test_enter_shows_the_tool_with_its_standing() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f3", "enter")
+        assert deck.on_top(ToolDetailsScreen)
+        assert deck.asked("explain_tool")[-1] == (decks.GIT, "branch_list")
+        await deck.happen(
+            ToolExplained(replace(ASKED, effect=Effect.DENY, words="Refused by a rule."))
+        )
+        assert "when called  Refused by a rule." in deck.text
+        asked = len(deck.asked("explain_tool"))
+        await deck.happen(GrantsChanged((SAVED,)))
+        assert len(deck.asked("explain_tool")) > asked
+        await deck.happen(CatalogChanged(decks.GIT, Catalog()))
+        assert "The server no longer has this tool." in deck.text
+
+
+async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
+    store = decks.full_store()
+    changed = replace(COMMIT, changed=True, problem=CHANGED)
+    store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=(LIST, changed))))
+    async with running(store, (140, 36)) as deck:
+        await deck.press("f3", "v")
+        pane = deck.one(ToolsPane)
+        assert "Schema" in str(pane.details.content)
+        assert "changed" in next(line for line in deck.lines if " commit " in line)
+        await deck.press("v", "down")
+        current = pane.entries.current
+        assert current is not None
+        assert current[1].name == "commit"
+        await deck.happen(ToolExplained(ToolStanding(decks.GIT, "commit", Effect.DENY, CHANGED)))
+        details = str(pane.details.content)
+        assert f"◌ withheld: {CHANGED}" in details
+        assert details.count("changed") == 1, "it is said once"
+        assert "v review" in deck.text
+        await deck.press("v")
+        assert deck.asked("access.review.review") == [(decks.GIT,)]
+        actions = {action.name: action for action in palette_actions(deck.app.deck)}
+        actions["Review changed tools: git"].run()
+        assert deck.asked("access.review.review") == [(decks.GIT,)] * 2
+        assert "Schema" not in str(pane.details.content)
+
+
+def header(trust: FolderTrust, width: int = 120) -> str:
+    view = HeaderView(
+        model="gemini-3.8-flash",
+        workspace="~/shop",
+        trust=trust,
+        backend=BackendKind.GEMINI,
+        servers=((ServerStatus.READY, 3), (ServerStatus.FAILED, 1)),
+        usage=Usage(context=12_400, context_limit=1_000_000),
+    )
+    return header_content(view, width).plain
+
+
+def test_the_header_says_what_was_said_of_the_folder() -> None:
+    for trust in FolderTrust:
+        unsaid = trust in {FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST}
+        assert ("~/shop  " if unsaid else f"~/shop ({trust.value})") in header(trust)
+
+
+@pytest.mark.parametrize("trust", [FolderTrust.UNTRUSTED, FolderTrust.CHANGED])
+def test_a_narrow_header_keeps_the_warning_longer_than_the_path(trust: FolderTrust) -> None:
+    for width in range(72, 121):
+        text = header(trust, width)
+        assert trust.value in text
+        assert text.startswith("gemdeck")
+        assert "   3 ready · 1 failed   12.4k" in text
+        assert text.endswith(" tokens")
+        assert len(text) == width
+
+
+def test_a_narrow_header_cuts_the_start_of_the_path() -> None:
+    view = HeaderView(
+        model="gemini-3.8-flash",
+        workspace="~/work/clients/north/shop-backend",
+        trust=FolderTrust.TRUSTED,
+        backend=BackendKind.DEMO,
+        servers=((ServerStatus.READY, 2),),
+        usage=Usage(prompt=900),
+    )
+    assert "~/work/clients/north/shop-backend (trusted)" in header_content(view, 110).plain
+    for width, trust in ((72, ""), (80, r" \(trusted\)"), (90, r" \(trusted\)")):
+        text = header_content(view, width).plain
+        assert re.search(rf"   …\S*end{trust}  ", text)
+        assert len(text) == width
+    assert "end" not in header_content(view, 60).plain
+
+
+def test_the_warning_has_a_tone_of_its_own() -> None:
+    for trust, warned in [(FolderTrust.UNTRUSTED, True), (FolderTrust.TRUSTED, False)]:
+        view = header_content(HeaderView("m", "~/s", trust, BackendKind.DEMO, Usage()), 99)
+        spans = [span for span in view.spans if trust.value in view.plain[span.start : span.end]]
+        assert spans
+        assert ("$text-warning" in {str(span.style) for span in spans}) is warned
+
+
+async def test_the_header_follows_the_folder_and_a_server_names_the_key_that_reviews_it() -> None:
+    async with running(decks.full_store(), WIDE) as deck:
+        assert "~/shop (trusted)" in deck.lines[0]
+        await deck.happen(FolderTrustChanged(FolderTrust.CHANGED))
+        assert "~/shop (changed since trusted)" in deck.lines[0]
+        await go_to(deck, decks.TEAM)
+        assert "Press t to review" in row_of(deck, "Press t")
+        assert "s review" in deck.text
+
+
+async def test_the_reason_of_an_untrusted_server_comes_from_its_state() -> None:
+    store = decks.new_store()
+    view = decks.server(decks.TEAM, ServerStatus.UNTRUSTED, failure=Failure("Changed.", "t looks"))
+    decks.configure(store, view)
+    async with running(store) as deck:
+        assert "t looks" in deck.text
+        assert "t shows what" not in deck.text
+
+
+YOLO = GrantView(UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False)
+
+
+def test_the_header_says_only_where_it_is_so_that_tools_run_unasked_at_every_width() -> None:
+    state = AppState(workspace="~/a/folder/with/a/long/name", grants=(YOLO,))
+    for width in (80, 110, 200):
+        assert UNASKED in header_content(header_view(state), width).plain
+    other = replace(YOLO, id=type(YOLO.id)("another"))
+    asking = header_view(AppState(grants=(other,)))
+    assert UNASKED not in header_content(asking, 200).plain

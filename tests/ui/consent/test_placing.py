@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from tests.ui.consent.samples import asked, changed_tools, trust
 from tests.ui.hands import Asking
-from tests.ui.harness import NARROW, ChatApp, Clock, running, screen_lines
+from tests.ui.harness import NARROW, ChatApp, Clock, Running, running, screen_lines
 from tests.ui.requests.samples import address, form, review, sampling
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, UserMessage
@@ -49,6 +49,12 @@ def events(calls: int) -> list[e.Event]:
     ]
 
 
+async def raised(deck: Running) -> ConfirmationQuestion:
+    await deck.until(lambda: deck.on_top(ConfirmationQuestion))
+    assert isinstance(deck.app.screen, ConfirmationQuestion)
+    return deck.app.screen
+
+
 @pytest.mark.parametrize("calls", [1, 3])
 async def test_the_words_that_led_to_calls_are_in_sight_above(calls: int) -> None:
     store = Store(AppState())
@@ -57,12 +63,10 @@ async def test_the_words_that_led_to_calls_are_in_sight_above(calls: int) -> Non
         for event in happened[:-calls]:
             store.dispatch(event)
         for width, height in (NARROW, (110, 36), (200, 50)):
-            await deck.pilot.resize_terminal(width, height)
+            await deck.resize(width, height)
             for event in happened[-calls:]:
                 store.dispatch(event)
-            await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-            question = deck.app.screen
-            assert isinstance(question, ConfirmationQuestion)
+            question = await raised(deck)
             await deck.until(lambda: question.armed)  # noqa: B023
             frame, chat = question.frame.region, deck.app.deck.query_one("ChatPane").region
             assert any(WORDS in line for line in deck.lines[: frame.y]), width
@@ -86,12 +90,10 @@ async def test_another_size_moves_the_question_with_the_chat() -> None:
     async with running(store, (140, 40)) as deck:
         for event in events(1):
             store.dispatch(event)
-        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-        question = deck.app.screen
-        assert isinstance(question, ConfirmationQuestion)
+        question = await raised(deck)
         await deck.until(lambda: not question.has_class("-placing"))
         for width, height in ((90, 30), (50, 14), (120, 36)):
-            await deck.pilot.resize_terminal(width, height)
+            await deck.resize(width, height)
             chat = deck.app.deck.query_one("ChatPane")
             await deck.until(lambda: deck.app.deck.size.width == deck.app.size.width)
             wanted = chat.region.width if width >= 110 else width

@@ -18,9 +18,8 @@ from tui.model.requests import (
     PendingRequest,
     SamplingMessage,
 )
-from tui.model.trust import DifferenceLine, ToolChange, TrustRequest
+from tui.model.trust import DifferenceLine, ToolChange
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.question import Question
 
 END = "the-very-end"
@@ -101,7 +100,6 @@ ADDRESSES = {
     "address": Kind(address(message=TEXT), "o"),
 }
 KINDS = {**CALLS, **TEXTS, **FORMS, **ADDRESSES}
-LINK = f"http://example.org/{'x/' * 950}{END}"
 
 
 def in_sight(hands: Asking, end: str = END) -> bool:
@@ -145,21 +143,6 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
             assert "Read to the end" not in hands.text, name
             await allow(hands, kind)
             assert len(hands.calls) == 1, name
-
-
-async def test_a_link_of_an_answer_is_read_to_its_end_too() -> None:
-    async with asking(trust(9, servers=()), (60, 20)) as hands:
-        app = hands.app
-        await hands.settle("trust-9")
-        await app.push_screen(LinkScreen([LINK], app.commands, keyboard=app.keyboard))
-        await hands.arm()
-        assert not in_sight(hands)
-        await hands.press("o")
-        assert app.opened == []
-        await hands.press("end", "end")
-        assert in_sight(hands)
-        await hands.press("o")
-        assert app.opened == [LINK]
 
 
 WAYS = {
@@ -215,8 +198,7 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
         await hands.press("end")
         assert hands.view.scroll_offset.y > 0
         again = trust(servers=(replace(GIT, args=(*ROWS, "other", END)),), variables=(), rules=())
-        hands.app.store.dispatch(e.RequestRaised(again))
-        await until(hands.pilot, lambda: hands.modal.request == again)
+        await hands.ask(again)
         await hands.arm()
         assert hands.view.scroll_offset.y == 0
         await hands.press("t")
@@ -226,12 +208,6 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
 
 
 NOTICE = "a server put this here"
-
-
-async def show_again(hands: Asking, request: TrustRequest) -> None:
-    """Let the request on the screen change."""
-    hands.app.store.dispatch(e.RequestRaised(request))
-    await until(hands.pilot, lambda: hands.modal.request == request)
 
 
 async def test_no_toast_covers_a_question() -> None:
@@ -269,7 +245,7 @@ async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_se
 async def test_a_screen_without_room_for_the_text_lets_nothing_be_allowed() -> None:
     async with asking(trust(servers=()), (80, 24)) as hands:
         await hands.pilot.resize_terminal(20, 2)
-        await show_again(hands, trust(servers=(GIT,)))
+        await hands.ask(trust(servers=(GIT,)))
         await hands.arm()
         await hands.press("end", "t")
         assert hands.calls == []

@@ -6,7 +6,6 @@ import pytest
 from textual.widgets import Button
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.chat.samples import request as confirmation
 from tests.ui.consent.samples import DIFFERENCE, GIT, NPX, SEARCH, changed_tools, trust
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
@@ -16,7 +15,6 @@ from tui.model.servers import ServerId
 from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
-    Disclosure,
     ToolChange,
     ToolChangeAnswer,
     TrustAnswer,
@@ -24,8 +22,6 @@ from tui.model.trust import (
     TrustSubject,
 )
 from tui.ui.questions.arming import REPEAT_SECONDS
-from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.questions.question import Question
 
 ID = RequestId("trust-0")
 LARGE = (120, 40)
@@ -206,18 +202,6 @@ async def test_enter_trusts_only_on_its_button_and_after_the_end() -> None:
         assert hands.calls == answered(TrustAnswer.TRUST)
 
 
-async def test_questions_come_in_the_order_of_the_state_and_are_counted() -> None:
-    async with asking(trust()) as hands:
-        hands.app.store.dispatch(e.RequestRaised(confirmation()))
-        hands.app.store.dispatch(e.RequestRaised(trust(1)))
-        await until(hands.pilot, lambda: "1 of 3" in hands.text)
-        hands.app.store.dispatch(e.RequestSettled(ID))
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationQuestion))
-        hands.app.store.dispatch(e.RequestSettled(confirmation().id))
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, Question))
-        assert hands.modal.request == trust(1)
-
-
 ALL = ("n Not now", "t Trust", "c With folders", "o Start outside", "v Never")
 
 
@@ -237,14 +221,7 @@ async def test_every_size_shows_every_answer_and_lets_all_of_it_be_read() -> Non
 
 def _huge() -> TrustRequest:
     servers = tuple(
-        Disclosure(
-            ServerId(f"s{number}"),
-            "~/shop/.mcp.json",
-            "stdio",
-            "uvx",
-            "/usr/bin/uvx",
-            args=tuple("x" * 2_000 for _ in range(32)),
-        )
+        replace(GIT, server=ServerId(f"s{number}"), args=("x" * 2_000,) * 32)
         for number in range(256)
     )
     return trust(servers=servers)

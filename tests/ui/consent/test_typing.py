@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ from tui.ui.questions.question import Question
 LARGE = (120, 40)
 
 
-async def test_an_allowing_letter_is_dropped_if_another_letter_follows() -> None:
+async def test_an_allowing_letter_is_dropped_if_another_letter_follows_and_else_counts() -> None:
     async with confirming(armed=True) as hands:
         await hands.pilot.press("o")
         assert hands.hint == "o: allow this call · any other letter stops it"
@@ -41,13 +42,6 @@ async def test_an_allowing_letter_is_dropped_if_another_letter_follows() -> None
         assert hands.hint == EARLY[0]
         hands.clock.advance(PAUSE_SECONDS)
         await hands.until(lambda: hands.modal.armed)
-        assert hands.decisions == []
-        await hands.press("o")
-        assert hands.decisions == [Decision(Choice.ONCE)]
-
-
-async def test_an_allowing_letter_counts_once_nothing_followed_it() -> None:
-    async with confirming(armed=True) as hands:
         await hands.pilot.press("o")
         hands.clock.advance(ARMING_SECONDS - 0.01)
         await hands.pilot.pause(3 * HOLD_SECONDS)
@@ -98,20 +92,6 @@ async def test_scrolling_holds_no_answer_back() -> None:
         await hands.pilot.press("up", "end", "tab", "shift+tab", "o")
         hands.clock.advance(ARMING_SECONDS + 0.01)
         await hands.until(lambda: hands.decisions == [Decision(Choice.ONCE)])
-
-
-async def test_a_key_that_comes_too_early_is_dropped_and_says_so() -> None:
-    async with confirming() as hands:
-        await hands.pilot.press("o")
-        assert hands.hint == EARLY[0]
-        hands.clock.advance(ARMING_SECONDS - 0.1)
-        await hands.pilot.pause(0.2)
-        assert not hands.modal.armed
-        hands.clock.advance(0.11)
-        await hands.until(lambda: hands.modal.armed)
-        assert "scroll the arguments" in hands.hint
-        assert hands.decisions == []
-        assert hands.app.chat.composer.text == ""
 
 
 WORDS = ("tomatoes", "please do so", "oops", "aardvark", "ssh to it")
@@ -181,7 +161,9 @@ async def test_keys_typed_before_are_swallowed_and_each_delays_the_arming() -> N
         hands.clock.advance(0.3)
         await hands.pilot.pause(0.05)
         assert not hands.modal.armed, "the last key was 0.3 s ago"
+        assert hands.hint == EARLY[0]
         await hands.arm()
+        assert "scroll the arguments" in hands.hint
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
 
@@ -339,35 +321,23 @@ async def armed() -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
         yield app, pilot
 
 
-async def test_a_word_typed_during_a_stall_runs_nothing() -> None:
-    async with armed() as (app, pilot):
+async def test_a_word_during_a_stall_runs_nothing_and_an_answer_alone_counts() -> None:
+    def type_on(app: ChatApp) -> None:
+        hand_over(app, read("k"))
+        stall(ARMING_SECONDS + 0.1)
 
-        def type_on() -> None:
-            hand_over(app, read("k"))
-            stall(ARMING_SECONDS + 0.1)
+    def stall_then_read(app: ChatApp) -> None:
+        """A parser may hold the interpreter, and with it the thread that reads the terminal."""
+        stall(ARMING_SECONDS + 0.1)
+        loop = asyncio.get_running_loop()
+        loop.call_later(HOLD_SECONDS / 4, lambda: hand_over(app, read("k")))
 
-        when_held(app, type_on)
-        hand_over(app, read("o"))
-        await rearmed(app, pilot)
-        assert answers(app) == []
-
-
-async def test_a_letter_that_is_read_only_after_a_stall_still_ends_the_word() -> None:
-    """A parser may hold the interpreter, and with it the thread that reads the terminal."""
-    async with armed() as (app, pilot):
-
-        def stall_then_read() -> None:
-            stall(ARMING_SECONDS + 0.1)
-            loop = asyncio.get_running_loop()
-            loop.call_later(HOLD_SECONDS / 4, lambda: hand_over(app, read("k")))
-
-        when_held(app, stall_then_read)
-        hand_over(app, read("o"))
-        await rearmed(app, pilot)
-        assert answers(app) == []
-
-
-async def test_an_answer_alone_counts_after_a_stall() -> None:
+    for act in (type_on, stall_then_read):
+        async with armed() as (app, pilot):
+            when_held(app, partial(act, app))
+            hand_over(app, read("o"))
+            await rearmed(app, pilot)
+            assert answers(app) == [], act
     async with armed() as (app, pilot):
         when_held(app, lambda: stall(ARMING_SECONDS + 0.1))
         hand_over(app, read("o"))

@@ -9,7 +9,6 @@ from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
-from tui.model import events as e
 from tui.model.requests import (
     FieldKind,
     FieldOption,
@@ -170,8 +169,7 @@ async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> N
         await hands.press(*"Ada", "end", "ctrl+s")
         first = hands.modal
         again = form(fields, problem="this is no address.", wrong="mail")
-        hands.app.store.dispatch(e.RequestRaised(again))
-        await until(hands.pilot, lambda: hands.modal.request == again)
+        await hands.ask(again)
         assert hands.modal is first
         assert hands.problem == "Mail: this is no address."
         assert complaint(hands, "mail") == "this is no address."

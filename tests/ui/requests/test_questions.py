@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual import events
@@ -14,22 +15,14 @@ from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
-from tui.model.chat import EntryId
-from tui.model.consent import RequestId
 from tui.model.requests import (
     FieldKind,
     FieldOption,
     FormField,
-    FormRequest,
     PendingRequest,
     Reply,
     ReplyAction,
-    ResultReview,
     SamplingMessage,
-    SamplingRequest,
-    SamplingReview,
-    SignInRequest,
-    UrlRequest,
 )
 from tui.model.servers import ServerId
 from tui.ui.questions.address import AddressQuestion
@@ -40,14 +33,30 @@ from tui.ui.questions.sampling import MAX_EDITABLE
 from tui.ui.widgets.forms.argument_form import WholeText
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
-TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
+SIGN_IN = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")
+SHOWN: dict[PendingRequest, tuple[str, ...]] = {
+    sampling(): (
+        *("everything", "gemini-flash", "claude-3-sonnet", "1,000 tokens", "echo"),
+        *("Summarise this file for me.", "(picture, image/png, 12 kB)", "You are terse."),
+        "sampling, deprecated in revision 2026-07-28",
+    ),
+    review(): ("It is about cats.", "And dogs."),
+    SIGN_IN: (
+        *("everything", "https://events.example.com/mcp", "login.example.com", "ш.x"),
+        *("https://login.example.com", "tokens.example.net"),
+        *("events.read, offline_access", "the system keyring", "Until now you signed in"),
+        "https://login.example.com/authorize?",
+    ),
+}
 
 
-async def test_the_whole_prompt_and_its_bounds_are_shown() -> None:
-    async with asking(sampling(), (120, 36)) as hands:
-        shown = ("everything", "gemini-flash", "claude-3-sonnet", "1,000 tokens", "echo", *TEXTS)
-        for words in (*shown, "You are terse.", "sampling, deprecated in revision 2026-07-28"):
-            assert words in hands.text
+async def test_all_that_is_asked_about_is_shown_and_nothing_to_fill_in() -> None:
+    async with asking(address(), (120, 36)) as hands:
+        for request, shown in SHOWN.items():
+            await hands.ask_next(request)
+            for words in shown:
+                assert words in hands.text, request.id
+            assert not any(field.display for field in hands.modal.query("Input, TextArea"))
 
 
 async def test_an_edited_result_is_what_goes_out_and_letters_in_it_answer_nothing() -> None:
@@ -79,17 +88,6 @@ async def test_the_cursor_stays_in_sight_while_a_long_result_is_edited() -> None
         await hands.until_shown("firstrow 0")
 
 
-async def test_an_answer_is_shown_whole_and_sent_or_refused() -> None:
-    async with asking(review()) as hands:
-        assert "It is about cats." in hands.text
-        assert "And dogs." in hands.text
-        assert not hands.modal.query(TextArea)
-        for key, action in (("s", "accept"), ("d", "decline"), ("escape", "decline")):
-            await hands.ask_next(review())
-            await hands.press(key)
-            assert hands.replies == [Reply(ReplyAction(action))], key
-
-
 async def test_many_messages_leave_every_answer_in_sight() -> None:
     messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(40))
     async with asking(sampling(*messages)) as hands:
@@ -108,19 +106,6 @@ async def ask_again(hands: Asking, problem: str) -> None:
     hands.app.store.dispatch(e.RequestRaised(sign_in(problem=problem)))
     await hands.until(lambda: problem[:20] in hands.text)
     await hands.arm()
-
-
-async def test_server_host_scopes_resource_and_address_are_named() -> None:
-    request = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")
-    async with asking(request, (100, 36)) as hands:
-        for words in (
-            *("everything", "https://events.example.com/mcp", "login.example.com", "ш.x"),
-            *("https://login.example.com", "tokens.example.net"),
-            *("events.read, offline_access", "the system keyring", "Until now you signed in"),
-            "https://login.example.com/authorize?",
-        ):
-            assert words in hands.text
-        assert not hands.one(Input).display
 
 
 async def test_the_address_can_be_copied() -> None:
@@ -180,12 +165,13 @@ async def test_one_kind_of_question_takes_the_place_of_another() -> None:
         assert hands.app.commands.calls == []
 
 
-@pytest.mark.parametrize("make", [sampling, address, sign_in])
+@pytest.mark.parametrize("make", [sampling, address, sign_in, review])
 async def test_each_key_gives_its_one_answer_once_armed(make: Callable[[], PendingRequest]) -> None:
     given = {
         sampling: {"o": "accept", "d": "decline", "escape": "decline", "enter": "decline"},
         address: {"o": "accept", "d": "decline", "escape": "cancel", "enter": "decline"},
         sign_in: {"ctrl+s": "accept", "escape": "cancel"},
+        review: {"s": "accept", "d": "decline", "escape": "decline"},
     }
     async with asking(make()) as hands:
         for key, action in given[make].items():
@@ -201,45 +187,45 @@ async def test_each_key_gives_its_one_answer_once_armed(make: Callable[[], Pendi
 
 # Whatever a server writes into a request is only ever text.
 
-ID = RequestId("hostile")
 
-
-def hostile_form(text: str) -> PendingRequest:
-    part = text[:1_000]  # the engine lets no more of a field through
+def hostile(text: str) -> tuple[PendingRequest, ...]:
+    """Write a text wherever a server can write, as long as the engine lets it through."""
+    server, part, half = ServerId(text), text[:500], text[: len(text) // 2]
     options = tuple(FieldOption(f"{part}{i}", part) for i in range(5))
+    defaults = {FieldKind.TEXT: part}
     fields = tuple(
-        FormField(f"{kind}", kind, part, part, default=_default(kind, part), options=options)
+        FormField(f"{kind}", kind, part, part, default=defaults.get(kind), options=options)
         for kind in FieldKind
     )
-    return FormRequest(ID, ServerId(text), text, fields, problem=text, wrong=fields[0].key)
-
-
-def _default(kind: FieldKind, text: str) -> str | None:
-    return text if kind is FieldKind.TEXT else None
-
-
-def hostile_address(text: str) -> PendingRequest:
-    return UrlRequest(ID, ServerId(text), text, text, text, f"{text}.", text)
-
-
-def hostile_sampling(text: str) -> PendingRequest:
-    half = text[: len(text) // 2]  # the engine takes no more in all
-    messages = (SamplingMessage(text, half), SamplingMessage(text, half))
-    return SamplingRequest(ID, ServerId(text), text, messages, 10, half, (half,), (half,))
-
-
-def hostile_sign_in(text: str) -> PendingRequest:
-    part = text[:500]  # the engine lets no more of a fact through
-    facts = (part, part, f"{part}.", part, part, (part[:200],) * 20, text[:4_000], part)
-    return SignInRequest(ID, ServerId(part), *facts, notes=(part,), kept=part, problem=part)
-
-
-def hostile_result(text: str) -> PendingRequest:
-    return ResultReview(ID, EntryId("e1"), ServerId(text), text, text, (text[:200],))
-
-
-def hostile_review(text: str) -> PendingRequest:
-    return SamplingReview(ID, ServerId(text), text, text)
+    messages = (SamplingMessage(text, half),) * 2
+    facts: dict[str, Any] = dict.fromkeys(
+        ("address", "host", "issuer", "resource", "token_host", "kept"), part
+    )
+    return (
+        replace(form(fields, problem=text, wrong=fields[0].key, message=text), server=server),
+        replace(
+            address(url=text, warning=text, message=text),
+            server=server,
+            host=text,
+            shown_host=f"{text}.",
+        ),
+        replace(
+            sampling(*messages, system=text),
+            server=server,
+            model=half,
+            hints=(half,),
+            tools=(half,),
+        ),
+        replace(
+            sign_in(url=text[:4_000], problem=part, notes=(part,)),
+            server=ServerId(part),
+            shown_host=f"{part}.",
+            scopes=(text[:200],) * 20,
+            **facts,
+        ),
+        replace(review(text), server=server, model=text),
+        replace(result(text, text[:200]), server=server, tool=text),
+    )
 
 
 HOSTILE = {
@@ -256,18 +242,15 @@ async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
 ) -> None:
     async with asking(review()) as hands:
         loop_watch.clear()
-        for make in (
-            *(hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review),
-            hostile_result,
-        ):
-            await hands.ask_next(make(HOSTILE[name]))
+        for request in hostile(HOSTILE[name]):
+            await hands.ask_next(request)
             buttons, region = hands.modal.query("Button"), hands.app.screen.region
-            assert all(region.contains_region(one.region) for one in buttons), make
+            assert all(region.contains_region(one.region) for one in buttons), request.id
             if name == "markup":
-                assert "[@click=app.quit]q[/]" in hands.text, make
+                assert "[@click=app.quit]q[/]" in hands.text, request.id
             for y in (4, 8, 16):
                 await hands.pilot.click(offset=(20, y))
             assert hands.app.is_running
             await hands.press("escape")
-            assert len(hands.answers) == 1, f"{make}: a button that was clicked, or the key"
+            assert len(hands.answers) == 1, f"{request.id}: a button that was clicked, or the key"
             loop_watch.assert_smooth(HANG_SECONDS)

@@ -1,6 +1,6 @@
 """States of the app for tests and pictures of the screen around the chat."""
 
-from tests.fakes.commands import RecordingCommands
+from tui.model import events as e
 from tui.model.catalog import (
     Catalog,
     Parameter,
@@ -20,17 +20,6 @@ from tui.model.chat import (
     TurnPhase,
     Usage,
     UserMessage,
-)
-from tui.model.events import (
-    CatalogChanged,
-    LogLine,
-    ModelSelected,
-    ServerLogged,
-    ServersConfigured,
-    ServerStatusChanged,
-    TurnPhaseChanged,
-    TurnStarted,
-    UsageReported,
 )
 from tui.model.servers import (
     Failure,
@@ -71,14 +60,7 @@ def server(
     target: str = "uvx mcp-server",
     origin: Origin = Origin.USER,
 ) -> ServerView:
-    return ServerView(
-        id=server_id,
-        origin=origin,
-        transport=transport,
-        target=target,
-        status=status,
-        failure=failure,
-    )
+    return ServerView(server_id, origin, transport, target, status=status, failure=failure)
 
 
 GIT_TOOLS = (
@@ -129,23 +111,19 @@ EVERYTHING_TEMPLATES = (
 )
 
 
-def new_commands() -> RecordingCommands:
-    return RecordingCommands()
-
-
 def new_store(*, needs_setup: bool = False, workspace: str = "~/shop") -> Store:
     """Give the store of an app whose settings were not read yet."""
     model = ModelView("gemini-3.8-flash", BackendKind.DEMO, needs_setup=needs_setup)
     state = AppState(workspace=workspace, folder_trust=FolderTrust.TRUSTED)
-    return Store(reduce(state, ModelSelected(model)))
+    return Store(reduce(state, e.ModelSelected(model)))
 
 
 def configure(store: Store, *servers: ServerView) -> None:
-    store.dispatch(ServersConfigured(tuple(servers)))
+    store.dispatch(e.ServersConfigured(tuple(servers)))
 
 
 def start(store: Store, server_id: ServerId) -> None:
-    store.dispatch(ServerStatusChanged(server_id, ServerStatus.STARTING))
+    store.dispatch(e.ServerStatusChanged(server_id, ServerStatus.STARTING))
 
 
 def make_ready(
@@ -162,8 +140,8 @@ def make_ready(
         subscriptions=True,
     )
     start(store, server_id)
-    store.dispatch(CatalogChanged(server_id, catalog))
-    store.dispatch(ServerStatusChanged(server_id, ServerStatus.READY, info=info))
+    store.dispatch(e.CatalogChanged(server_id, catalog))
+    store.dispatch(e.ServerStatusChanged(server_id, ServerStatus.READY, info=info))
 
 
 def full_store(*, retry_at: float | None = None) -> Store:
@@ -185,46 +163,35 @@ def full_store(*, retry_at: float | None = None) -> Store:
         EVERYTHING,
         Catalog(EVERYTHING_TOOLS, EVERYTHING_PROMPTS, EVERYTHING_RESOURCES, EVERYTHING_TEMPLATES),
     )
-    store.dispatch(
-        ServerStatusChanged(
-            SEARCH,
-            ServerStatus.RETRYING,
-            failure=Failure("connection refused"),
-            retry_at=retry_at,
-        )
+    refused = Failure("connection refused")
+    store.dispatch(e.ServerStatusChanged(SEARCH, ServerStatus.RETRYING, refused, retry_at=retry_at))
+    failure = Failure(
+        "The server ended with exit code 1 before it answered.",
+        advice="Look at its log with l, then restart it with r.",
+        stderr_tail=(
+            "Traceback (most recent call last):",
+            '  File "weather.py", line 3, in <module>',
+            "ModuleNotFoundError: No module named 'pandas'",
+        ),
     )
-    store.dispatch(
-        ServerStatusChanged(
-            WEATHER,
-            ServerStatus.FAILED,
-            failure=Failure(
-                "The server ended with exit code 1 before it answered.",
-                advice="Look at its log with l, then restart it with r.",
-                stderr_tail=(
-                    "Traceback (most recent call last):",
-                    '  File "weather.py", line 3, in <module>',
-                    "ModuleNotFoundError: No module named 'pandas'",
-                ),
-            ),
-        )
-    )
-    store.dispatch(ServerStatusChanged(DRIVE, ServerStatus.NEEDS_SIGN_IN))
+    store.dispatch(e.ServerStatusChanged(WEATHER, ServerStatus.FAILED, failure))
+    store.dispatch(e.ServerStatusChanged(DRIVE, ServerStatus.NEEDS_SIGN_IN))
     log(store, GIT, "Starting", "Serving ~/shop")
     log(store, WEATHER, "ModuleNotFoundError: No module named 'pandas'", severity=Severity.ERROR)
-    store.dispatch(ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)))
-    store.dispatch(UsageReported(Usage(prompt=12_400, context=12_400, context_limit=1_000_000)))
+    store.dispatch(e.ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)))
+    store.dispatch(e.UsageReported(Usage(prompt=12_400, context=12_400, context_limit=1_000_000)))
     return store
 
 
 def log(store: Store, server_id: ServerId, *texts: str, severity: Severity = Severity.INFO) -> None:
-    lines = tuple(LogLine(EPOCH + i, "stderr", severity, text) for i, text in enumerate(texts))
-    store.dispatch(ServerLogged(server_id, lines))
+    lines = tuple(e.LogLine(EPOCH + i, "stderr", severity, text) for i, text in enumerate(texts))
+    store.dispatch(e.ServerLogged(server_id, lines))
 
 
 def start_turn(store: Store) -> None:
     message = UserMessage(EntryId("m1"), "hello")
-    store.dispatch(TurnStarted(TurnId("t1"), message, 0.0))
+    store.dispatch(e.TurnStarted(TurnId("t1"), message, 0.0))
 
 
 def change_phase(store: Store, phase: TurnPhase) -> None:
-    store.dispatch(TurnPhaseChanged(TurnId("t1"), phase))
+    store.dispatch(e.TurnPhaseChanged(TurnId("t1"), phase))

@@ -8,28 +8,20 @@ from textual.widgets._toast import Toast, ToastRack
 from tests.ui.consent.samples import trust
 from tests.ui.harness import NARROW, WIDE, Running, running, toasts
 from tests.ui.shell import decks
+from tui.model import events as e
 from tui.model.chat import Severity
-from tui.model.events import (
-    LogLine,
-    Notice,
-    NoticeRaised,
-    RequestRaised,
-    RequestSettled,
-    ServerLogged,
-)
 from tui.store.state import MAX_LOG_LINES
 from tui.ui.panes.activity import ActivityPane, lines_after
 from tui.ui.widgets.lists.log_view import LogView, wrapped
 
 
-def line(text: str, at: float = decks.EPOCH) -> LogLine:
-    return LogLine(at, "stderr", Severity.INFO, text)
+def line(text: str, at: float = decks.EPOCH) -> e.LogLine:
+    return e.LogLine(at, "stderr", Severity.INFO, text)
 
 
 async def test_every_message_is_one_line_with_time_level_source_and_text() -> None:
     async with running(decks.full_store(), (200, 60)) as deck:
         await deck.press("f7", *["alt+left"] * 12)
-        await deck.settle()
         assert [entry.owner for entry in deck.one(LogView).entries] == ["git", "weather", "git"]
         for level, owner, text in (
             ("info", "git", "Starting"),
@@ -47,24 +39,21 @@ async def test_columns_are_short_and_without_room_unusual_levels_stand_in_the_te
     decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
     async with running(store, NARROW) as deck:
         await deck.press("f7")
-        await deck.settle()
         assert re.search(r"\d\d:\d\d(:\d\d)? git +Starting", deck.text)
         assert re.search(r"\d\d:\d\d(:\d\d)? wea.* +error: ", deck.text)
-        await deck.pilot.resize_terminal(120, 36)
-        await deck.settle()
+        await deck.resize(120, 36)
         assert re.search(r"\d\d:\d\d:\d\d info  git    Starting", deck.text)
         assert re.search(r"\d\d:\d\d:\d\d error weath… Module", deck.text)
         assert re.search(r"\d\d:\d\d:\d\d warn  git    careful", deck.text)
         levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-        lines = tuple(LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
-        deck.dispatch(ServerLogged(decks.GIT, lines))
+        lines = tuple(e.LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
+        deck.dispatch(e.ServerLogged(decks.GIT, lines))
         short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
         await deck.until(lambda: all(f'{level} git    {{"a": 1}}' in deck.text for level in short))
         decks.log(store, decks.GIT, "word " * 60)
         await deck.settle()
         tall = deck.one(LogView).virtual_size.height
-        await deck.pilot.resize_terminal(220, 36)
-        await deck.settle()
+        await deck.resize(220, 36)
         assert deck.one(LogView).virtual_size.height < tall, "wrapped again at another width"
 
 
@@ -103,7 +92,6 @@ async def test_w_shows_warnings_and_errors_then_errors_then_all_and_p_holds_line
         for _ in range(3):
             labels.append(next(w for w in ("w warnings", "w errors", "w all") if w in deck.text))
             await deck.press("w")
-            await deck.settle()
             numbers.append(len(deck.one(LogView).entries))
         assert numbers == [2, 1, 4]
         assert labels == ["w warnings", "w errors", "w all"]
@@ -113,7 +101,6 @@ async def test_w_shows_warnings_and_errors_then_errors_then_all_and_p_holds_line
         await deck.settle()
         assert "meanwhile" not in deck.text
         await deck.press("p")
-        await deck.settle()
         assert "meanwhile" in deck.text
         assert "paused" not in deck.lines[2]
 
@@ -124,19 +111,15 @@ async def test_the_view_follows_the_end_of_a_thousand_lines_until_the_user_scrol
         view = deck.one(LogView)
         for batch in range(2):
             lines = (line(f"b{batch} n{i}", decks.EPOCH + 9) for i in range(MAX_LOG_LINES))
-            deck.dispatch(ServerLogged(decks.GIT, tuple(lines)))
-            await deck.settle()
+            await deck.happen(e.ServerLogged(decks.GIT, tuple(lines)))
         assert len(view.entries) == MAX_LOG_LINES
         assert {entry.line.text[:2] for entry in view.entries} == {"b1"}
         assert "b1 n999" in deck.text
         await deck.press("home")
-        await deck.settle()
-        deck.dispatch(ServerLogged(decks.GIT, (line("the newest", decks.EPOCH + 9),)))
-        await deck.settle()
+        await deck.happen(e.ServerLogged(decks.GIT, (line("the newest", decks.EPOCH + 9),)))
         assert "the newest" not in deck.text
         assert view.scroll_offset.y == 0
         await deck.press("end")
-        await deck.settle()
         assert "the newest" in deck.text
 
 
@@ -145,27 +128,25 @@ async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
         await deck.press("f7", "f6")
         view = deck.one(ActivityPane).view
         before = view.entries
-        deck.dispatch(ServerLogged(decks.GIT, (line("written in the dark"),)))
-        await deck.settle()
+        await deck.happen(e.ServerLogged(decks.GIT, (line("written in the dark"),)))
         assert view.entries == before
         await deck.press("f7")
-        await deck.settle()
         assert "written in the dark" in deck.text
 
 
-def raise_notice(deck: Running, severity: Severity, text: str, advice: str = "") -> None:
-    deck.dispatch(NoticeRaised(Notice(severity, text, advice)))
+async def raise_notice(deck: Running, severity: Severity, text: str, advice: str = "") -> None:
+    await deck.happen(e.NoticeRaised(e.Notice(severity, text, advice)))
 
 
 async def test_a_notice_is_a_toast_once_unless_it_only_informs_and_stands_in_the_activity() -> None:
     async with running(decks.full_store()) as deck:
         raised = mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
-        deck.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.", time=raised)))
-        await deck.settle()
+        await deck.happen(
+            e.NoticeRaised(e.Notice(Severity.INFO, "The message waits.", time=raised))
+        )
         assert toasts(deck.app) == []
-        raise_notice(deck, Severity.WARNING, "Odd settings.", "Look at line 3.")
-        await deck.settle()
-        raise_notice(deck, Severity.ERROR, "Worse settings.")
+        await raise_notice(deck, Severity.WARNING, "Odd settings.", "Look at line 3.")
+        await raise_notice(deck, Severity.ERROR, "Worse settings.")
         await deck.until(lambda: len(toasts(deck.app)) == 2)
         assert toasts(deck.app) == ["Odd settings. Look at line 3.", "Worse settings."]
         shown = deck.app.screen.query(Toast)
@@ -179,19 +160,18 @@ async def test_a_notice_is_a_toast_once_unless_it_only_informs_and_stands_in_the
 async def test_toasts_stand_under_the_header_and_leave_the_message_in_sight() -> None:
     frame = "╭─ A tool wants to run ─╮\n│ tool  look            │\n╰───────────────────────╯"
     async with running(decks.full_store(), NARROW) as deck:
-        raise_notice(deck, Severity.WARNING, frame)
+        await raise_notice(deck, Severity.WARNING, frame)
         await deck.until(lambda: toasts(deck.app))
         assert toasts(deck.app) == ["A tool wants to run tool look"], "it looks like no question"
         for size in (NARROW, WIDE):
-            await deck.pilot.resize_terminal(*size)
-            await deck.settle()
+            await deck.resize(*size)
             toast = deck.app.screen.query_one(Toast).region
             assert toast.y == 1
             assert toast.right >= size[0] - 2
             assert toast.bottom < size[1] // 2
-        await deck.pilot.resize_terminal(*NARROW)
+        await deck.resize(*NARROW)
         for number in range(3):
-            raise_notice(deck, Severity.ERROR, f"{number} broke. " * 200)
+            await raise_notice(deck, Severity.ERROR, f"{number} broke. " * 200)
         await deck.until(lambda: "0 broke." in deck.text)
         composer = deck.app.deck.chat.composer.region
         rack = deck.app.screen.query_one(ToastRack).region
@@ -200,19 +180,16 @@ async def test_toasts_stand_under_the_header_and_leave_the_message_in_sight() ->
 
 async def test_toasts_wait_while_a_question_or_a_dialog_stands() -> None:
     store = decks.full_store()
-    store.dispatch(RequestRaised(trust()))
+    store.dispatch(e.RequestRaised(trust()))
     async with running(store, NARROW) as deck:
-        raise_notice(deck, Severity.WARNING, "Odd settings.")
-        await deck.settle()
-        raise_notice(deck, Severity.ERROR, "Worse settings.")
-        await deck.settle()
+        await raise_notice(deck, Severity.WARNING, "Odd settings.")
+        await raise_notice(deck, Severity.ERROR, "Worse settings.")
         assert toasts(deck.app) == []
-        store.dispatch(RequestSettled(trust().id))
+        store.dispatch(e.RequestSettled(trust().id))
         await deck.until(lambda: len(toasts(deck.app)) == 2)
         await deck.until(lambda: "Odd settings." in deck.text and "Worse settings." in deck.text)
         await deck.press("f1")
-        raise_notice(deck, Severity.WARNING, "Strange settings.")
-        await deck.settle()
+        await raise_notice(deck, Severity.WARNING, "Strange settings.")
         assert "Strange settings." not in toasts(deck.app)
         await deck.press("escape")
         await deck.until(lambda: "Strange settings." in deck.text)
@@ -230,7 +207,7 @@ async def test_a_toast_over_a_dialog_is_one_row_above_what_it_says() -> None:
 async def test_many_notices_at_once_are_one_toast() -> None:
     store = decks.full_store()
     for number in range(7):
-        store.dispatch(NoticeRaised(Notice(Severity.WARNING, f"Problem {number}")))
+        store.dispatch(e.NoticeRaised(e.Notice(Severity.WARNING, f"Problem {number}")))
     async with running(store) as deck:
         assert toasts(deck.app) == ["7 new notices. Press F7 to see them."]
         await deck.press("f7", "right")

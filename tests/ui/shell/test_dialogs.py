@@ -82,7 +82,6 @@ async def test_help_says_first_how_to_get_to_whole_texts_and_scrolls_where_it_do
         assert any("Shift+Tab" in line and words in line for line in deck.lines)
         assert "Back to the chat" not in deck.text
         await deck.press("end")
-        await deck.settle()
         assert "Back to the chat" in deck.text
 
 
@@ -127,6 +126,8 @@ async def test_the_palette_asks_the_engine() -> None:
             ("legacy: enable", ("servers.set_enabled", (decks.LEGACY, True))),
             ("weather: start", ("servers.start", (decks.WEATHER,))),
             ("servers: restart all", ("servers.restart_all", ())),
+            ("review this folder", ("review_folder", ())),
+            ("forget this folder", ("forget_folder", ())),
         ]:
             actions[name].run()
             assert deck.commands.calls[-1] == call
@@ -162,6 +163,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
             ("settings: sample", ViewerScreen),
             ("weather: details", ServerDetailsScreen),
             ("/stats", DetailsScreen),
+            ("grants: rules", GrantsScreen),
             ("branch_list", ToolDetailsScreen),
             ("/complex_prompt", ArgumentsScreen),
             ("static resource", ArgumentsScreen),  # a template is filled in first
@@ -229,8 +231,7 @@ async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_o
         assert deck.on_top(MainScreen)
         assert "F9 enters one" in deck.text
         await deck.press(*"hello")
-        deck.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)))
-        await deck.settle()
+        await deck.happen(ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)))
         assert deck.on_top(MainScreen)
         assert deck.one(Composer).text == "hello"
 
@@ -273,7 +274,7 @@ async def test_the_dialog_of_the_model_stands_over_the_deck_and_follows_what_ans
         screen = deck.app.screen
         assert isinstance(screen, ModelScreen)
         for width, height in (WIDE, NARROW):
-            await deck.pilot.resize_terminal(width, height)
+            await deck.resize(width, height)
             left, right = screen.frame.region.x, width - screen.frame.region.right
             assert abs(left - right) <= 1
             assert left > 0

@@ -5,6 +5,7 @@ from itertools import chain
 
 from tests.ui.harness import Running, running
 from tests.ui.shell import decks
+from tui.model import events as e
 from tui.model.catalog import (
     Catalog,
     Parameter,
@@ -14,7 +15,6 @@ from tui.model.catalog import (
     ResourceView,
 )
 from tui.model.chat import BackendKind, ModelView, Severity
-from tui.model.events import ModelSelected, Notice, NoticeRaised
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -64,14 +64,14 @@ def add_hostile_server(store: Store, text: str) -> tuple[ServerView, ServerView]
         failure=Failure(line, line, (line, line)),
     )
     decks.log(store, ready.id, body, severity=Severity.ERROR)
-    store.dispatch(NoticeRaised(Notice(Severity.ERROR, body, body)))
+    store.dispatch(e.NoticeRaised(e.Notice(Severity.ERROR, body, body)))
     return ready, failed
 
 
 def hostile_store(*texts: str) -> Store:
     line = sanitize_line(texts[0])
     store = Store(AppState(workspace=line))
-    store.dispatch(ModelSelected(ModelView(line, BackendKind.DEMO)))
+    store.dispatch(e.ModelSelected(ModelView(line, BackendKind.DEMO)))
     decks.configure(store, *chain.from_iterable(add_hostile_server(store, t) for t in texts))
     return store
 
@@ -92,7 +92,6 @@ async def visit_everything(deck: Running) -> None:
         await deck.pilot.pause()
         await deck.press("escape")
     await deck.press("f2", "right", "down", "enter", "f1", "escape", "ctrl+p", "d", "escape")
-    await deck.settle()
 
 
 async def test_D05_hostile_text_everywhere_neither_crashes_nor_acts() -> None:

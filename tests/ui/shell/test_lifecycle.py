@@ -117,8 +117,7 @@ async def test_D15_a_crash_names_a_report_without_the_values_of_variables(
     assert written.endswith("builtins.ValueError\n")
     assert "broken with 26 letters" not in written
     assert "in fail_with_a_secret" in written
-    shown = capsys.readouterr()
-    printed = (shown.out + shown.err).replace("\n", "")
+    printed = everything_of(capsys).replace("\n", "")
     assert report.name in printed
     assert "ValueError" in printed
     assert SECRET not in written + printed
@@ -129,9 +128,13 @@ async def test_an_error_that_draws_itself_is_reported_the_same_way(
 ) -> None:
     with pytest.raises(DrawnError):
         await run_and_fail(tmp_path / "crashes", lambda app: app.deck.call_next(fail_drawn))
-    shown = capsys.readouterr()
-    assert "DrawnError" in shown.out + shown.err
-    assert SECRET not in shown.out + shown.err + read_report(tmp_path / "crashes")[1]
+    printed = everything_of(capsys)
+    assert "DrawnError" in printed
+    assert SECRET not in printed + read_report(tmp_path / "crashes")[1]
+
+
+def everything_of(capsys: pytest.CaptureFixture[str]) -> str:
+    return "".join(capsys.readouterr())
 
 
 def read_report(directory: Path) -> tuple[Path, str]:
@@ -236,8 +239,7 @@ async def test_a_drawn_traceback_is_reported_by_its_kind(
         drawn = Traceback()
     await run_and_fail(tmp_path, lambda app: app.call_later(app.panic, drawn))
     assert "ThreadError" in read_report(tmp_path)[1]
-    shown = capsys.readouterr()
-    assert "ThreadError" in shown.out + shown.err
+    assert "ThreadError" in everything_of(capsys)
 
 
 LEAST_CONTRAST = 4.5
@@ -299,7 +301,6 @@ async def test_without_colors_the_selection_is_reversed_and_fields_are_underline
     preferences = UiPreferences(theme=themes.SIXTEEN.name)
     async with running(decks.full_store(), preferences=preferences) as deck:
         await deck.press("f3", "down")
-        await deck.settle()
         drawn = [
             segment for strip in deck.app.screen._compositor.render_strips() for segment in strip
         ]

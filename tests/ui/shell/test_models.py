@@ -1,10 +1,9 @@
 """The model on the screen: choosing who answers, the list, options, and what fills the context."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,11 @@ from textual.widgets import Input
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.support.google_account import google_account
-from tests.support.waiting import PATIENCE
+from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import running, until
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import report
-from tui.engine import late
-from tui.engine.bus import EventBus
-from tui.engine.chats.backends.backend import ModelBackend
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.keys.credentials import ModelAccess
 from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind, ModelText
 from tui.model.models import (
@@ -35,15 +30,11 @@ from tui.model.models import (
     ModelsListed,
 )
 from tui.model.servers import ServerId
-from tui.model.settings import GemdeckSettings
 from tui.store.commands import Commands
 from tui.store.selectors import entries
-from tui.store.state import AppState
 from tui.store.store import Store
-from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ModelsScreen
 from tui.ui.dialogs.details import DetailsScreen
-from tui.ui.themes import UiPreferences
 
 OFFERS = (
     ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),
@@ -147,45 +138,14 @@ class Deck:
 
 @asynccontextmanager
 async def deck(folder: Path) -> AsyncIterator[Deck]:
-    bus, store = EventBus(), Store(AppState())
-    bus.subscribe(store.dispatch)
     options = EngineOptions(folder, follow_settings=False, server_patience=0, attended=True)
-    async with Engine(options, bus.publish) as engine:
-        commands = Commands(bus.publish)
-        app = GemdeckApp(store, commands, preferences=UiPreferences())
-        async with app.run_test(size=(120, 40)) as pilot:
-            await engine.start()
-            commands.attach(engine)
-            yield Deck(engine, store, commands, pilot)
-
-
-@pytest.mark.writes_secrets("credentials.json")
-async def test_a_key_that_the_service_refuses_replaces_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wrong = "A" * len(KEY)
-    async with FakeGemini([(Say("still here"),)]) as fake:
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        async with deck(tmp_path) as chosen:
-            await chosen.choose(0, KEY)
-            await chosen.answers(BackendKind.GEMINI)
-            assert chosen.store.state.model.is_kept
-            assert "It is kept in" in chosen.store.state.notices[-1].text
-            await chosen.choose(0, wrong)
-            await until(chosen.pilot, lambda: "not valid" in chosen.store.state.notices[-1].text)
-            assert await chosen.ask() == "still here"
-            assert KeyStore().get(fake.url) == SecretStr(KEY)
-            chosen.engine.service.forget_key()
-            await chosen.answers(BackendKind.DEMO)
-            assert chosen.store.state.model.needs_setup
-            assert KeyStore().get(fake.url) is None
-    assert [check.headers["x-goog-api-key"] for check in fake.checks] == [KEY, wrong]
-    assert fake.requests[0].headers["x-goog-api-key"] == KEY
+    async with over_an_engine(options) as parts:
+        yield Deck(*parts)
 
 
 @pytest.mark.writes_secrets("credentials.json")
 async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_key = "B" * len(KEY)
     async with (
@@ -213,6 +173,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             await later.choose(1, two.url, KEY)
             await later.says("not valid")
             await later.pilot.press("escape", "escape")
+            assert later.store.state.model.address == one.url, "nothing was replaced"
             await later.choose(1, two.url, other_key)
             await until(later.pilot, lambda: later.store.state.model.address == two.url)
             assert await later.ask() == "two"
@@ -221,29 +182,17 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
                 SecretStr(other_key),
                 None,
             ]
+            monkeypatch.setenv("GEMINI_API_KEY", "no key")
             later.engine.service.forget_key()
             await later.answers(BackendKind.DEMO)
-            assert later.notice == f"{two.url} and its key were forgotten."
+            assert later.store.state.model.needs_setup
+            told = [notice.text for notice in later.store.state.notices[-2:]]
+            assert told[0] == f"{two.url} and its key were forgotten."
+            assert "GEMINI_API_KEY is not an API key" in told[1], "and so it answers no more"
             assert KeyStore().get(two.url) is KeyStore().get(f"{one.url}/v1beta") is None
     keys = {request.headers["x-goog-api-key"] for request in (*one.requests, *one.checks)}
     assert keys == {KEY}
     assert [request.headers["x-goog-api-key"] for request in two.requests] == [other_key]
-
-
-@pytest.mark.writes_secrets("credentials.json")
-async def test_a_forgotten_key_answers_no_more_even_if_what_comes_next_cannot_be_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini([]) as fake, deck(tmp_path) as chosen:
-        await chosen.choose(1, fake.url, KEY)
-        await chosen.answers(BackendKind.GEMINI)
-        monkeypatch.setenv("GEMINI_API_KEY", "no key")
-        chosen.engine.service.forget_key()
-        await chosen.answers(BackendKind.DEMO)
-        assert chosen.store.state.model.needs_setup
-        told = [notice.text for notice in chosen.store.state.notices[-2:]]
-        assert told[0] == f"{fake.url} and its key were forgotten."
-        assert "GEMINI_API_KEY is not an API key" in told[1]
 
 
 async def test_vertex_answers_with_the_credentials_of_the_environment(
@@ -266,44 +215,3 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
     assert "/projects/my-project/" in fake.checks[0].path
     assert "/projects/my-project/locations/global/" in fake.requests[0].path
     assert fake.requests[0].headers["authorization"] == "Bearer t"
-
-
-OPEN_BACKEND = late.open_backend
-
-
-@dataclass
-class Gate:
-    """Holds the thread up that opens a model, and tells how far it is."""
-
-    begun: threading.Event = field(default_factory=threading.Event)
-    may_go_on: threading.Event = field(default_factory=threading.Event)
-    done: threading.Event = field(default_factory=threading.Event)
-
-    def open_backend(self, access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
-        self.begun.set()
-        self.may_go_on.wait(PATIENCE)
-        try:
-            return OPEN_BACKEND(access, settings)
-        finally:
-            self.done.set()
-
-
-async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate()
-    monkeypatch.setattr(late, "open_backend", gate.open_backend)
-    async with (
-        FakeGemini([(Say("I am Vertex"),)]) as fake,
-        google_account(tmp_path, monkeypatch),
-    ):
-        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
-        async with deck(tmp_path) as chosen:
-            models: list[str] = []
-            chosen.store.listen(lambda state: models.append(state.model.backend))
-            chosen.engine.service.use_vertex("my-project", "global")
-            await until(chosen.pilot, gate.begun.is_set)
-            chosen.engine.service.use_demo()
-            gate.may_go_on.set()
-            await until(chosen.pilot, gate.done.is_set)
-            assert "demo" in await chosen.ask()
-            assert BackendKind.VERTEX not in models
-    assert fake.requests == []

@@ -1,30 +1,34 @@
-"""The panes: how one gets to them, and what a narrow terminal shows."""
+"""The panes: how one gets to them, what there is room for, and what is remembered of that."""
 
 from time import monotonic
 
 import anyio
 import pytest
+from textual import events
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tests.support.samples import confirmation
-from tests.ui.harness import NARROW, running, ticking
+from tests.ui.harness import NARROW, Running, running, ticking
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
+from tui.model import events as e
 from tui.model.chat import BackendKind, TurnPhase, Usage
-from tui.model.events import RequestRaised, RequestSettled, ServerStatusChanged
 from tui.model.servers import ServerStatus
 from tui.model.trust import BranchRead, FolderTrust
 from tui.ui.dialogs.details import HelpScreen
+from tui.ui.layout import MIN_CHAT, MIN_SIDE, Layout, Side, read_layout
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ToolsPane
 from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.servers_tree import ServersTree
-from tui.ui.panes.side import SidePane
+from tui.ui.panes.side import FoldedTabs, SidePane
 from tui.ui.questions.form import FormQuestion
+from tui.ui.themes import UiPreferences
 from tui.ui.widgets.header import HeaderView, header_content
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import LogView
@@ -70,34 +74,26 @@ async def test_a_narrow_terminal_shows_one_pane_over_its_whole_width_and_a_wide_
         assert isinstance(deck.focus, TextArea)
         assert deck.one(ChatPane).region.width == 79
         await deck.press("f3")
-        await deck.pilot.resize_terminal(150, 40)
-        await deck.settle()
+        await deck.resize(150, 40)
         assert all(deck.one(pane).display for pane in (ServersPane, ChatPane, SidePane))
-        await deck.pilot.resize_terminal(79, 24)
-        await deck.settle()
+        await deck.resize(79, 24)
         assert deck.one(SidePane).display
         assert not deck.one(ChatPane).display
         for size in [(1, 1), (3, 2), (20, 5), (110, 3), (109, 40), (120, 36)]:
-            await deck.pilot.resize_terminal(*size)
-            await deck.settle()
+            await deck.resize(*size)
         assert "gemdeck" in deck.lines[0], "the app survives terminals of almost no size"
 
 
-@pytest.mark.parametrize(
-    ("model", "backend", "words"),
-    [
+def test_the_header_names_the_service_unless_the_model_does() -> None:
+    for model, backend, words in (
         ("gemini-x", BackendKind.VERTEX, "gemini-x Vertex "),
         ("gemma", BackendKind.GEMINI, "gemma Gemini "),
         ("demo", BackendKind.DEMO, "gemdeck   demo   "),
-    ],
-)
-def test_the_header_names_the_service_unless_the_model_does(
-    model: str, backend: BackendKind, words: str
-) -> None:
-    view = HeaderView(model, "~/s", FolderTrust.UNKNOWN, backend, Usage())
-    text = header_content(view, 100).plain
-    assert words in text
-    assert text.casefold().count(backend.value.casefold()) == 1
+    ):
+        view = HeaderView(model, "~/s", FolderTrust.UNKNOWN, backend, Usage())
+        text = header_content(view, 100).plain
+        assert words in text
+        assert text.casefold().count(backend.value.casefold()) == 1, model
 
 
 async def test_the_header_counts_the_seconds_of_a_start_and_ticks_only_then() -> None:
@@ -109,12 +105,11 @@ async def test_the_header_counts_the_seconds_of_a_start_and_ticks_only_then() ->
         before = ticking()
         decks.configure(deck.store, decks.server(decks.GIT))
         since = monotonic() - 12.9
-        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STARTING, since=since))
+        deck.dispatch(e.ServerStatusChanged(decks.GIT, ServerStatus.STARTING, since=since))
         await deck.until(lambda: "1 starting 12 s" in deck.lines[0])
         assert ticking() > before
         await deck.until(lambda: "1 starting 13 s" in deck.lines[0])
-        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
-        await deck.settle()
+        await deck.happen(e.ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
         assert "1 failed" in deck.lines[0]
         await deck.until(lambda: ticking() == before)
 
@@ -128,8 +123,7 @@ async def test_the_header_names_model_folder_servers_and_tokens_once_each() -> N
             assert header.count(word) == 1
         assert header.rstrip().endswith("12.4k of 1M tokens")
         assert "Gemini" not in header, "the model's name tells its service"
-        await deck.pilot.resize_terminal(*NARROW)
-        await deck.settle()
+        await deck.resize(*NARROW)
         assert "2 ready · 1 failed · +3   12.4k tokens" in deck.lines[0]
 
 
@@ -143,7 +137,7 @@ def test_the_branch_goes_before_the_path_is_cut() -> None:
 
 async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
     async with running(decks.full_store()) as deck:
-        deck.dispatch(RequestRaised(form()))
+        deck.dispatch(e.RequestRaised(form()))
         await deck.until(lambda: deck.on_top(FormQuestion))
         await deck.settle()
         assert deck.lines[-1].split() == ["F1", "help", "^P", "palette", "^Q", "quit"]
@@ -152,7 +146,7 @@ async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> N
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
         await deck.press("escape")
-        deck.dispatch(RequestSettled(FORM_ID))
+        deck.dispatch(e.RequestSettled(FORM_ID))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.settle()
         assert "F2 servers" in deck.lines[-1]
@@ -184,8 +178,7 @@ async def test_the_key_bar_names_the_panes_by_the_same_words_at_every_width() ->
     async with running(decks.full_store()) as deck:
         names = ("help", "palette", *(name.value for name in PaneName), "model", "quit")
         for width in (40, 60, 100, 200):
-            await deck.pilot.resize_terminal(width, 24)
-            await deck.settle()
+            await deck.resize(width, 24)
             bar = deck.lines[-1].replace(" ^", " F").strip().replace(" F", "\n").split("\n")
             shown = {part.strip().split(maxsplit=1)[1] for part in bar}
             assert shown <= set(names)
@@ -201,8 +194,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
 
         async def click(words: str) -> None:
             y = next(y for y, line in enumerate(deck.lines) if words in line)
-            await deck.pilot.click(offset=(deck.lines[y].index(words) + 1, y))
-            await deck.settle()
+            await deck.click(None, deck.lines[y].index(words) + 1, y)
 
         await click("F2 servers")
         assert isinstance(deck.focus, ServersTree)
@@ -215,11 +207,9 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
         await click("Esc close")
         await deck.until(lambda: deck.on_top(MainScreen))
         side = deck.one(SidePane)
-        await deck.pilot.click(SidePane, offset=(3 + 7, 0))
-        await deck.settle()
+        await deck.click(SidePane, 3 + 7, 0)
         assert side.active is PaneName.PROMPTS
-        await deck.pilot.click(SidePane, offset=(3 + 27, 0))
-        await deck.settle()
+        await deck.click(SidePane, 3 + 27, 0)
         assert deck.one(ActivityPane).display
         assert not deck.one(PromptsPane).display
 
@@ -236,7 +226,6 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         for _ in range(10):
             if "F12" not in deck.text:
                 await deck.press("pagedown")
-                await deck.settle()
         assert "F12" in deck.text
 
 
@@ -245,7 +234,202 @@ async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
         decks.start_turn(deck.store)
         decks.change_phase(deck.store, TurnPhase.TOOLS)
         await deck.until(lambda: "Esc stops" in deck.text)
-        deck.dispatch(RequestRaised(confirmation()))
+        deck.dispatch(e.RequestRaised(confirmation()))
         working = deck.one(ChatPane).working
         await deck.until(lambda: "waiting for your answer" in str(working.render()))
         assert "Esc stops" not in str(working.render())
+
+
+def shares(deck: Running) -> tuple[int, int, int]:
+    """Give the columns of the servers, the chat and the right side; 0 if hidden."""
+    servers, chat, side = (deck.one(kind) for kind in (ServersPane, ChatPane, SidePane))
+    return tuple(pane.region.width if pane.display else 0 for pane in (servers, chat, side))  # type: ignore[return-value]
+
+
+async def mouse(deck: Running, kind: type[events.MouseEvent], x: int, y: int = 5) -> None:
+    """Send a mouse event as a terminal does."""
+    held = 0 if kind is events.MouseMove else 1
+    deck.app.post_message(kind(None, x, y, 0, 0, held, False, False, False))
+    await deck.pilot.pause()
+
+
+async def drag(deck: Running, start: int, end: int) -> None:
+    await mouse(deck, events.MouseDown, start)
+    for x in (start, (start + end) // 2, end):
+        await mouse(deck, events.MouseMove, x)
+    await mouse(deck, events.MouseUp, end)
+    await deck.settle()
+
+
+async def test_the_panes_fill_every_width_and_the_chat_has_most_of_it_wherever_the_focus_is() -> (
+    None
+):
+    async with running(decks.full_store()) as deck:
+        for width, servers, right in ((80, 0, 0), (120, 1, 0), (140, 1, 1)):
+            await deck.resize(width, 36)
+            shown = shares(deck)
+            assert (bool(shown[0]), bool(shown[2])) == (servers, right), "at first"
+            assert deck.one(FoldedTabs).display == (width == 120)
+        for width in (80, 109, 110, 139, 300):
+            await deck.resize(width, 36)
+            for key, *_ in KEYS:
+                await deck.press(key)
+                assert shares(deck)[1] >= width * 0.6, (width, key)
+                folded = deck.one(FoldedTabs)
+                assert sum(shares(deck)) + folded.region.width * folded.display == width
+                assert deck.focus is not None
+                assert deck.focus.region.width > MIN_SIDE / 2, (width, key)
+
+
+async def test_the_key_of_the_pane_with_the_focus_hides_its_side() -> None:
+    async with running(decks.full_store()) as deck:
+        for width, keys in ((100, {"f2": 0, "f7": 2}), (120, {"f2": 0, "f3": 2}), (160, {"f5": 2})):
+            await deck.resize(width, 36)
+            for key, pane in keys.items():
+                await deck.press(key)
+                assert shares(deck)[pane], (width, key)
+                await deck.press(key)
+                assert not shares(deck)[pane], (width, key)
+                assert isinstance(deck.focus, TextArea), (width, key)
+                await deck.press(key)
+                assert shares(deck)[pane], (width, key)
+
+
+async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
+    async with running(decks.full_store()) as deck:
+        before = shares(deck)
+        await deck.press("f3")
+        assert shares(deck)[0] == 0
+        await deck.press("f3")
+        assert shares(deck) == before
+        assert [line[117:119] for line in deck.lines[2:6]] == ["F3", "F4", "F5", "F7"]
+        await deck.click(FoldedTabs, 1, 2)
+        assert deck.one(SidePane).active is PaneName.PROMPTS
+        assert shares(deck)[2]
+        await deck.press("f3")
+        assert deck.one(SidePane).active is PaneName.TOOLS
+        assert shares(deck)[2], "another pane of the same side is shown, not hidden"
+
+
+async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        before = shares(deck)
+        await deck.press("f6")
+        assert shares(deck) == (0, 160, 0)
+        await deck.press("f6")
+        assert shares(deck) == before
+        await deck.press("f6", "f2")
+        assert deck.one(ServersTree).has_focus
+        assert shares(deck) == before
+        await deck.press("f6")
+        assert isinstance(deck.focus, TextArea)
+        assert shares(deck) == before, "from another pane it goes to the chat and hides nothing"
+        await deck.press("f3")
+        for width in (120, 90, 70, 160):
+            await deck.resize(width, 36)
+            assert isinstance(deck.focus, RowList)
+            assert shares(deck)[2], "the pane with the focus stays in sight"
+
+
+async def test_tabs_without_room_for_their_names_show_their_keys() -> None:
+    async with running(decks.full_store(), (80, 24)) as deck:
+        await deck.press("f4")
+        assert "F3 Prompts F5 F7" in " ".join(deck.lines[1].split())
+        await deck.click(SidePane, deck.lines[1].index("F7") - 48, 0)
+        assert deck.one(SidePane).active is PaneName.ACTIVITY
+
+
+async def test_a_border_follows_the_mouse_and_hides_no_pane_until_a_question_ends_the_drag() -> (
+    None
+):
+    async with running(decks.full_store(), (160, 36)) as deck:
+        for from_chat in (0, 1):
+            servers, chat, right = shares(deck)
+            start = servers - 1 + from_chat
+            await drag(deck, start, start + 6)
+            assert shares(deck) == (servers + 6, chat - 6, right)
+            start = 160 - right - from_chat
+            await drag(deck, start, start - 12)
+            wanted = (servers + 6, chat - 18, right + 12)
+            assert shares(deck) == wanted
+            assert not deck.app.screen.get_selected_text()
+            await mouse(deck, events.MouseMove, 60)
+            assert shares(deck) == wanted
+        await drag(deck, shares(deck)[0] - 1, 159)
+        assert min(shares(deck)) >= MIN_SIDE
+        assert shares(deck)[1] == MIN_CHAT
+        await drag(deck, shares(deck)[0] - 1, 0)
+        assert shares(deck)[0] == MIN_SIDE
+        await mouse(deck, events.MouseDown, MIN_SIDE - 1)
+        assert deck.app.mouse_captured is deck.one(Deck)
+        await deck.press("f1")
+        assert deck.app.mouse_captured is None
+
+
+async def test_keys_move_the_border_of_the_focused_pane() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        for keys, pane, left in ((["f2"], 0, -2), (["f6", "shift+tab"], 0, -2), (["f3"], 2, 2)):
+            await deck.press(*keys)
+            before = shares(deck)[pane]
+            await deck.press("alt+left")
+            assert shares(deck)[pane] == before + left, keys
+            await deck.press("alt+right", "alt+right")
+            assert shares(deck)[pane] == before - left, keys
+
+
+async def test_widths_are_remembered_for_each_class_of_width_and_between_runs() -> None:
+    saved: list[Layout] = []
+    preferences = UiPreferences(save_layout=saved.append)
+    async with running(decks.full_store(), (160, 36), preferences=preferences) as deck:
+        await drag(deck, shares(deck)[0] - 1, 49)
+        assert len(saved) == 1, "only where the border was let go"
+        await deck.resize(120, 36)
+        assert shares(deck)[0] == 30
+        await deck.press("f2", "f2")
+        await deck.resize(150, 36)
+        assert shares(deck)[0] == 50
+    preferences = UiPreferences(layout=read_layout(saved[-1].saved()))
+    async with running(decks.full_store(), (160, 36), preferences=preferences) as deck:
+        assert shares(deck)[0] == 50
+        await deck.resize(120, 36)
+        assert shares(deck)[0] == 0
+
+
+async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
+    async with running(decks.full_store(), (200, 50)) as deck:
+        await deck.press("f3")
+        row = next(line for line in deck.lines if "branch_list" in line)
+        assert "  branch_list           List the branches of …" in row
+        await deck.resize(140, 36)
+        await deck.press("f3")
+        row = next(line for line in deck.lines if " commit " in line)
+        assert "Record" not in row
+
+
+def test_a_layout_is_the_same_after_a_run() -> None:
+    layout = Layout().with_side(120, Side.RIGHT, opened=True).with_width(160, Side.RIGHT, 33)
+    layout = layout.toggled(160)
+    assert layout.alone
+    assert read_layout(layout.saved()) == layout
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        None,
+        [],
+        {"widths": []},
+        {"alone": "yes", "widths": {"80": 3, "7": {}, "x": {}}},
+        {"widths": {"110": {"open": ["servers", "right", 3, {}]}}},
+        {"widths": {"140": {"open": {"servers": 1}, "servers": True, "right": -4}}},
+        {"widths": {"140": {"open": ["servers", "right"], "servers": 10**9, "right": 1000}}},
+        {"widths": {"200": {"open": ["right"], "right": "12", "servers": 2.5}}},
+    ],
+)
+def test_no_saved_layout_takes_the_chat_away(saved: object) -> None:
+    layout = read_layout(saved)
+    for width in range(80, 320):
+        columns = layout.columns(width)
+        assert columns.servers >= 0
+        assert columns.right >= 0
+        assert width - columns.servers - columns.right >= MIN_CHAT

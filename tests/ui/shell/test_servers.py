@@ -6,14 +6,9 @@ from time import monotonic
 from tests.ui.harness import Running, running, ticking
 from tests.ui.shell import decks
 from tui.engine.settings.edits import EditError
+from tui.model import events as e
 from tui.model.catalog import Catalog
 from tui.model.chat import Severity
-from tui.model.events import (
-    CatalogChanged,
-    Notice,
-    NoticeRaised,
-    ServerStatusChanged,
-)
 from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
@@ -39,7 +34,7 @@ async def go_to(deck: Running, server: ServerId) -> ServersTree:
     for line in range(tree.last_line + 1):
         tree.cursor_line = line
         if tree.current is not None and tree.current.id == server:
-            await deck.pilot.pause()
+            await deck.settle()
             return tree
     raise AssertionError(f"{server} is not in the tree")
 
@@ -104,6 +99,9 @@ async def test_every_server_is_one_line_with_a_glyph_and_a_word_or_a_number() ->
             row = row_of(deck, f"{glyph} {word} ").split("│")[1]
             assert status in row
             assert row.endswith(f"{status} ") or word == "search"
+        await deck.resize(40, 12)
+        await deck.press("f2", "end")
+        assert "untrusted " in row_of(deck, "team-notes"), "beside a scrollbar, too"
 
 
 async def test_a_long_name_gives_way_to_the_status() -> None:
@@ -125,7 +123,6 @@ def words(text: str) -> str:
 async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
     async with running(decks.full_store(), (120, 60)) as deck:
         await go_to(deck, decks.WEATHER)
-        await deck.settle()
         told = words(details_of(deck))
         parts = (
             "weather",
@@ -137,18 +134,15 @@ async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
         for key in ("r restart", "s start", "l log", "x disable", "↵ details"):
             assert key in deck.text
         await go_to(deck, decks.GIT)
-        await deck.settle()
         assert "git 1.4.0" in words(details_of(deck))
         await go_to(deck, decks.TEAM)
-        await deck.settle()
         assert "Press t to review" in words(details_of(deck))
         assert "s review" in deck.text
         await deck.press("escape")
-        await deck.settle()
         assert "s review" not in deck.text
 
 
-RETRY = ServerStatusChanged(
+RETRY = e.ServerStatusChanged(
     decks.GIT,
     ServerStatus.RETRYING,
     failure=Failure("exited with code 3", stderr_tail=("KeyError: 'SHOP_TOKEN'",)),
@@ -174,21 +168,18 @@ async def test_the_first_trouble_stays_in_sight_with_when_and_why_without_a_key(
         await deck.until(lambda: "exited with code 3" in deck.text)
         assert "retry " in row_of(deck, "◐ git ")
         assert "SHOP_TOKEN" in deck.text
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
-        await deck.settle()
+        await deck.happen(e.ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
         assert "exited with code 3" in deck.text
         assert "failed" in row_of(deck, "✕ search")
         decks.start(store, decks.GIT)
         await deck.settle()
         assert "starting" in row_of(deck, "◐ git ")
         assert "exited with code 3" in deck.text, "nothing newer is known"
-        store.dispatch(replace(RETRY, failure=Failure("it refused")))
-        await deck.settle()
+        await deck.happen(replace(RETRY, failure=Failure("it refused")))
         assert "it refused" in deck.text
         assert "SHOP_TOKEN" not in deck.text
         tree = await go_to(deck, decks.EVERYTHING)
-        store.dispatch(RETRY)
-        await deck.settle()
+        await deck.happen(RETRY)
         assert tree.current is not None
         assert tree.current.id == decks.EVERYTHING, "a user is at the tree"
 
@@ -202,9 +193,8 @@ async def test_updates_keep_cursor_folding_and_scroll() -> None:
         assert before.data is not None
         assert before.data.kind is PaneName.PROMPTS
         decks.make_ready(deck.store, decks.SEARCH, Catalog(tools=decks.GIT_TOOLS))
-        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("gone")))
-        deck.dispatch(CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
-        await deck.settle()
+        deck.dispatch(e.ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("gone")))
+        await deck.happen(e.CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
         assert tree.cursor_node is before
         assert tree.cursor_line == before.line
         assert row_of(deck, "├ tools").rstrip("│ ").endswith("6")
@@ -223,8 +213,7 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
     async with running(store) as deck:
         tree = await go_to(deck, decks.GIT)
         await deck.press("right", "down", "down")
-        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STOPPED))
-        await deck.settle()
+        await deck.happen(e.ServerStatusChanged(decks.GIT, ServerStatus.STOPPED))
         assert "├ tools" not in deck.text
         assert tree.current is not None
         assert tree.current.id == decks.GIT
@@ -237,19 +226,18 @@ async def test_rows_tell_the_time_of_a_retry_a_slow_start_and_a_return_and_tick_
     async with running(store) as deck:
         await go_to(deck, decks.SEARCH)
         before = ticking()
-        store.dispatch(replace(RETRY, server=decks.SEARCH, retry_at=monotonic() + 30))
-        await deck.settle()
+        await deck.happen(replace(RETRY, server=decks.SEARCH, retry_at=monotonic() + 30))
         assert ticking() > before
         first = row_of(deck, "retry ")
         await deck.until(lambda: row_of(deck, "retry ") != first)
         since = monotonic() - 44
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
+        store.dispatch(e.ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
         decks.log(store, decks.SEARCH, "downloading 3 of 7")
         await deck.until(lambda: any("downloading 3 of 7" in row for row in deck.lines))
         assert any(f"starting {n} s" in row for n in range(44, 99) for row in deck.lines)
         told = "restarted 2 ×, exit 137"
         store.dispatch(
-            ServerStatusChanged(
+            e.ServerStatusChanged(
                 decks.SEARCH, ServerStatus.READY, since=monotonic() - 58.5, restarted=told
             )
         )
@@ -266,7 +254,6 @@ async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log
     async with running(decks.full_store()) as deck:
         await go_to(deck, decks.EVERYTHING)
         await deck.press("right", "down", "enter")
-        await deck.settle()
         assert deck.one(FilterLine).value == "everything:", "a number lists what is counted"
         assert len(deck.one(ToolsPane).entries.shown) == len(decks.EVERYTHING_TOOLS)
         await go_to(deck, decks.WEATHER)
@@ -283,18 +270,13 @@ async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log
             assert word in deck.text
         assert "gets HOME, PATH" in deck.text
         assert "withheld MY_TOKEN" in deck.text
-        deck.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over.")))
-        await deck.settle()
+        await deck.happen(
+            e.ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over."))
+        )
         assert "✕ failed" in deck.text
         assert "It fell over." in deck.text
         await deck.press("escape")
         assert isinstance(deck.focus, ServersTree)
-
-
-async def test_a_scrollbar_covers_no_status() -> None:
-    async with running(decks.full_store(), (40, 12)) as deck:
-        await deck.press("f2", "end")
-        assert "untrusted " in row_of(deck, "team-notes")
 
 
 async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
@@ -304,8 +286,7 @@ async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
         await deck.press("f2", "end")
         assert "s199" in deck.text
         changed = replace(store.state.servers[0], status=ServerStatus.STARTING)
-        store.dispatch(ServerStatusChanged(changed.id, changed.status))
-        await deck.settle()
+        await deck.happen(e.ServerStatusChanged(changed.id, changed.status))
         assert "s199" in deck.text
 
 
@@ -357,6 +338,6 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
         await deck.app.run_action("open('imports')")
         await deck.until(lambda: "No servers of other clients were found." in deck.text)
         words = "~/.gemini/settings.json:3: not valid JSON"
-        deck.dispatch(NoticeRaised(Notice(Severity.ERROR, words)))
+        deck.dispatch(e.NoticeRaised(e.Notice(Severity.ERROR, words)))
         await deck.until(lambda: "not valid JSON" in deck.text)
         assert "No servers yet." in deck.text, "beside the last error"

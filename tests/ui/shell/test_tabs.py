@@ -133,40 +133,37 @@ async def shows(deck: Running, key: ConversationId) -> ChatPane:
     return deck.app.deck.chat
 
 
+async def press_and_see(deck: Running, key: str, conversation: ConversationId) -> ChatPane:
+    await deck.press(key)
+    return await shows(deck, conversation)
+
+
 async def test_tabs_stand_in_the_border_once_there_are_two() -> None:
     async with tabbed() as deck:
         assert "Chat" in strip(deck)
         begin_turn(deck, MAIN, "list the open branches")
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         assert "1 list the open branches ◐ runs │ 2 new" in strip(deck)
         end_turn(deck, MAIN)
         await deck.until(lambda: "1 list the open branches ● done │ 2 new" in strip(deck))
-        await deck.press("ctrl+t")
-        await shows(deck, C)
-        await deck.press("ctrl+pagedown")
-        first = await shows(deck, MAIN)
+        await press_and_see(deck, "ctrl+t", C)
+        first = await press_and_see(deck, "ctrl+pagedown", MAIN)
         assert "1 list the open branches │ 2 new │ 3 new" in strip(deck)
         assert first.composer.has_focus
-        await deck.press("ctrl+pageup")
-        await shows(deck, C)
-        await deck.press("alt+2")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+pageup", C)
+        await press_and_see(deck, "alt+2", B)
         await deck.press("alt+7")
-        await deck.settle()
         assert deck.store.state.current == B
 
 
 async def test_a_click_selects_a_tab_and_the_header_follows() -> None:
     async with tabbed() as deck:
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         other = ModelView("other-model", BackendKind.GEMINI)
         deck.dispatch(e.ModelSelected(other, conversation=B))
         await deck.until(lambda: "other-model" in deck.lines[0])
         chat, place = deck.app.deck.chat, strip(deck).index("1 new")
-        await deck.pilot.click(chat, offset=(place, chat.outer_size.height - 1))
-        await deck.settle()
+        await deck.click(chat, place, chat.outer_size.height - 1)
         assert deck.store.state.current == B, "the lower border has no tabs"
         await deck.pilot.click(chat, offset=(place, 0))
         await shows(deck, MAIN)
@@ -187,17 +184,14 @@ async def test_drafts_scroll_positions_and_searches_stay_in_their_tabs() -> None
         await deck.until(lambda: isinstance(deck.focus and deck.focus.parent, SearchLine))
         await deck.press(*"more")
         at = first.transcript.scroll_y
-        await deck.press("ctrl+t")
-        second = await shows(deck, B)
+        second = await press_and_see(deck, "ctrl+t", B)
         assert second.composer.has_focus
         await deck.press(*"two")
-        await deck.press("alt+1")
-        await shows(deck, MAIN)
+        await press_and_see(deck, "alt+1", MAIN)
         assert first.composer.text == "one"
         assert first.transcript.scroll_y == at
         assert isinstance(deck.focus and deck.focus.parent, SearchLine)
-        await deck.press("alt+2")
-        await shows(deck, B)
+        await press_and_see(deck, "alt+2", B)
         assert second.composer.text == "two"
 
 
@@ -231,10 +225,8 @@ async def test_what_is_typed_fast_goes_to_the_tab_that_it_was_typed_for() -> Non
 async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
     async with tabbed() as deck:
         first = deck.app.deck.chat
-        await deck.press("ctrl+t")
-        second = await shows(deck, B)
-        deck.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
-        await deck.settle()
+        second = await press_and_see(deck, "ctrl+t", B)
+        await deck.happen(e.MessageReturned("was not sent", conversation=MAIN))
         assert second.composer.text == ""
         second.composer.replace_all("for the second")
         deck.dispatch(ConversationSelected(MAIN))
@@ -250,8 +242,7 @@ async def test_a_draft_is_saved_with_its_own_session_before_a_switch() -> None:
     store.dispatch(ConversationRestored((UserMessage(EntryId("r1"), "one?"),)))
     async with tabbed(store) as deck:
         await deck.press(*"half")
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         names = [name for name, _ in deck.commands.calls]
         assert ("sessions.recorder.keep_draft", ("half",)) in deck.commands.calls
         assert names.index("sessions.recorder.keep_draft") < names.index("conversations.select")
@@ -260,27 +251,22 @@ async def test_a_draft_is_saved_with_its_own_session_before_a_switch() -> None:
 async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back() -> None:
     async with tabbed() as deck:
         first = deck.app.deck.chat
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         calm = ticking()
-        await deck.press("alt+1")
-        await shows(deck, MAIN)
+        await press_and_see(deck, "alt+1", MAIN)
         begin_turn(deck, MAIN, "write a lot")
         await deck.until(lambda: first.transcript.views and ticking() > calm)
-        await deck.press("alt+2")
-        await shows(deck, B)
+        await press_and_see(deck, "alt+2", B)
         drawn = len(first.transcript.views)
         text = EntryId("text")
         for number in range(500):
             entry = EntryId(f"text-{number}")
             deck.dispatch(e.TextStreamed(entry, f"part {number}", conversation=MAIN))
             deck.dispatch(e.EntryCompleted(entry, conversation=MAIN))
-        deck.dispatch(e.TextStreamed(text, "the end", conversation=MAIN))
-        await deck.settle()
+        await deck.happen(e.TextStreamed(text, "the end", conversation=MAIN))
         assert len(first.transcript.views) == drawn
         assert ticking() == calm
-        await deck.press("alt+1")
-        await shows(deck, MAIN)
+        await press_and_see(deck, "alt+1", MAIN)
         await deck.until(lambda: "the end" in deck.text)
         assert "waiting for the model" in deck.text
 
@@ -288,8 +274,7 @@ async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back
 async def test_a_question_in_the_background_waits_in_its_tab_and_goes_with_it() -> None:
     async with tabbed() as deck:
         begin_turn(deck, MAIN, "fix the test")
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         deck.dispatch(e.RequestRaised(confirmation()))
         await deck.until(lambda: "1 fix the test ◆ asks" in strip(deck))
         assert "tab 1 asks (F8)" in deck.text
@@ -310,33 +295,28 @@ async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> N
     async with tabbed() as deck:
         await deck.press("ctrl+f4")
         assert deck.said.startswith("This is the only conversation")
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         await deck.press(*"/close", "enter")
         await shows(deck, MAIN)
         await deck.until(lambda: len(deck.app.deck.query(ChatPane)) == 1)
         assert "Chat" in strip(deck)
-        await deck.press("ctrl+t")
-        await shows(deck, C)
+        await press_and_see(deck, "ctrl+t", C)
         begin_turn(deck, C)
         await deck.settle()
         await deck.press("ctrl+f4")
         assert deck.said == "A turn is running here. Press again to close the tab anyway."
-        await deck.press("ctrl+f4")
-        await shows(deck, MAIN)
+        await press_and_see(deck, "ctrl+f4", MAIN)
 
 
 async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
     async with tabbed() as deck:
         begin_turn(deck, MAIN)
-        await deck.press("ctrl+t")
-        await shows(deck, B)
+        await press_and_see(deck, "ctrl+t", B)
         await deck.press("ctrl+c")
         assert deck.said == "Press ^C again to quit. 1 turn would be stopped."
         await deck.press(*"half a thought", "ctrl+f4")
         assert deck.said.startswith("There is a draft here.")
-        await deck.press("ctrl+f4")
-        first = await shows(deck, MAIN)
+        first = await press_and_see(deck, "ctrl+f4", MAIN)
         assert deck.asked("sessions.recorder.keep_draft")[-1] == ("",)
         await deck.press("up")
         assert first.composer.text == "half a thought"
@@ -351,8 +331,7 @@ async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
         await deck.press(*"new tab", "enter")
         second = await shows(deck, B)
         second.composer.replace_all("/tab 1")
-        await deck.press("enter")
-        await shows(deck, MAIN)
+        await press_and_see(deck, "enter", MAIN)
         found = {action.name: action for action in palette_actions(deck.app.deck)}
         assert found["Tabs: new"].key
         assert found["Tabs: close"].key
@@ -364,8 +343,7 @@ async def test_a_tab_comes_to_the_front_from_another_pane_but_not_under_a_dialog
     async with tabbed() as deck:
         await deck.press("f2")
         assert deck.app.deck.servers.has_focus_within
-        await deck.press("ctrl+t")
-        second = await shows(deck, B)
+        second = await press_and_see(deck, "ctrl+t", B)
         assert second.composer.has_focus
         assert second.display
         deck.app.push_screen(ViewerScreen("A text", "of some words"))
