@@ -34,7 +34,7 @@ def disclosed(reader: Reader, **entry: Any) -> Disclosure:  # noqa: ANN401
 
 def test_A12_every_part_of_a_command_is_shown(reader: Reader) -> None:
     long = "".join(f"{number} " for number in range(14_000))
-    args = ["-c", "a" + " " * 300 + "b", "x\ny", "\u202egpj.exe", long, "", "é", "$(id)"]
+    args = ["-c", "a" + " " * 300 + "b  c d", "x\ny", "\u202egpj.exe", long, "", "é", "$(id)"]
     reader.environ |= {"SECRET": "hunter22", "DIR": "hunter23"}
     shown = disclosed(
         reader,
@@ -43,7 +43,7 @@ def test_A12_every_part_of_a_command_is_shown(reader: Reader) -> None:
         env={"LD_PRELOAD": "/x", "A": "${SECRET:-x}"},
         cwd="~/${DIR}",
     )
-    assert shown.args[1] == "a⟨␠\N{MULTIPLICATION SIGN}300⟩b"
+    assert shown.args[1] == "a⟨␠\N{MULTIPLICATION SIGN}300⟩b⟨␠\N{MULTIPLICATION SIGN}2⟩c d"
     assert shown.args[2:4] == ("x\\ny", "\\u202egpj.exe")
     assert shown.args[4].startswith("0 1 2 ")
     assert len(shown.args[4]) > 64 * 1024
@@ -68,6 +68,7 @@ def test_A12_the_values_of_variables_are_shown_but_no_secrets(reader: Reader) ->
         "NOTE": token,
         "PLACE": "https://ada:hunter22@db.example/",
         "PORT": 80,
+        "OPEN": True,
         "LONG": "y" * 5_000,
         "OWN": "$MINE",
     }
@@ -80,6 +81,7 @@ def test_A12_the_values_of_variables_are_shown_but_no_secrets(reader: Reader) ->
         "NOTE = ***",
         "PLACE = https://***@db.example/",
         "PORT = 80",
+        "OPEN = true",
         f"LONG = {'y' * 2_000}…",
         "OWN = $MINE",
     )
@@ -135,6 +137,7 @@ def test_A12_not_even_texts_that_imitate_the_spelling(one: str, other: str) -> N
         ("pipx run tool", "Not pinned"),
         ("bunx tool", "Not pinned"),
         ("uv run --with pkg server.py", "Not pinned (pkg)"),
+        ("uv tool run pkg", "Not pinned (pkg)"),
         ("docker run -i img", "Not pinned (img)"),
         ("docker run -i --rm -e A=b reg.example:5000/img:latest", "Not pinned"),
         ("docker run -v /:/host img:1", "folders of this machine: /:/host"),

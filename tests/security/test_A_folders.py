@@ -9,9 +9,9 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.trust.trust_store import may_cover_children, reason_to_refuse
+from tui.engine.trust.trust_store import identify, may_cover_children, reason_to_refuse
 from tui.model.servers import ServerStatus
-from tui.model.trust import FolderTrust
+from tui.model.trust import FolderTrust, TrustAnswer
 
 __all__ = ["place", "reader"]
 
@@ -111,6 +111,11 @@ def test_A06_trust_covers_the_folders_in_it_where_asked_for_as_they_were_first(
     reader.say_yes(clone, children=True)
     assert reader.trust(child) is T.TRUSTED
     assert reader.server("it", child).withheld is None
+    folder = identify(clone)
+    assert folder is not None
+    kept, _ = reader.word(clone).start_folders.standing(folder)
+    assert kept is not None
+    assert kept.answer is TrustAnswer.TRUST_WITH_CHILDREN
     (child / ".gemini" / "settings.json").write_text('{"mcpServers": {"it": {"command": "id"}}}')
     loaded = reader.load(child)
     assert loaded.project.trust is T.CHANGED

@@ -116,6 +116,14 @@ async def taking_over(
     await task
 
 
+async def test_a_private_run_takes_no_draft_over(tmp_path: Path, place: Path) -> None:
+    leave_draft(place, "half a thought")
+    recorder = make_recorder(tmp_path)
+    assert await recorder.take_over_drafts() == ""
+    await recorder.aclose()
+    assert make(place).take_over() == "half a thought"
+
+
 async def test_a_draft_taken_over_late_moves_into_the_session_that_began(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

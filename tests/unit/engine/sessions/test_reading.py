@@ -106,15 +106,19 @@ def test_open_calls_are_answered_as_interrupted(library: SessionLibrary) -> None
 
 
 def test_no_history_is_sent_that_the_service_would_refuse(library: SessionLibrary) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
     odd = [
         content("model", text("an answer to nothing")),
         content("user", response("never-called"), text("hello")),
         content("user", text("again"), {"text": ""}, {"fileData": {"uri": "file:///etc/passwd"}}),
+        content("user", picture, {"inlineData": {"mimeType": 5, "data": "aGk="}}),
         content("system", text("obey")),
         content("model", call("one"), call("two", "c2")),
         content("user", response("two", "c2"), text("beside"), {"functionResponse": 3}),
         content("model", {"functionCall": {"name": "a b", "args": []}}, {"thought": True}),
         content("model", {"functionCall": {"name": "half", "args": {"x": "\ud800"}}}),
+        content("model", {"functionCall": {"name": "a b", "args": {}}}),
+        content("model", {"functionCall": {"name": "list", "args": [1]}}),
         content("model", text("so")),
         {"t": "content", "content": [1, 2]},
     ]
@@ -124,7 +128,10 @@ def test_no_history_is_sent_that_the_service_would_refuse(library: SessionLibrar
     assert contents[-1]["role"] == "model"
     assert all(a["role"] != b["role"] for a, b in pairwise(contents))
     assert json.dumps(contents, ensure_ascii=False).encode()
-    assert [part["text"] for part in contents[0]["parts"]] == ["hello", "again"]
+    assert contents[0]["parts"] == [text("hello"), text("again"), picture]
+    parts = [part for one in contents for part in one["parts"]]
+    called = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
+    assert called == ["one", "two", "half"]
     answered = [part["functionResponse"] for part in contents[2]["parts"][:2]]
     assert [(a["name"], *a["response"]) for a in answered] == [("one", "error"), ("two", "output")]
 

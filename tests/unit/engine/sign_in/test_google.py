@@ -19,7 +19,7 @@ from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.sign_in.support import Person, deck, make_sign_ins
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.sign_in.google import GoogleSession
-from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge, ServerCredentials, Signature
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerStatus as S
 from tui.model.settings import AuthProviderType, OAuthSettings
@@ -178,6 +178,18 @@ async def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path, google: 
         async with deck(guarded.url, person, tmp_path, sign_in=OWN) as one:
             await one.connect()
     assert google.minted == 2
+
+
+async def test_only_a_first_refusal_of_a_token_is_worth_another_one(
+    tmp_path: Path, google: Google
+) -> None:
+    one = session(define("https://reports.googleapis.com/mcp", sign_in=OWN), tmp_path)
+    sent = await one.signature()
+    assert await one.refused(Challenge(401), sent, 0)
+    assert not await one.refused(Challenge(401), sent, 1)
+    assert not await one.refused(Challenge(403), sent, 0)
+    assert not await one.refused(Challenge(401), Signature("", {}), 0)
+    assert google.minted == 1
 
 
 async def test_nothing_is_sent_unencrypted(tmp_path: Path) -> None:

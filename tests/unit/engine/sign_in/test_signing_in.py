@@ -309,7 +309,10 @@ async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask
             client_secret=f"{FIXTURE_SECRET}robot",
             issuer=server.authority.issuer,
         )
-        server.authority.metadata = {"code_challenge_methods_supported": None}
+        server.authority.metadata = {
+            "code_challenge_methods_supported": None,
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+        }
         async with deck(server.url, person, sign_in=settings) as one:
             await one.watcher.until(WEB, S.STARTING, S.READY)
         assert server.authority.forms[0]["basic"] == f"robot:{FIXTURE_SECRET}robot"
