@@ -95,3 +95,5 @@ def test_what_cannot_be_shown_is_refused() -> None:
     for value in (float("nan"), "x" * MAX_ARGUMENTS, b"bytes"):
         with row(value), pytest.raises(ValueError, match="arguments"):
             canonical_json({"a": value})
+    room = MAX_ARGUMENTS - len(canonical_json({"a": ""}))
+    assert len(canonical_json({"a": "x" * room})) == MAX_ARGUMENTS
