@@ -4,7 +4,6 @@ import asyncio
 import logging
 import queue
 import threading
-import time
 from functools import partial
 
 import anyio
@@ -27,12 +26,10 @@ async def test_a_result_and_an_error_come_back_from_the_thread() -> None:
 def test_the_loop_ends_before_a_thread_that_hangs(gate: threading.Event) -> None:
     async def give_up() -> None:
         with anyio.move_on_after(0.01):
-            await in_daemon_thread(lambda: gate.wait(20))
+            await in_daemon_thread(gate.wait)
 
-    started = time.monotonic()
     asyncio.run(give_up())
     gate.set()
-    assert time.monotonic() - started < 5
 
 
 def test_what_takes_too_long_is_given_up(gate: threading.Event) -> None:
@@ -53,11 +50,9 @@ def test_jobs_are_done_in_order_and_all_of_them_before_it_is_closed() -> None:
 
 def test_a_job_that_hangs_does_not_hold_up_the_end(gate: threading.Event) -> None:
     worker = OrderedWorker()
-    worker.submit(lambda: gate.wait(20))
-    started = time.monotonic()
+    worker.submit(gate.wait)
     worker.close(0.05)
     gate.set()
-    assert time.monotonic() - started < 5
 
 
 def test_a_job_that_was_cancelled_while_it_waited_is_skipped(gate: threading.Event) -> None:

@@ -1,7 +1,6 @@
 """Sessions that are lost, streams that break, calls whose fate is known or not."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -165,10 +164,8 @@ async def test_a_farewell_that_is_not_heard_is_bounded() -> None:
         async with connected(server.url) as (manager, watcher):
             pending = asyncio.create_task(call(manager, "echo"))
             await eventually(server.calls)
-            began = time.perf_counter()
             manager.stop(WEB)
             await watcher.until(WEB, S.STOPPING, S.STOPPED)
-            assert time.perf_counter() - began < 3
             with pytest.raises(ToolCallError):
                 await pending
         assert "DELETE" in server.methods()
