@@ -1,10 +1,11 @@
 """Runs commands in this process."""
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from click.testing import CliRunner
@@ -29,6 +30,18 @@ class Ran:
 Run = Callable[..., Ran]
 
 
+class Typed(io.BytesIO):
+    """Standard input with a descriptor, from which a key is read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file.read())
+        file.seek(0)
+        self._file = file
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command in a folder of the test."""
@@ -37,10 +50,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(folder)
 
     def run_it(*words: str, typed: str = "") -> Ran:
-        given = tmp_path / "typed"  # a key is read from a descriptor
+        given = tmp_path / "typed"
         given.write_text(typed)
-        with given.open("rb") as stream:
-            result = CliRunner().invoke(main, words, input=stream, prog_name="gemdeck")
+        with given.open("rb") as file:
+            result = CliRunner().invoke(main, words, input=Typed(file), prog_name="gemdeck")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Ran(result.exit_code, result.stdout, result.stderr)
