@@ -4,13 +4,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psutil
 import pytest
 
-from tests.benchmarks.test_start_up import home_in
-from tests.fakes.gemini import FakeGemini, Request
+from tests.benchmarks.test_start_up import home_in, settle
+from tests.fakes.gemini import FakeGemini, Request, Step
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.measures import Measure
 from tests.support.terminal import Terminal
@@ -50,8 +50,7 @@ class Deck:
 def megabytes(terminal: Terminal, kind: str = "rss") -> float:
     """Measure the app alone, once it rests."""
     app = psutil.Process(terminal.pid)
-    while app.cpu_percent(interval=0.25) > 2:
-        pass
+    settle(app)
     return float(getattr(app.memory_full_info(), kind)) / 1e6
 
 
@@ -83,7 +82,7 @@ def grow(deck: Deck, texts: int, tools: int) -> dict[str, float]:
         }
 
 
-def model(texts: int) -> Any:  # noqa: ANN401 - a step of the fake, which may be a function
+def model(texts: int) -> Step:
     """Answer each question with its number; from the given one on, after a call."""
 
     def step(request: Request) -> Sequence[Action]:

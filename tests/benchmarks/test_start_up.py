@@ -37,6 +37,39 @@ LIMIT: Final = 2.0
 """Either, as it fails the test: the rest of the machine disturbs single starts."""
 
 
+FRAME_BUDGET: Final = 1.1
+"""First frame as a multiple of a minimal Textual app."""
+
+FRAME_LIMIT: Final = 2.5
+"""The same, as it fails the test: a busy machine disturbs single starts."""
+
+MEMORY_BUDGET: Final = 100
+"""Resident megabytes of the app with two servers connected."""
+
+IDLE_BUDGET: Final = 0.5
+"""Per cent of a core that an idle app uses."""
+
+IDLE_LIMIT: Final = 2.0
+IDLE_SECONDS: Final = 8.0
+
+MINIMAL: Final = """
+from textual.app import App
+from textual.widgets import Footer, Header, Input
+
+class Minimal(App):
+    TITLE = "minimal"
+
+    def compose(self):
+        yield Header()
+        yield Input()
+        yield Footer()
+
+Minimal().run()
+"""
+
+DECK: Final = [sys.executable, "-m", "tui", "--demo"]
+
+
 def home_in(tmp_path: Path, address: str = "http://127.0.0.1:9") -> dict[str, str]:
     """Give the variables of a home with two servers, and of compiled modules as if installed."""
     for name in ("home/.gemini", "home/shop", "state"):
@@ -144,39 +177,6 @@ async def test_a_command_takes_less_time_than_that_of_gemini_cli(
     ratio = statistics.median(ours) / statistics.median(theirs)
     measure(f"gemdeck {' '.join(words)}: {ratio:.2f} times gemini-cli's time")
     assert ratio < 1
-
-
-FRAME_BUDGET: Final = 1.1
-"""First frame as a multiple of a minimal Textual app."""
-
-FRAME_LIMIT: Final = 2.5
-"""The same, as it fails the test: a busy machine disturbs single starts."""
-
-MEMORY_BUDGET: Final = 100
-"""Resident megabytes of the app with two servers connected."""
-
-IDLE_BUDGET: Final = 0.5
-"""Per cent of a core that an idle app uses."""
-
-IDLE_LIMIT: Final = 2.0
-IDLE_SECONDS: Final = 8.0
-
-MINIMAL: Final = """
-from textual.app import App
-from textual.widgets import Footer, Header, Input
-
-class Minimal(App):
-    TITLE = "minimal"
-
-    def compose(self):
-        yield Header()
-        yield Input()
-        yield Footer()
-
-Minimal().run()
-"""
-
-DECK: Final = [sys.executable, "-m", "tui", "--demo"]
 
 
 def first_frame(command: list[str], output: bytes, env: Mapping[str, str]) -> float:

@@ -34,8 +34,8 @@ HEAVY: Final = (
 )
 """What most tests import besides the project itself; none is needed."""
 
-OUTER: Final = ("PYTHONPATH", "PYTEST_")
-"""Variables of the run that asks, which mean nothing in a copy: where it is, which worker it is."""
+OUTER: Final = ("PYTHONPATH", "PYTEST_", "COVERAGE_")
+"""Variables of the run that asks, which mean nothing in a copy: its place, worker and coverage."""
 
 TOLD: Final = "told/told.json"
 

@@ -85,7 +85,7 @@ class RoomAbove:
 
     def make_later(self) -> None:
         """Make room once what changed has been laid out."""
-        self._looks, self._still = LAYOUT_LOOKS, 0
+        self._looks, self._still = LAYOUT_LOOKS, min(self._still, STILL_LOOKS)
         self._bottom = None
         self._timer.resume()
 
