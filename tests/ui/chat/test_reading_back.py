@@ -1,9 +1,11 @@
 """Reading back in the conversation: what is mounted, the newest entry, search, turns, code."""
 
+import gc
 from collections.abc import Callable
 from time import process_time, thread_time
 
 from textual import events
+from textual.strip import Strip
 
 from tests.snapshots.decks import HISTORIES
 from tests.ui.chat.samples import call, conversation, rows_of
@@ -52,6 +54,11 @@ def cursor_at(app: ChatApp, entry: str) -> Callable[[], bool]:
         return view is not None and view.entry.id == entry and is_in_view(transcript, view)
 
     return holds
+
+
+def drawn_lines(words: str) -> list[Strip]:
+    """List the drawn lines with these words that are in memory."""
+    return [it for it in gc.get_objects() if isinstance(it, Strip) and words in it.text]
 
 
 async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_of_turns() -> None:
@@ -361,7 +368,9 @@ async def test_the_cursor_walks_entries_and_another_conversation_takes_their_pla
         assert app.clipboard == "question 4"
         await pilot.press("escape")
         await until(pilot, lambda: app.focused is app.chat.composer)
+        assert drawn_lines("question 4")
         other = conversation(3).conversation.transcript.settled
         transcript.show(TranscriptState(settled=other, epoch=1))
         await until(pilot, lambda: len(transcript.views) == 3)
         assert len(transcript.query(EntryView)) == 3
+        await until(pilot, lambda: not drawn_lines("question 4"))
