@@ -139,9 +139,9 @@ def test_J04_a_limit_on_the_size_of_files_is_met_the_same_way(tmp_path: Path) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.fixture
+@contextmanager
 def nobodys_folder() -> Iterator[Path]:
-    """A folder of a user without privileges, as whom the test runs: root passes over permissions.
+    """Be a user without privileges, with a folder of theirs: root passes over permissions.
 
     It lies where such a user may look, which the folders of tests of root do not.
     """
@@ -157,33 +157,34 @@ def nobodys_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def test_J08_a_folder_that_cannot_be_written_can_still_be_read(nobodys_folder: Path) -> None:
-    folder, told = nobodys_folder, list[str]()
-    path, key = folder / "state.json", FilePlace(folder / "credentials.json")
-    StateFile(path, on_problem=told.append).update(setting("a", 1))
-    key.set("a-key-of-no-worth")
-    append_message(folder, "hello")
-    save_theme(folder, "nord")
-    assert told == []
-    allow(folder, 0o500, 0o400)
-    state = StateFile(path, on_problem=told.append)
-    assert state.load() == {"a": 1}
-    assert state.update(setting("b", 2)) == {"a": 1, "b": 2}
-    assert state.update(setting("c", 3)) == {"a": 1, "b": 2, "c": 3}
-    assert json.loads(path.read_bytes()) == {"version": 1, "a": 1}
-    [text] = told
-    assert "state.json cannot be written: Permission denied." in text
-    assert key.get() == "a-key-of-no-worth"
-    with pytest.raises(CredentialError, match=r"credentials\.json cannot be written"):
-        key.set("another-key")
-    save_theme(folder, "other")
-    assert load_theme(folder) == "nord"
-    append_message(folder, "later")
-    assert list(load_messages(folder)) == ["hello"]
-    allow(folder, 0o700, 0o600)
-    write_now()
-    assert list(load_messages(folder)) == ["hello", "later"]
-    assert StateFile(path, on_problem=told.append).load() == {"a": 1, "b": 2, "c": 3}
+def test_J08_a_folder_that_cannot_be_written_can_still_be_read() -> None:
+    told = list[str]()
+    with nobodys_folder() as folder:
+        path, key = folder / "state.json", FilePlace(folder / "credentials.json")
+        StateFile(path, on_problem=told.append).update(setting("a", 1))
+        key.set("a-key-of-no-worth")
+        append_message(folder, "hello")
+        save_theme(folder, "nord")
+        assert told == []
+        allow(folder, 0o500, 0o400)
+        state = StateFile(path, on_problem=told.append)
+        assert state.load() == {"a": 1}
+        assert state.update(setting("b", 2)) == {"a": 1, "b": 2}
+        assert state.update(setting("c", 3)) == {"a": 1, "b": 2, "c": 3}
+        assert json.loads(path.read_bytes()) == {"version": 1, "a": 1}
+        [text] = told
+        assert "state.json cannot be written: Permission denied." in text
+        assert key.get() == "a-key-of-no-worth"
+        with pytest.raises(CredentialError, match=r"credentials\.json cannot be written"):
+            key.set("another-key")
+        save_theme(folder, "other")
+        assert load_theme(folder) == "nord"
+        append_message(folder, "later")
+        assert list(load_messages(folder)) == ["hello"]
+        allow(folder, 0o700, 0o600)
+        write_now()
+        assert list(load_messages(folder)) == ["hello", "later"]
+        assert StateFile(path, on_problem=told.append).load() == {"a": 1, "b": 2, "c": 3}
 
 
 def allow(folder: Path, mode: int, mode_of_locks: int) -> None:
