@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import eventually
 from tui.engine import browser
 from tui.engine.browser import open_in_browser
 
 OPENER = f"""#!{sys.executable}
 import json, pathlib, sys, time
-pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(sys.argv[1:]))
+told = pathlib.Path(__file__).with_suffix(".new")
+told.write_text(json.dumps(sys.argv[1:]))
+told.rename(told.with_suffix(".json"))
 if "slow" in sys.argv[1]:
     time.sleep(1)
 sys.exit(3 if "refuse" in sys.argv[1] else 0)
@@ -54,6 +57,7 @@ async def test_an_opener_that_becomes_the_browser_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(browser, "OPEN_TIMEOUT", 0.2)
     assert await open_in_browser("https://example.com/slow")
+    await eventually(opener.with_suffix(".json").exists)
     assert arguments(opener) == ["https://example.com/slow"]
 
 

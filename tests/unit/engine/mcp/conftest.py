@@ -5,7 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
+from tui.engine.mcp.session import connection
 from tui.engine.mcp.transports.stdio import process
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 
@@ -36,7 +38,8 @@ async def stage(server: Stage) -> Stage:
 
 @pytest.fixture
 def hasty_ends(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Give servers that are to end this fraction of their time."""
+    """Give servers that are to end this fraction of their time, and the reason all it takes."""
+    monkeypatch.setattr(connection, "ENDING_GRACE", PATIENCE)
     for name in ("EOF_GRACE", "TERMINATE_GRACE", "KILL_GRACE"):
         monkeypatch.setattr(process, name, getattr(process, name) * 0.2)
     return 0.2
