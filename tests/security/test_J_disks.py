@@ -1,5 +1,6 @@
 """Disks that are full, read-only, or not there at all: what was kept stays, and the run goes on."""
 
+import asyncio
 import errno
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.running import run
 from tests.support.waiting import eventually
 from tui.cli.main import main
 from tui.engine.engine import Engine, EngineOptions
@@ -112,9 +114,9 @@ def check_a_failing_disk(
     for _ in range(50):
         log.record_trust("p" * 200, "c" * 64, decision="trust", source="you")
     log.close(5)
-    is_full = reason == os.strerror(errno.ENOSPC)  # which fails every file, so it is said once
+    meets_all = reason != os.strerror(errno.EFBIG)  # every file, so it is said once
     assert [line.partition(":")[0] for line in told[1:]] == (
-        [] if is_full else [f"{disk / 'logs.jsonl'} cannot be written"]
+        [] if meets_all else [f"{disk / 'logs.jsonl'} cannot be written"]
     )
     told.clear()
     mend()
@@ -286,6 +288,35 @@ def told(run: Run) -> list[str]:
     notices = [text for text in run.notices if "No space left on device" in text]
     assert all(text.startswith(state) for text in notices)
     return notices
+
+
+@needs_root
+async def test_J08_a_read_only_state_folder_is_said_once_and_the_run_goes_on(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unwritten, "_timers", [])  # no retry between the lines
+    monkeypatch.setattr(unwritten, "RETRY", 3_600.0)
+    with mounted(tmp_path / "disk", "size=1m,mode=700") as disk:
+        for state in (disk, disk / "absent"):
+            monkeypatch.setenv("GEMDECK_HOME", str(state))
+            mend = read_only(disk)
+            ended = await run("-p", "hello", "--demo", cwd=folder)
+            assert (ended.code, "I am the demo" in ended.stdout) == (0, True)
+            lines = [line for line in ended.stderr.splitlines() if "cannot be written" in line]
+            assert [line.partition(": ")[2].partition(" cannot")[0] for line in lines] == [
+                str(state)
+            ]
+            assert "sessions, permissions" in lines[0]
+            one = Run(folder)
+            async with one.engine:
+                await one.decide()
+                await one.engine.wait_ready()
+                assert [text for text in one.notices if "cannot be written" in text] == [
+                    lines[0].removeprefix("gemdeck: ")
+                ]
+                mend()
+                await asyncio.to_thread(write_now)
+            assert kept() >= DECIDED
 
 
 @needs_root

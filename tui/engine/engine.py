@@ -30,6 +30,7 @@ from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, secrets_of
 from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
@@ -98,6 +99,8 @@ class Engine:
         self.desk = Desk(publish, attended=options.attended)
         self._problems = say = Problems(publish, redactor)
         state = usable_state_dir()
+        if state is not None:
+            check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)

@@ -11,7 +11,7 @@ from typing import Final
 
 import platformdirs
 
-from tui.engine.files.unwritten import NO_ROOM
+from tui.engine.files.unwritten import UNWRITABLE
 
 APP_NAME = "gemdeck"
 
@@ -70,11 +70,11 @@ def log_dir() -> Path:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder, but on a full disk: it is made with the first file that there is room for."""
+    """Make a folder if that can be done now: else it is made with the first file that fits."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in UNWRITABLE:
             raise
 
 

@@ -1,6 +1,6 @@
 """What could not be written: kept in memory, and tried again until it is, at the latest on leaving.
 
-A full disk fails every file at once, so only the first problem of that kind is for the user.
+A disk that is full or read-only fails every file, so only the first of these problems is told.
 """
 
 import errno
@@ -19,8 +19,8 @@ RETRY: Final = 5.0
 WRITE_PATIENCE: Final = 2.0
 """Seconds that what still waits gets to be written at the end."""
 
-NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""The errors of a full disk."""
+UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+"""The errors of a disk that is full and of a folder that is read-only: they meet every file."""
 
 MAX_PATH: Final = 200
 """Longest path in a message, in characters."""
@@ -39,13 +39,27 @@ def write_later(attempt: Attempt, error: OSError) -> bool:
     """Try again to write something that failed.
 
     Returns:
-        Whether the user is to be told: not if the disk is full and something else waits for room.
+        Whether the user is to be told: not if the disk takes nothing and something else waits.
     """
     with _lock:
         others = {number for known, number in _waiting.items() if known != attempt}
         _waiting[attempt] = error.errno
         _start_timer()
-    return error.errno not in NO_ROOM or not others & NO_ROOM
+    return error.errno not in UNWRITABLE or not others & UNWRITABLE
+
+
+def check_folder(folder: Path, on_problem: Callable[[str], None]) -> None:
+    """Tell of a folder that takes no files; then nothing more is told of the files in it."""
+
+    def takes_files() -> bool:
+        return os.access(next(filter(Path.exists, (folder, *folder.parents))), os.W_OK)
+
+    if not takes_files():
+        write_later(takes_files, OSError(errno.EROFS, ""))
+        on_problem(
+            f"{true_name(folder)} cannot be written: messages, sessions, permissions and other "
+            "changes of this run are not kept. Make it writable, or set GEMDECK_HOME."
+        )
 
 
 def write_now() -> None:
