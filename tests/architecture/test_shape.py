@@ -202,7 +202,7 @@ BUDGET: Final = {
     "engine/settings": 2_290,
     "model": 2_280,
     "engine": 1_820,
-    "engine/sign_in": 1_640,
+    "engine/sign_in": 1_650,
     "engine/trust": 1_370,
     "engine/approval": 1_310,
     "engine/definitions": 1_070,

@@ -27,7 +27,8 @@ class Authority(RawServer):
         life: What it says a token lives, in seconds.
         clients: Registered clients, by id.
         tokens: Access tokens that are good, each with its scopes.
-        refreshers: Refresh tokens that are good, each with its scopes; each counts once.
+        refreshers: Refresh tokens that are good, each with its scopes; each counts once, and all
+            are worth nothing once one comes again.
         forms: What came to the token endpoint, oldest first.
         asked: What came to the authorization endpoint, oldest first.
         revoked: Tokens that were revoked.
@@ -176,6 +177,9 @@ class Authority(RawServer):
                 }
                 return asked.get("scope", "") if given.items() <= asked.items() else None
             case "refresh_token":
+                if form["refresh_token"] not in self.refreshers:  # used twice: perhaps stolen
+                    self.refreshers.clear()
+                    self.tokens.clear()
                 return self.refreshers.pop(form["refresh_token"], None)
             case "client_credentials":
                 return form.get("scope", "")

@@ -172,8 +172,12 @@ class SignInRecord(BaseModel):
 
     @property
     def is_due(self) -> bool:
-        """Whether the next token should be got before this one is used."""
-        return self.expires_at is not None and self.expires_at <= time.time()
+        """Whether the next token should be got before this one is used.
+
+        One that nothing renews is used until the server refuses it: clocks may be wrong.
+        """
+        ends_at = self.expires_at if self.refresh_token else None
+        return ends_at is not None and ends_at <= time.time()
 
     @property
     def has_ended(self) -> bool:

@@ -242,6 +242,7 @@ class TokenSession:
         self._unreadable: AuthError | None = None
         self._held: SignInRecord | None = None
         self._is_loaded = False
+        self._is_kept = True
         self._refreshing: asyncio.Task[None] | None = None
         self._step_ups: dict[str, int] = {}
         self._stepping = asyncio.Lock()
@@ -314,6 +315,7 @@ class TokenSession:
             await in_daemon_thread(lambda: self._store.save(record))
         except CredentialError as error:
             problem = error
+        self._is_kept = problem is None
         self._owner.hear(self.definition, record, problem)
 
     async def keep_client(self, client: SignInRecord) -> None:
@@ -371,7 +373,9 @@ class TokenSession:
         """
         try:
             async with self._locked(stale):
-                latest = await in_daemon_thread(lambda: self._store.get(stale.key))
+                latest: SignInRecord | None = stale  # newer than what is kept, if it could not be
+                if self._is_kept:
+                    latest = await in_daemon_thread(lambda: self._store.get(stale.key))
                 if latest is None:  # signed out there
                     self._held = None
                     return
@@ -420,7 +424,13 @@ class TokenSession:
 
     @asynccontextmanager
     async def _locked(self, record: SignInRecord) -> AsyncIterator[None]:
-        """Hold the lock of a record, which may take a while to get, off the loop."""
+        """Hold the lock of a record, which may take a while to get, off the loop.
+
+        What could not be kept is nobody else's: a folder that takes no file has no lock either.
+        """
+        if not self._is_kept:
+            yield
+            return
         lock = self._store.locked(record.key)
         await in_daemon_thread(lock.__enter__)
         try:

@@ -14,6 +14,7 @@ from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, locked, read_regular
+from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import (
     AuthError,
@@ -131,8 +132,11 @@ class TokenStore:
             with locked(self._folder / name, LOCK_WAIT):
                 yield
         except OSError as error:
-            words = f"The sign-in cannot be used: {error.strerror or type(error).__name__}."
-            raise CredentialError(words, advice="Close the other gemdeck if it hangs.") from error
+            reason = error.strerror or type(error).__name__
+            words = f"{true_name(self._folder)} cannot be locked: {reason}."
+            is_held = isinstance(error, TimeoutError)
+            advice = "Close the other gemdeck if it hangs." if is_held else "Make it writable."
+            raise CredentialError(words, advice=advice) from error
 
     def _keys(self, server: str) -> list[str]:
         text = self._read(_server_entry(server))

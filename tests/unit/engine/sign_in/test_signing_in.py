@@ -1,12 +1,16 @@
 """Signing in to a server, against a real authorization server; two gemdecks with one sign-in."""
 
 import asyncio
+import errno
 import json
+import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from unittest.mock import Mock
 from urllib.parse import unquote
 
 import pytest
@@ -381,6 +385,45 @@ async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> No
         assert tokens <= set(one.authority.tokens)
         assert one.kept is not None
         assert one.kept.refresh_token in one.authority.refreshers
+
+
+async def test_a_token_that_could_not_be_kept_is_the_one_that_is_refreshed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with signed_in(tmp_path) as one:
+        await one.session.take(one.due)
+        with monkeypatch.context() as full:
+            no_room = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+            full.setattr("tui.engine.files.state_file.write_private", no_room)
+            for _ in range(2):
+                signature = await one.session.signature()
+                assert signature.token in one.authority.tokens
+                assert await one.session.refused(Challenge(401), signature, 0)
+                full.setattr("tui.engine.sign_in.token_store.locked", no_room)
+        signature = await one.session.signature()
+        assert await one.session.refused(Challenge(401), signature, 0)
+        assert one.kept is not None
+        assert one.kept.access_token in one.authority.tokens
+
+
+@pytest.mark.parametrize("jump", [-3_600, 86_400])
+@pytest.mark.parametrize("refreshes", [True, False])
+async def test_a_clock_that_jumps_costs_no_sign_in(
+    jump: int, refreshes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with signed_in(tmp_path) as one:
+        if not refreshes:
+            await one.session.take(one.record.model_copy(update={"refresh_token": ""}))
+        now = time.time() + jump
+        monkeypatch.setattr(time, "time", lambda: now)
+        signature = await one.session.signature()
+        assert signature.token in one.authority.tokens
+        assert len(one.authority.refreshes()) == (jump > 0 and refreshes)
+        assert (await one.session.signature()).token == signature.token
+        one.authority.tokens.clear()
+        is_refreshed = await one.session.refused(Challenge(401), signature, 0)
+        assert is_refreshed is refreshes
+        assert ((await one.session.signature()).token in one.authority.tokens) is refreshes
 
 
 async def test_a_token_that_another_gemdeck_got_is_masked_too(tmp_path: Path) -> None:
