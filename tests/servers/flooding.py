@@ -1,8 +1,8 @@
 """A server that shakes hands, declares everything, answers no list, and floods its client.
 
 Run it as ``flooding.py MODE…``: ``silent`` floods with nothing, ``requests`` sends requests of
-every kind as fast as it can, ``replies`` answers each of our replies with many more, ``deaf``
-stops reading, and ``batches`` packs its messages into arrays.
+every kind as fast as it can, ``news`` adds notifications, ``replies`` answers each of our replies
+with many more, ``deaf`` stops reading, and ``batches`` packs its messages into arrays.
 """
 
 import itertools
@@ -24,6 +24,13 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
     ("sampling/createMessage", {"messages": PROMPT, "maxTokens": 9}),
     ("no/such", {"filler": "x" * 500}),
 ]
+TOLD: list[tuple[str, dict[str, Any]]] = [
+    ("message", {"level": "error", "data": "x" * 100}),
+    ("tools/list_changed", {}),
+    ("prompts/list_changed", {}),
+    ("resources/list_changed", {}),
+    ("resources/updated", {"uri": "x:y"}),
+]
 
 
 def send(messages: list[dict[str, Any]]) -> None:
@@ -36,8 +43,10 @@ def send(messages: list[dict[str, Any]]) -> None:
 
 
 def requests() -> list[dict[str, Any]]:
-    """Ask everything once."""
-    return [{"id": next(NUMBERS), "method": method, "params": p} for method, p in ASKED]
+    """Ask everything once, and tell what there is to tell."""
+    asked = [{"id": next(NUMBERS), "method": method, "params": p} for method, p in ASKED]
+    told = [{"method": f"notifications/{name}", "params": params} for name, params in TOLD]
+    return asked + told if "news" in MODES else asked
 
 
 def flood() -> None:
