@@ -65,6 +65,13 @@ MAX_FILES: Final = 200
 MAX_SEEN: Final = 5_000
 """Files and folders of a folder that are looked at."""
 
+_SECRETS: Final = re.compile(
+    r"\.env(?!.*(?:example|sample|template)).*|id_[a-z0-9]+|.*\.(?:pem|key|p12|pfx|jks|kdbx)"
+    r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)|credentials(?:\.json)?",
+    re.IGNORECASE,
+)
+"""Names of files that mostly hold secrets: a folder does not bring them, naming them does."""
+
 _BINARY_SAMPLE: Final = 8_192
 _MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 _DOCUMENT: Final = "application/pdf"
@@ -352,8 +359,12 @@ class PathReader:
         parts: list[Part] = []
         read = 0
         listed: list[str] = []
+        kept: list[str] = []
         for path in files:
             inside = sanitize_line(path.relative_to(found.root).as_posix())
+            if _SECRETS.fullmatch(path.name):
+                kept.append(inside)
+                continue
             try:
                 file_parts, _ = self._read_file(path, inside)
             except (OSError, UnfitFileError, UnreadablePathError) as error:
@@ -366,8 +377,11 @@ class PathReader:
             listed.append(inside)
             parts += file_parts
             read += 1
+        listed += [f"{inside} (not read: it may hold secrets)" for inside in kept]
         opening = TextPart("\n".join([f"[Folder {name or '.'}]", *listed]))
         what = f"{read:,} of {counted(len(files), 'file')}"
+        if kept:
+            what += f"; not {', '.join(kept)[:MAX_SHOWN]}, which may hold secrets"
         return PathReading((opening, *parts), f"[{name or '.'}/: {what}]")
 
     def _seen(self, found: WorkspacePath) -> Iterator[tuple[Path, bool]]:

@@ -117,6 +117,16 @@ def test_a_folder_brings_its_files_and_names_those_that_cannot_go(root: Path) ->
     assert found.shown == "[src/: 3 of 4 files]"
 
 
+def test_a_folder_brings_no_secrets_and_a_name_does(root: Path) -> None:
+    secret = ("sub/.env", "sub/.env.local", "sub/id_ed25519", "sub/server.PEM", "sub/.netrc")
+    write(root, {**dict.fromkeys(secret, "hush"), "sub/.env.example": "", "sub/identity.py": ""})
+    found = read(opened(root), "sub")
+    assert "hush" not in "".join(part.text for part in found.parts if isinstance(part, TextPart))
+    assert found.shown.startswith("[sub/: 2 of 7 files; not sub/.env, sub/.env.local, ")
+    assert "sub/.env (not read: it may hold secrets)" in texts(opened(root), "sub")[0]
+    assert texts(opened(root), "sub/.env")[1] == "hush"
+
+
 def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
     monkeypatch.setattr(workspace_module, "MAX_TEXT_BYTES", 2_000)
