@@ -52,7 +52,8 @@ def shown(view: EntryView) -> str:
 
 
 async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_there() -> None:
-    tools = (ToolView(ToolId("status"), "git_status"),)
+    names = ("get-env", "list_api_keys", "list-env", "delete_all", "list_branches")
+    tools = tuple(ToolView(ToolId(name), name) for name in names)
     git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
     notes = decks.server(ServerId("notes"), origin=Origin.DEMO)
     async with chatting(AppState(configured=True)) as (app, pilot):
@@ -60,7 +61,7 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
         app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
         assert "There are no servers yet." in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((git,)))
-        await until(pilot, lambda: "use the git_status tool of git" in str(welcome.render()))
+        await until(pilot, lambda: "use the list_branches tool of git" in str(welcome.render()))
         assert "There are no servers yet." not in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((notes,)))
         app.store.dispatch(e.ModelSelected(ModelView("demo", BackendKind.DEMO)))

@@ -1,5 +1,6 @@
 """The welcome in an empty conversation, and the line that shows the running turn."""
 
+import re
 from collections.abc import Sequence
 from math import ceil
 from time import monotonic
@@ -23,6 +24,11 @@ STANDS_IN: Final = "This is the offline demo: no Gemini API key was found. F9 en
 
 MAX_EXAMPLES: Final = 3
 """Suggestions shown."""
+
+_HARMLESS: Final = re.compile(
+    r"(?:list|count)(?:[_-](?!.*(?:env|secret|key|token|pass|cred|conf)).+)?"
+)
+"""Tools that a suggestion may name: their results, which a model gets, give nothing away."""
 
 _DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
 _NO_SERVERS: Final = (
@@ -73,7 +79,8 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
     words = [f"what can {one_line(view.id)} do?" for view in ready[:1]]
     for view in ready:
         for tool in view.catalog.tools:
-            if not tool.problem and not any(p.required for p in tool.parameters):
+            is_usable = not tool.problem and not any(p.required for p in tool.parameters)
+            if is_usable and _HARMLESS.fullmatch(tool.name):
                 words.append(f"use the {one_line(tool.name)} tool of {one_line(view.id)}")
                 break
     return words[:MAX_EXAMPLES]
