@@ -197,7 +197,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 BUDGET: Final = {
     "ui": 11_960,
     "engine/mcp": 7_060,
-    "engine/chats": 3_990,
+    "engine/chats": 4_000,
     "cli": 2_530,
     "engine/settings": 2_290,
     "model": 2_280,

@@ -321,7 +321,7 @@ class Engine:
         question = folder_question((await asyncio.to_thread(read)).settings.project)
         if question is None and (self._reading is None or not self._reading.trust.here):
             words = "This folder brings no settings, and none of your servers runs code from it."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+            self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
         self._plan_again(self._answers.reviewing(question))
         if self._reader is not None:
             self._reader.read_again()

@@ -218,7 +218,7 @@ class ModelChoice:
             raise
         wins = overruling(with_file(self._own, os.environ))
         advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
-        notice = Notice(Severity.INFO, _accepted(access), advice)
+        notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
         try:
             await self._in_order(partial(keep_access, access, service, store, self._services))
             access = replace(access, is_kept=True)
@@ -238,7 +238,7 @@ class ModelChoice:
             used = ModelAccess(BackendKind.GEMINI)
         forget = partial(forget_access, used, KeyStore(), self._services)
         words = await self._in_order(forget)
-        self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
         try:
             if (access := await self._find()) is not None:
                 await self._answer(await self._open(access), access)

@@ -72,12 +72,17 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message for the user outside any turn; `time` in seconds since the epoch."""
+    """A message for the user outside any turn; `time` in seconds since the epoch.
+
+    Attributes:
+        is_answer: Whether the user asked for it, and so looks for it.
+    """
 
     severity: Severity
     text: str
     advice: str = ""
     time: float = field(default_factory=now, compare=False)
+    is_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

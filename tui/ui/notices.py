@@ -1,4 +1,4 @@
-"""The engine's warnings and errors as toasts; the activity pane has all notices.
+"""The engine's warnings, errors and answers as toasts; the activity pane has all notices.
 
 Toasts wait while a question or dialog is open: they would cover it, or be gone before it closes.
 """
@@ -27,7 +27,8 @@ MAX_TOAST: Final = 240
 _FRAMES: Final = re.compile("[\u2500-\u259f]+")
 """Box drawing and block elements, of which questions are made."""
 
-_TOAST: Final[dict[Severity, Literal["warning", "error"]]] = {
+_TOAST: Final[dict[Severity, Literal["information", "warning", "error"]]] = {
+    Severity.INFO: "information",
     Severity.WARNING: "warning",
     Severity.ERROR: "error",
 }
@@ -62,7 +63,7 @@ class Toasts:
         self._is_asking, count, notices = view
         new = notices[max(0, len(notices) - (count - self._count)) :] if count else ()
         self._count = count
-        self._held.extend(notice for notice in new if notice.severity is not Severity.INFO)
+        self._held.extend(one for one in new if one.is_answer or one.severity is not Severity.INFO)
         self.show_held()
 
     def show_held(self) -> None:

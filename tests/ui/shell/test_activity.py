@@ -42,14 +42,14 @@ async def test_columns_are_short_and_without_room_unusual_levels_stand_in_the_te
         assert re.search(r"\d\d:\d\d(:\d\d)? git +Starting", deck.text)
         assert re.search(r"\d\d:\d\d(:\d\d)? wea.* +error: ", deck.text)
         await deck.resize(120, 36)
-        assert re.search(r"\d\d:\d\d:\d\d info  git    Starting", deck.text)
-        assert re.search(r"\d\d:\d\d:\d\d error weath… Module", deck.text)
-        assert re.search(r"\d\d:\d\d:\d\d warn  git    careful", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d info  git     Starting", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d error weather Module", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d warn  git     careful", deck.text)
         levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
         lines = tuple(e.LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
         deck.dispatch(e.ServerLogged(decks.GIT, lines))
         short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
-        await deck.until(lambda: all(f'{level} git    {{"a": 1}}' in deck.text for level in short))
+        await deck.until(lambda: all(f'{level} git     {{"a": 1}}' in deck.text for level in short))
         decks.log(store, decks.GIT, "word " * 60)
         await deck.settle()
         tall = deck.one(LogView).virtual_size.height
@@ -115,6 +115,8 @@ async def test_the_view_follows_the_end_of_a_thousand_lines_until_the_user_scrol
         assert len(view.entries) == MAX_LOG_LINES
         assert {entry.line.text[:2] for entry in view.entries} == {"b1"}
         assert "b1 n999" in deck.text
+        await deck.happen(e.ServerLogged(decks.GIT, (line("%" * 100, decks.EPOCH + 9),)))
+        assert deck.text.count("%") == 100, "the scrollbar hides nothing"
         await deck.press("home")
         await deck.happen(e.ServerLogged(decks.GIT, (line("the newest", decks.EPOCH + 9),)))
         assert "the newest" not in deck.text
@@ -147,12 +149,15 @@ async def test_a_notice_is_a_toast_once_unless_it_only_informs_and_stands_in_the
         assert toasts(deck.app) == []
         await raise_notice(deck, Severity.WARNING, "Odd settings.", "Look at line 3.")
         await raise_notice(deck, Severity.ERROR, "Worse settings.")
-        await deck.until(lambda: len(toasts(deck.app)) == 2)
-        assert toasts(deck.app) == ["Odd settings. Look at line 3.", "Worse settings."]
+        done = e.Notice(Severity.INFO, "Exported to x.md.", is_answer=True)
+        await deck.happen(e.NoticeRaised(done))
+        await deck.until(lambda: len(toasts(deck.app)) == 3)
+        told = ["Odd settings. Look at line 3.", "Worse settings.", "Exported to x.md."]
+        assert toasts(deck.app) == told
         shown = deck.app.screen.query(Toast)
-        assert [toast.has_class("-error") for toast in shown] == [False, True]
+        assert [toast.has_class("-error") for toast in shown] == [False, True, False]
         await deck.press("f7")
-        assert "warn  gemde… Odd settings." in deck.text
+        assert "warn  gemdeck Odd settings." in deck.text
         assert "03:04:05" in deck.text
         assert "The message waits." in deck.text
 

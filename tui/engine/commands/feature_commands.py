@@ -158,7 +158,7 @@ class FeatureCommands:
             return
         if folder in folders:
             words = f"{shown_path(folder, Path.home())} is open already."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+            self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
             return
         self._context.workspaces = (*folders, folder)
         self._tell_folders()
@@ -166,7 +166,7 @@ class FeatureCommands:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
         words = f"{shown_path(folder, Path.home())} was added; the servers are told."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
 
     def _tell_folders(self) -> None:
         folders = tuple(shown_path(folder, Path.home()) for folder in self._context.workspaces)

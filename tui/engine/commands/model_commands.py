@@ -334,7 +334,7 @@ class ModelCommands:
             self._say(Severity.ERROR, f"It was not compressed: {sanitize_line(str(reason))}.")
 
     def _say(self, severity: Severity, text: str) -> None:
-        self._publish(NoticeRaised(Notice(severity, text)))
+        self._publish(NoticeRaised(Notice(severity, text, is_answer=True)))
 
 
 def _idle(one: Conversation) -> TurnContext:

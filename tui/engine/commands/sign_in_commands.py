@@ -113,7 +113,7 @@ class SignInCommands:
     async def _report(self, server: ServerId, command: Command) -> None:
         """Run a command, and tell what came of it."""
         try:
-            notice = Notice(Severity.INFO, await command(server))
+            notice = Notice(Severity.INFO, await command(server), is_answer=True)
         except AuthError as error:
             words = f"{server} {sanitize_line(error.reason)}."
             notice = Notice(Severity.WARNING, words, sanitize_line(error.advice))

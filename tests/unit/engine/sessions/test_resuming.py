@@ -218,6 +218,10 @@ async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
         ):
             it.engine.sessions.export("", name)
             await eventually(path.exists)
+        for name in ("", "-2", "-3"):
+            it.engine.sessions.export("", "")
+            file = folder / f"gemdeck-{it.engine.sessions.recorder.session}{name}.md"
+            await eventually(partial(told, it, f"Exported to {file}.", 1))
         it.engine.sessions.export("", "~nobody-of-this-name/out.json")
         await eventually(lambda: "There is no home for" in notices(it))
         [view] = library().sessions()

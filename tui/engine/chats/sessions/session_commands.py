@@ -20,6 +20,7 @@ from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
     export_text,
+    free_name,
     write_export,
 )
 from tui.engine.chats.sessions.recorder import Recorder
@@ -326,12 +327,12 @@ class SessionCommands:
 
         def write() -> Path:
             saved = library.read(library.find(words, self._folder))
-            file = self._typed_path(path or f"gemdeck-{saved.view.id}.md")
+            file = self._typed_path(path) if path else free_name(self._folder, saved.view)
             text = export_text(saved, file)
             return write_export(file, self._redactor.redact_known(text))
 
-        file = await asyncio.to_thread(write)
-        self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
+        words = f"Exported to {sanitize_line(str(await asyncio.to_thread(write)))}."
+        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
 
     async def _edit(self, message: EntryId, text: str, one: Conversation) -> None:
         try:

@@ -8,7 +8,6 @@ from time import localtime, strftime
 from typing import ClassVar, Final
 
 from rich.cells import chop_cells
-from textual import events
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -55,7 +54,7 @@ class Lead:
         return sum(cells + 1 for cells in (self.time, self.level, self.source) if cells)
 
 
-LEADS: Final = ((60, Lead(8, 9, 10)), (42, Lead(8, 5, 6)), (0, Lead(5, 0, 5)))
+LEADS: Final = ((60, Lead(8, 9, 10)), (42, Lead(8, 5, 7)), (0, Lead(5, 0, 7)))
 """The columns that fit from a width up."""
 
 _SHORT: Final = {"warning": "warn", "critical": "crit", "emergency": "emerg", "notice": "note"}
@@ -123,7 +122,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._rows.extend(self._laid_out(entry))
 
     def _lay_out(self) -> None:
-        self._width = self.size.width
+        self._width = self.scrollable_size.width
         entries = tuple(self._entries)
         self._entries.clear()
         self._starts.clear()
@@ -133,7 +132,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._resized()
 
     def _resized(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._rows))
+        self.virtual_size = Size(self._width, len(self._rows))
         self.refresh()
 
     def _laid_out(self, entry: LogEntry) -> Iterable[_Row]:
@@ -166,8 +165,8 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base)
         return painted(self, self._rows[index], base).adjust_cell_length(width, base)
 
-    def on_resize(self, event: events.Resize) -> None:
-        if event.size.width != self._width:
+    def on_resize(self) -> None:
+        if self.scrollable_size.width != self._width:
             follow = self.is_vertical_scroll_end
             self._lay_out()
             if follow:
