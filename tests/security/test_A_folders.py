@@ -9,6 +9,8 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
+from tui.engine.settings.prohibitions import Permission, voids
+from tui.engine.settings.project import written_rule
 from tui.engine.trust.trust_store import identify, may_cover_children, reason_to_refuse
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer
@@ -246,11 +248,22 @@ def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: R
 
 def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     folder = reader.place.folder
-    reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push"}]}})
+    forbids = {"tools": {"confirmationRequired": ["ask"]}, "security": {"disableYoloMode": True}}
+    reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push"}]}, **forbids})
     word = reader.word(folder, folder)
-    [denied] = reader.load(folder, word).gemdeck.always_deny
-    assert denied.tool == "push"
+    loaded = reader.load(folder, word)
+    assert [voids(rule) for rule in loaded.gemdeck.always_deny] == [
+        *((), tuple(Permission), (Permission.YOLO,))
+    ]
+    denied, asked, switch = map(written_rule, loaded.gemdeck.always_deny)
+    assert (denied, asked[:2], switch[:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
+    assert loaded.project.standing_rules.words() == (
+        "The tool push of * never runs.",
+        "You are asked each time: tool ask of *.",
+        "--yolo does not count here.",
+    )
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "pull"}]}})
-    assert reader.load(folder, word).gemdeck.always_deny == (denied,), "holds until a new yes"
+    standing = list(map(written_rule, reader.load(folder, word).gemdeck.always_deny))
+    assert standing == [denied, asked, switch], "holds until a new yes"
     word.forget()
     assert reader.load(folder, word).gemdeck.always_deny == ()

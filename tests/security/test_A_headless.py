@@ -1,18 +1,24 @@
 """Runs without a user: what nobody allowed does not run, and what is denied never does."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from tests.cli.running import Result, notes_server, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tui.cli.output import ExitCode
 
+NOTHING: Mapping[str, object] = MappingProxyType({})
 ADD_NOTE = [{"server": "notes", "tool": "add_note"}]
 DENIED = [{"server": "NOTES", "tool": "ADD_*"}]
 
 
-async def turn(gemini: FakeGemini, *flags: str, **gemdeck: object) -> Result:
+async def turn(
+    gemini: FakeGemini, *flags: str, more: Mapping[str, object] = NOTHING, **gemdeck: object
+) -> Result:
     """Run a turn in which the model adds a note, with rules of the user's."""
     gemini.steps = [[Call([("add_note", {"text": "milk"})])], [Say("done")]]
-    write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": gemdeck})
+    write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": gemdeck, **more})
     return await run("-p", "x", "-o", "json", *flags, gemini=gemini)
 
 
@@ -37,6 +43,30 @@ async def test_A08_a_rule_that_denies_holds_whatever_the_command_line_says(
         result = await turn(gemini, *flags, alwaysDeny=DENIED, alwaysAllow=ADD_NOTE)
         assert statuses(result) == ["error"]
         assert '"add_note"' not in str(gemini.requests[-2].body.get("tools"))
+
+
+async def test_A08_what_a_rule_asks_about_is_denied_with_its_reason_whatever_permits_it(
+    gemini: FakeGemini,
+) -> None:
+    asks: dict[str, object] = {"tools": {"confirmationRequired": ["mcp_notes_add_note"]}}
+    for flags in (("--yolo",), ("--allowed-tools", "notes.add_note")):
+        result = await turn(gemini, *flags, more=asks, alwaysAllow=ADD_NOTE)
+        assert statuses(result) == ["denied"]
+        where = "tools.confirmationRequired in ~/.gemini/settings.json"
+        why = f"It always does: a rule in the settings ({where}) says so."
+        assert result.stderr.endswith(f"nobody can be asked. {why}\n")
+        assert "--allowed-tools" not in result.stderr
+
+
+async def test_A08_where_yolo_is_forbidden_no_run_begins_with_it(gemini: FakeGemini) -> None:
+    forbids: dict[str, object] = {"security": {"disableYoloMode": True}}
+    words = "--yolo is forbidden by security.disableYoloMode in ~/.gemini/settings.json"
+    result = await turn(gemini, "--approval-mode", "yolo", more=forbids)
+    assert (result.code, result.json["error"]["type"]) == (52, "FatalConfigError")
+    assert words in result.stderr
+    assert gemini.requests == []
+    screen = await run("-i", "x", "--yolo", gemini=gemini)
+    assert (screen.code, screen.stdout, screen.stderr) == (52, "", f"gemdeck: {words}\n")
 
 
 async def test_A08_a_tool_or_server_that_is_not_there_is_told(gemini: FakeGemini) -> None:

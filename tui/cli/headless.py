@@ -199,6 +199,10 @@ class _Session:
                 if problem.fatal:
                     advice = "Correct the file and try again."
                     return self._end(ExitCode.BAD_SETTINGS, Notice(_E, str(problem), advice))
+            if options.allows_all and (place := settings.no_yolo):
+                advice = "Leave it out; --allowed-tools allows single tools."
+                refusal = f"--yolo is forbidden by {place}."
+                return self.refuse(refusal, advice, ExitCode.BAD_SETTINGS)
             bundled = (demo_server(),) if options.demo else ()
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."
@@ -277,10 +281,10 @@ class _Session:
                 self.warn(_words(notice))
             case ChatNoticeAdded(notice) if notice.severity is _E and self.lines is not None:
                 self.lines.problem(_E, _words(notice))
-            case ToolCallDecided(server=server, tool=tool, source=source) if (
-                source == NOBODY_TO_ASK
+            case ToolCallDecided(server=server, tool=tool, source=source) if source.startswith(
+                NOBODY_TO_ASK
             ):
-                self._name_denied(server, tool)
+                self._name_denied(server, tool, source.removeprefix(f"{NOBODY_TO_ASK}: "))
             case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
                 self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
             case TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
@@ -312,10 +316,12 @@ class _Session:
         if turn is not None and turn.phase is TurnPhase.SERVERS:
             say(f"{waiting_text(self.store.state)}; --wait sets for how long")
 
-    def _name_denied(self, server: ServerId, tool: str) -> None:
-        """Say once of each tool that it did not run for want of consent."""
+    def _name_denied(self, server: ServerId, tool: str, rule: str) -> None:
+        """Say once of each tool that it did not run for want of consent, or by which rule."""
         words = f"{server}.{tool} was denied: it needs consent, and nobody can be asked."
         advice = f"To allow it in this run, add --allowed-tools {shlex.quote(f'{server}.{tool}')}"
+        if rule != NOBODY_TO_ASK:
+            advice = f"It always does: {rule}."
         if (warning := sanitize_line(f"{words} {advice}")) not in self.warnings:
             self.warn(warning)
 

@@ -141,6 +141,15 @@ def _is_fed() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
+def _refuse_yolo() -> None:
+    """End with a sentence where the settings forbid ``--yolo``."""
+    from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
+
+    if place := load().no_yolo:
+        say(f"--yolo is forbidden by {place}")
+        sys.exit(ExitCode.BAD_SETTINGS)
+
+
 def _prepare_terminal() -> None:
     """Prepare for the screen; exit with an error message if there is no terminal."""
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
@@ -287,6 +296,8 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
         gc.freeze()
         gc.enable()
         sys.exit(run_headless(options, prompt, output=OutputFormat(output_format), debug=debug))
+    if options.allows_all:
+        _refuse_yolo()
     _prepare_terminal()
     from tui.compose import run_deck  # noqa: PLC0415
 

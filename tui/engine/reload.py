@@ -14,7 +14,7 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.settings.loader import LoadedSettings, load_settings
-from tui.engine.settings.prohibitions import policy_places
+from tui.engine.settings.prohibitions import POLICIES, policy_places
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     ENV_FILE,
@@ -229,7 +229,8 @@ class SettingsReader:
             *(path.parent / ENV_FILE for path in manifests),
             *self._last.settings.context.project,
         ]
-        return make_plan(files, [installed, *policy_places(home, layers)])
+        beside = (path.parent / POLICIES for path in manifests)
+        return make_plan(files, [installed, *beside, *policy_places(home, layers)])
 
     async def _read_once(self) -> Reading | None:
         """Read all files; give nothing if they say the same or one of them is newly broken."""

@@ -103,7 +103,7 @@ class ConfirmationRequest:
         notes: gemdeck's notes on this call, such as that this turn has read data from another
             server, or that the same call was denied before.
         problem: Why the edited arguments cannot be used, or an empty string.
-        may_last: Whether answers that cover later calls are offered.
+        not_lasting: Why no answer that covers later calls is offered, or an empty string.
         origin: Where the server comes from, such as ``this folder``; empty if unknown.
         change: What the arguments hold for a file that they name, or None.
         conversation: The conversation whose model asks for the call.
@@ -120,7 +120,7 @@ class ConfirmationRequest:
     fields: tuple[FormField, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
-    may_last: bool = True
+    not_lasting: str = ""
     origin: str = ""
     change: FileChange | None = None
     conversation: ConversationId = MAIN

@@ -72,7 +72,7 @@ def asked(
     problem: str = "",
     notes: tuple[str, ...] = (),
     title: str = "",
-    may_last: bool = True,
+    not_lasting: str = "",
 ) -> ConfirmationRequest:
     """Make a question about a call with these arguments."""
     return replace(
@@ -81,7 +81,7 @@ def asked(
         problem=problem,
         notes=notes,
         title=title,
-        may_last=may_last,
+        not_lasting=not_lasting,
     )
 
 

@@ -138,12 +138,13 @@ async def test_an_answer_that_needs_its_key_twice_needs_it_soon_and_nothing_betw
 
 
 async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:
-    async with confirming(asked(may_last=False), armed=True) as hands:
+    why = "nothing identifies this server later on"
+    async with confirming(asked(not_lasting=why), armed=True) as hands:
         await hands.press("full_stop")
         assert "Always" not in hands.text
         for key in ("t", "s", "m"):
             await hands.press(key, key)
-            assert "nothing identifies this server" in hands.hint
+            assert hands.hint == f"Always: not offered: {why}."
         assert hands.decisions == []
         await hands.press("a", "a")
         assert hands.decisions == [ONCE]

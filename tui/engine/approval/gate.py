@@ -39,6 +39,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
+from tui.engine.settings.prohibitions import Permission
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
@@ -70,7 +71,7 @@ _DENIED_REST: Final = Denial(
     note="The user denied all further calls of this turn. Answer with what you have.",
 )
 NOBODY_TO_ASK: Final = "nobody to ask"
-"""The source of a denial for want of a user."""
+"""The source of a denial for want of a user, or its beginning, before a rule that says to ask."""
 
 _NOBODY: Final = Denial(
     source=NOBODY_TO_ASK,
@@ -155,7 +156,8 @@ class Gate:
         if (known := self._settled_before(inquiry)) is not None:
             return known
         if not self._desk.attended:
-            return _NOBODY
+            words = self._policy.asking_words(inquiry.tool, Permission.SETTINGS)
+            return replace(_NOBODY, source=f"{NOBODY_TO_ASK}: {words}") if words else _NOBODY
         async with self._in_order:  # questions come in the order of their calls
             change = await self._file_change(inquiry)
         return self._settled_before(inquiry) or await self._ask(inquiry, change)
@@ -191,7 +193,8 @@ class Gate:
             return _permit(inquiry, verdict.source)
         own, servers = inquiry.tool, self._policy.origins
         is_named = self._allowed and names_tool(self._allowed, own.server, own.name, servers)
-        if is_named and verdict.grant is None:  # a grant here is a rule that says to ask
+        is_asked = verdict.grant or self._policy.asking_words(own, Permission.SETTINGS)
+        if is_named and not is_asked:  # a grant here is a rule that says to ask
             return _permit(inquiry, "--allowed-tools")
         return None
 
@@ -245,7 +248,8 @@ class Gate:
             claims=tool.view.claims,
             fields=argument_fields(tool.schema, inquiry.arguments),
             notes=tuple(call_notes(inquiry, self._policy)),
-            may_last=bool(tool.fingerprint),
+            not_lasting=self._policy.asking_words(tool, Permission.GRANTS)
+            or ("" if tool.fingerprint else "nothing identifies this server later on"),
             origin=origin_words(tool.server, self._policy),
             change=change,
             conversation=inquiry.turn.conversation,

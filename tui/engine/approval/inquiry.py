@@ -17,6 +17,7 @@ from tui.engine.mcp.schema.form_schema import (
     UnusableFormError,
     read_form,
 )
+from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
 from tui.model.input.arguments import reveal
@@ -246,6 +247,8 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
         yield _ODD_NAME
     if policy is not None and (words := policy.untrusted_words(tool)):
         yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
+    if policy is not None and (words := policy.asking_words(tool, Permission.SETTINGS)):
+        yield f"You are asked each time: {words}."
     if policy is not None and not policy.is_kept:
         yield _UNSAVED
 

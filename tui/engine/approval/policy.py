@@ -15,7 +15,7 @@ from tui.engine.approval.grants import MAX_GRANTS, MAX_LABEL, Grant, GrantBook, 
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
-from tui.engine.settings.prohibitions import DenyRule
+from tui.engine.settings.prohibitions import Permission, Restriction, voids
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
 from tui.model.events import GrantsChanged
 from tui.model.frozen import dataclass
@@ -75,7 +75,7 @@ class AllowingPatterns:
 
 
 class DenyingPatterns:
-    """Patterns of rules that deny: compared by what names look like.
+    """Patterns of rules that deny or ask: compared by what names look like.
 
     Those that are about a server are sorted out once, so that a long catalog is judged fast.
     """
@@ -95,7 +95,7 @@ class DenyingPatterns:
         if not self.patterns:
             return None
         exact, wild = self._about(server)
-        for name in _looks(tool, given):
+        for name in _looks(server, tool, given):
             if name in exact:
                 return exact[name]
             for pattern, rule in wild.items():
@@ -139,10 +139,11 @@ def likeness(name: str) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _looks(tool: str, given: str) -> frozenset[str]:
-    """Return the likeness of each form of a tool's name."""
-    forms = (tool, sanitize_line(tool), sanitize_name(tool), given or tool)
-    return frozenset(map(likeness, forms))
+def _looks(server: str, tool: str, given: str) -> frozenset[str]:
+    """Return the likeness of each form of a tool's name, gemini-cli's among them."""
+    theirs = f"mcp_{server}_{tool}"
+    forms = (tool, sanitize_line(tool), sanitize_name(tool), given or tool, theirs)
+    return frozenset(map(likeness, (*forms, sanitize_name(theirs))))
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -232,19 +233,23 @@ def record_view(grant: Grant, note: GrantNote) -> GrantView:
     )
 
 
-def pattern_views(deny: Iterable[ToolPattern], allow: Iterable[ToolPattern]) -> list[GrantView]:
+def pattern_views(
+    deny: Iterable[ToolPattern], ask: Iterable[ToolPattern], allow: Iterable[ToolPattern]
+) -> list[GrantView]:
     """Show the patterns of the settings in the list of rules."""
-    denying = [("deny", Effect.DENY, rule, rule_place(rule)) for rule in deny]
-    allowing = [("allow", Effect.ALLOW, rule, "gemdeck.alwaysAllow") for rule in allow]
+    denying = [(Effect.DENY, rule, rule_place(rule)) for rule in deny]
+    asking = [(Effect.ASK, rule, rule_place(rule)) for rule in ask]
+    allowing = [(Effect.ALLOW, rule, "gemdeck.alwaysAllow") for rule in allow]
     return [
-        _settings_view(f"{kind}:{number}", effect, rule.server, rule.tool, f"settings: {place}")
-        for number, (kind, effect, rule, place) in enumerate((*denying, *allowing))
+        _settings_view(f"{effect}:{number}", effect, rule.server, rule.tool, f"settings: {place}")
+        for number, (effect, rule, place) in enumerate((*denying, *asking, *allowing))
     ]
 
 
 def rule_place(rule: ToolPattern) -> str:
-    """Say where a rule that denies tools stands."""
-    return rule.source if isinstance(rule, DenyRule) else "gemdeck.alwaysDeny"
+    """Say where a rule that restricts tools stands."""
+    place = rule.source if isinstance(rule, Restriction) else ""
+    return place or "gemdeck.alwaysDeny"
 
 
 def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
@@ -320,6 +325,7 @@ class Policy:
         self._shown: tuple[GrantView, ...] = ()
         self._allow = AllowingPatterns()
         self._deny = DenyingPatterns()
+        self._voiding = dict.fromkeys(Permission, self._deny)
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._asks = ""
         self._allows_all = allows_all
@@ -354,12 +360,18 @@ class Policy:
 
         Args:
             allow: What may run.
-            deny: What may not.
+            deny: What may not, or not without a question.
             definitions: The servers.
             asks: Why ``trust: true`` of servers spares no question, or "".
         """
         self._asks = asks
-        self._allow, self._deny = AllowingPatterns(allow), DenyingPatterns(deny)
+        rules = tuple(deny)
+        self._allow = AllowingPatterns(allow)
+        self._deny = DenyingPatterns(rule for rule in rules if not voids(rule))
+        self._voiding = {
+            permission: DenyingPatterns(rule for rule in rules if permission in voids(rule))
+            for permission in Permission
+        }
         self._definitions = {definition.id: definition for definition in definitions}
         self._changed()
 
@@ -384,18 +396,27 @@ class Policy:
             return Verdict(Effect.DENY, _denial_words(rule))
         if grant := by_effect.get(Effect.DENY):
             return Verdict(Effect.DENY, self._words(grant), grant)
-        if self._allows_all:
+        if self._allows_all and not self.asking_words(tool, Permission.YOLO):
             return Verdict(Effect.ALLOW, "gemdeck was started with --yolo")
         if grant := by_effect.get(Effect.ASK):
             return Verdict(Effect.ASK, self._words(grant), grant)
+        if words := self.asking_words(tool, Permission.SETTINGS):
+            return Verdict(Effect.ASK, words)
         if self._is_trusted(tool) and not self._asks:
             return Verdict(Effect.ALLOW, self._trust_words(tool.server))
         if self._is_allowed(tool.server, tool.name):
             words = "a rule in your settings (gemdeck.alwaysAllow) matches it"
             return Verdict(Effect.ALLOW, words)
+        if words := self.asking_words(tool, Permission.GRANTS):
+            return Verdict(Effect.ASK, words)
         if grant := by_effect.get(Effect.ALLOW):
             return Verdict(Effect.ALLOW, self._words(grant), grant)
         return Verdict(Effect.ASK, self.untrusted_words(tool) or "no rule allows it")
+
+    def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
+        """Say which rule of the settings makes a permission void for a tool, or ""."""
+        rule = self._voiding[permission].match(tool.server, tool.name, tool.id)
+        return f"a rule in the settings ({rule_place(rule)}) says so" if rule else ""
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""
@@ -438,7 +459,8 @@ class Policy:
         """Let these tools run in their present definitions.
 
         A server without a fingerprint cannot be told from another one, so its tools are left
-        out. Where no folder is known, what was to hold for the folder holds for this session.
+        out, as are those that a rule of the settings asks about each time. Where no folder is
+        known, what was to hold for the folder holds for this session.
 
         Args:
             tools: The tools as they were offered.
@@ -455,7 +477,7 @@ class Policy:
                     words,
                 )
                 for tool in tools
-                if tool.fingerprint
+                if tool.fingerprint and not self.asking_words(tool, Permission.GRANTS)
             }
         )
         self._changed()
@@ -490,8 +512,10 @@ class Policy:
         records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
         trusted = [trust_view(d, self._asks) for d in self._definitions.values() if d.trust]
-        everything = [_UNASKED] if self._allows_all else []
-        patterns = pattern_views(self._deny.patterns, self._allow.patterns)
+        asked = ((rule.server, rule.tool) for rule in self._voiding[Permission.YOLO].patterns)
+        everything = [_UNASKED] if self._allows_all and (ANY, ANY) not in asked else []
+        asking = self._voiding[Permission.GRANTS].patterns
+        patterns = pattern_views(self._deny.patterns, asking, self._allow.patterns)
         return (*everything, *records, *patterns, *trusted)
 
     def _is_trusted(self, tool: OfferedTool) -> bool:

@@ -20,11 +20,13 @@ from tui.engine.settings.prohibitions import (
     BLOCK_KEY,
     DENY_KEY,
     EVERY,
-    DenyRule,
+    Permission,
+    Restriction,
     blocked_by,
-    denied_by,
     read_enablement,
     read_policies,
+    restricted_by,
+    voids,
 )
 from tui.engine.settings.project import (
     LIMITS,
@@ -101,12 +103,12 @@ def read_gemdeck(
         foreign = _gemini_cli_model(source, environ) or foreign
         raw = source.section("gemdeck")
         if not isinstance(source.content.get("gemdeck"), dict | None):
-            denied += (DenyRule(source=f"gemdeck in {source.file}"),)  # it may have forbidden any
+            denied += (Restriction(source=f"gemdeck in {source.file}"),)  # it may have denied any
         for key in [key for key in list(raw)[:MAX_UNKNOWN] if key not in known]:
             source.note(("gemdeck", key), "unknown key, ignored")
         raw = {key: raw[key] for key in raw if key in known}
         raw = source.expanded(raw, ("gemdeck",), environ)
-        denied += denied_by(source, raw.pop(DENY_KEY, None), environ)
+        denied += restricted_by(source, raw.pop(DENY_KEY, None), environ)
         blocked += blocked_by(source, raw.pop(BLOCK_KEY, None))
         section = source.salvaged(GemdeckSettings, raw, "gemdeck")
         values |= {key: getattr(section, key) for key in section.model_fields_set}
@@ -277,6 +279,12 @@ class LoadedSettings:
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     context: ContextPlaces = field(default_factory=ContextPlaces)
 
+    @property
+    def no_yolo(self) -> str:
+        """Where it stands that ``--yolo`` is not to be used, or ""."""
+        switches = (one for one in self.gemdeck.always_deny if voids(one) == (Permission.YOLO,))
+        return next((one.source for one in switches if isinstance(one, Restriction)), "")
+
     def only(self, names: frozenset[str] | None) -> "LoadedSettings":
         """Return the settings with the servers of these names alone; None means all."""
         if names is None:
@@ -314,12 +322,12 @@ def load_settings(
     sources = [one for at in own if (one := read_source(at.origin, at.path, report))]
     variables = read_variables(user_variables(home), report) or {}
     environ = {**variables, **environ}
-    denied = read_policies(own, sources, environ, report)
+    manifests = list(read_extensions(folder, report))
+    denied = read_policies(own, sources, manifests, environ, report)
     gemdeck = read_gemdeck(sources, environ, model, denied, report)
     inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
     mcp = read_mcp(sources, environ, read_enablement(report))
-    manifests = list(read_extensions(folder, report))
     context = find_context(sources, manifests, folder, report)
     servers = [(entry, reader.read(entry)) for entry in _own_entries(sources, mcp, manifests)]
     entries: Sequence[Entry] = ()

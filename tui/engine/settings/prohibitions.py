@@ -1,15 +1,19 @@
 """What gemini-cli's own files forbid, and what they would allow.
 
 Its prohibitions hold here, by names that are compared generously: `tools.exclude`, the deny rules
-of its policies, and the servers that it was told to leave off. A condition of a rule is not looked
-at, so such a rule denies more here than there. What it allows gives no permission and is named. A
-file of rules that cannot be read forbids everything, since it was meant to forbid.
+of its policies, and the servers that it was told to leave off; likewise what it asks about:
+`tools.confirmationRequired`, rules with `ask_user`, and tools that one of its hooks would check. A
+condition of a rule is not looked at, so such a rule restricts more here than there. What it allows
+gives no permission and is named. A file of rules that cannot be read forbids everything, since it
+was meant to forbid.
 """
 
 import itertools
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,22 +57,28 @@ DENY_KEY: Final = "alwaysDeny"
 BLOCK_KEY: Final = "environmentBlock"
 """The list of variables that no server gets."""
 
-_POLICIES: Final = "policies"
-_EXCLUDE: Final = ("tools", "exclude")
+POLICIES: Final = "policies"
 _ALL: Final = "no tool runs until this is corrected"
+_ASKED: Final = "every tool is asked about until this is corrected"
 _PREFIX: Final = "mcp_"
 _CONDITIONS: Final = ("argsPattern", "toolAnnotations")
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
 _DECISIONS: Final = ("allow", "ask_user", "deny")
+_NAMED_AS: Final = {
+    "allow": "lets nothing run here",
+    "ask_user": "asked about altogether here",
+    "deny": "denied altogether here",
+}
+TRUST_PRIORITY: Final = 200
+"""From this priority on a user's rule wins over ``trust: true`` in gemini-cli."""
+
 _CUT: Final = "..."
 """What stands for the middle of a long name there."""
 
 _WITHOUT_EFFECT: Final[Mapping[tuple[str, ...], str]] = {
     ("tools", "allowed"): "lets no tool run here; use gemdeck.alwaysAllow",
     ("tools", "core"): "has no effect here",
-    ("tools", "confirmationRequired"): "has no effect here: you are asked unless a rule allows it",
     ("mcp", "autoAllowInHeadless"): "lets no tool run here; use --allowed-tools",
-    ("security", "disableYoloMode"): "has no effect here",
     ("security", "environmentVariableRedaction", "allowed"): "use gemdeck.environmentAllow",
 }
 _RENAMED: Final[Mapping[str, str]] = {
@@ -106,14 +116,37 @@ _RENAMED: Final[Mapping[str, str]] = {
 """Keys of gemini-cli's first settings, which it no longer reads either."""
 
 
-class DenyRule(ToolPattern):
-    """A rule that denies tools and stands elsewhere than in `gemdeck.alwaysDeny`."""
+class Permission(StrEnum):
+    """What lets tools run without a question: an option, the settings, or the user's answers."""
+
+    YOLO = "--yolo"
+    SETTINGS = "settings"
+    GRANTS = "always"
+
+
+class Restriction(ToolPattern):
+    """A rule that restricts tools and stands elsewhere than in `gemdeck.alwaysDeny`.
+
+    Those that ask travel with those that deny: both add up, and hold until a restart.
+
+    Attributes:
+        source: Where it stands, as shown.
+        voids: The permissions that do not count for these tools; if none, the tools are denied.
+    """
 
     source: str = ""
+    voids: tuple[Permission, ...] = ()
 
 
-def denied_by(source: Source, own: object, environ: Mapping[str, str]) -> tuple[ToolPattern, ...]:
-    """Read what a file denies, and name what gives no permission here and has been given up.
+def voids(rule: ToolPattern) -> tuple[Permission, ...]:
+    """Return the permissions that a rule makes void; none where it denies."""
+    return rule.voids if isinstance(rule, Restriction) else ()
+
+
+def restricted_by(
+    source: Source, own: object, environ: Mapping[str, str]
+) -> tuple[ToolPattern, ...]:
+    """Read what a file denies or asks about, and name what has no effect here.
 
     Args:
         source: The file.
@@ -126,7 +159,8 @@ def denied_by(source: Source, own: object, environ: Mapping[str, str]) -> tuple[
     if old := [key for key in source.content if key in _RENAMED]:
         named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
         source.note((old[0],), f"old names without effect: {named}")
-    return (*_always_denied(own, source), *_excluded_tools(source, environ))
+    denied = _always_denied(own, source)
+    return (*denied, *_listed(source, environ), *_switches(source), *_hooked(source))
 
 
 def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
@@ -147,26 +181,70 @@ def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
             source.note((*path, index, *keys[2:]), words)
 
 
-def _excluded_tools(source: Source, environ: Mapping[str, str]) -> tuple[DenyRule, ...]:
-    """Read `tools.exclude`, whose names mean tools with and without their server's name."""
-    tools = source.content.get(_EXCLUDE[0]) or {}
-    raw = tools.get(_EXCLUDE[1]) if isinstance(tools, dict) else tools
-    if raw is None:
-        return ()
-    names = Expansion(environ).value([raw] if isinstance(raw, str) else raw)
-    where = f"tools.exclude in {source.file}"
-    if not isinstance(tools, dict):
-        names = None
-    if not isinstance(names, list) or len(names) > MAX_PATTERNS or not all(map(_is_name, names)):
-        source.note(_EXCLUDE, f"must be a list of at most {MAX_PATTERNS} names; {_ALL}")
-        return (DenyRule(source=where),)
-    pairs = dict.fromkeys(
-        pair
-        for name in names
-        if name
-        for pair in (*_meant(name), ("*", _bare(name).replace(_CUT, "*")))
-    )
-    return tuple(DenyRule(server=server, tool=tool, source=where) for server, tool in pairs)
+def _listed(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:
+    """Read the lists under ``tools``, whose names mean tools with and without their server's."""
+    tools = source.content.get("tools") or {}
+    tools = tools if isinstance(tools, dict) else {"exclude": 0}  # it may have forbidden any
+    for key, void, effect in (
+        ("exclude", (), _ALL),
+        ("confirmationRequired", tuple(Permission), _ASKED),
+    ):
+        if (raw := tools.get(key)) is None:
+            continue
+        names = Expansion(environ).value([raw] if isinstance(raw, str) else raw)
+        where = f"tools.{key} in {source.file}"
+        is_list = isinstance(names, list) and len(names) <= MAX_PATTERNS
+        if not is_list or not all(map(_is_name, names)):
+            words = f"must be a list of at most {MAX_PATTERNS} names; {effect}"
+            source.note(("tools", key), words)
+            yield Restriction(source=where, voids=void)
+            continue
+        pairs = dict.fromkeys(
+            pair
+            for name in names
+            if name
+            for pair in (*_meant(name), ("*", _bare(name).replace(_CUT, "*")))
+        )
+        for server, tool in pairs:
+            yield Restriction(server=server, tool=tool, source=where, voids=void)
+
+
+def _switches(source: Source) -> Iterator[Restriction]:
+    """Read what switches permissions off; every value but one that says no does."""
+    for key, permission in (
+        ("disableYoloMode", Permission.YOLO),
+        ("disableAlwaysAllow", Permission.GRANTS),
+    ):
+        if _value(source.content, ("security", key)) not in (None, False, 0, "", "false"):
+            yield Restriction(source=f"security.{key} in {source.file}", voids=(permission,))
+
+
+def _hooked(source: Source) -> Iterator[Restriction]:
+    """Name the hooks, of which none runs here, and ask about the tools that they would check."""
+    hooks = source.content.get("hooks")
+    found = hooks if isinstance(hooks, dict) else {}
+    events = [name for name in found if isinstance(found[name], list) and name != "disabled"]
+    if events := [name for name in events if found[name]]:
+        named = sanitize_line(", ".join(events[:MAX_NAMED]))
+        source.note(("hooks",), f"hooks are not run here: {named}")
+    checks = found["BeforeTool"] if "BeforeTool" in events else []
+    parts = [part for one in checks[:MAX_PATTERNS] for part in _matcher(one)]
+    where = f"hooks.BeforeTool in {source.file}"
+    for part in dict.fromkeys(parts) if len(parts) <= MAX_PATTERNS else (EVERY,):
+        yield Restriction(tool=part, source=where, voids=tuple(Permission))
+
+
+def _matcher(hook: object) -> Iterator[str]:
+    """Return patterns that match at least what the regular expression of a hook does.
+
+    What each alternative is made of must stand in the name; all else means every tool.
+    """
+    text = hook.get("matcher") if isinstance(hook, dict) else None
+    plain = re.sub(r"[\^$()]", "", text.strip()) if isinstance(text, str) else ""
+    if len(plain) > MAX_NAME // 2 or not re.fullmatch(r"(?:[\w:|-]|\.\*)+", plain):
+        yield EVERY
+    else:
+        yield from (f"*{part.replace('.*', '*')}*" for part in plain.split("|"))
 
 
 def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
@@ -178,47 +256,54 @@ def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
             moves, and beside its settings.
     """
     system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
-    return [folder / _POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
+    return [folder / POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
 
 
 def read_policies(
     layers: Iterable[LayerFile],
     sources: Iterable[Source],
+    manifests: Iterable[Source],
     environ: Mapping[str, str],
     report: Report,
-) -> tuple[DenyRule, ...]:
-    """Read the rules of policies that deny tools of servers. Blocks.
+) -> tuple[Restriction, ...]:
+    """Read the rules of policies that deny tools of servers, or ask about them. Blocks.
 
     Args:
         layers: The settings files of the user and the system; see `policy_places`.
         sources: Those that there are. They may name further places of policies.
+        manifests: Those of the extensions, which may have some beside them.
         environ: Variables for expansion.
         report: Takes what is wrong.
     """
     home = report.home
-    places = policy_places(home, layers)
+    users, *systems = policy_places(home, layers)
+    # whether they are an administrator's
+    beside = (Path(one.variables["extensionPath"]) / POLICIES for one in manifests)
+    places = dict.fromkeys((users, *beside), False)
+    places |= dict.fromkeys(systems, True)
     for source, key in itertools.product(sources, ("policyPaths", "adminPolicyPaths")):
         named = _names_in(source.content.get(key), source, (key,))
         for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
-            places.append(home / text.removeprefix("~/"))
-            if not places[-1].exists():
+            place = home / text.removeprefix("~/")
+            places[place] = places.get(place, False) or key == "adminPolicyPaths"
+            if not place.exists():
                 source.note((key,), f"{sanitize_line(text, MAX_NAME)} does not exist")
-    denials: list[DenyRule] = []
-    for place in dict.fromkeys(places):
+    found: list[Restriction] = []
+    for place, is_firm in places.items():
         files: Sequence[Path] = ()
-        with _denying_if_unread(place, denials, report):
+        with _denying_if_unread(place, found, report):
             files = _policy_files(place)
         for path in files:
-            with _denying_if_unread(path, denials, report):
+            with _denying_if_unread(path, found, report):
                 content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
                 if content and "rule" not in content:
                     report.note(path, "has no [[rule]], so it forbids nothing")
-                denials += _denials(content, path, report)
-    return tuple(denials)
+                found += _restrictions(content, path, report, is_firm=is_firm)
+    return tuple(found)
 
 
 @contextmanager
-def _denying_if_unread(path: Path, denials: list[DenyRule], report: Report) -> Iterator[None]:
+def _denying_if_unread(path: Path, found: list[Restriction], report: Report) -> Iterator[None]:
     """Deny every tool if what is there cannot be read."""
     try:
         yield
@@ -227,7 +312,7 @@ def _denying_if_unread(path: Path, denials: list[DenyRule], report: Report) -> I
     except (OSError, UnfitFileError, ValueError, RecursionError) as error:
         reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
         report.note(path, f"{reason or 'too deep'}; {_ALL}")
-        denials.append(DenyRule(source=shown_path(path, report.home)))
+        found.append(Restriction(source=shown_path(path, report.home)))
 
 
 def read_enablement(report: Report) -> Mapping[str, str]:
@@ -287,8 +372,16 @@ def _policy_files(place: Path) -> Sequence[Path]:
     return files
 
 
-def _denials(content: Mapping[str, Any], path: Path, report: Report) -> list[DenyRule]:
-    """Return what the rules of one file deny.
+def _restrictions(
+    content: Mapping[str, Any], path: Path, report: Report, *, is_firm: bool
+) -> list[Restriction]:
+    """Return what the rules of one file deny or ask about.
+
+    Args:
+        content: The file's content.
+        path: The file.
+        report: Takes what is wrong.
+        is_firm: Whether the settings permit nothing against it, whatever its priorities.
 
     Raises:
         ValueError: If they cannot be understood.
@@ -297,28 +390,36 @@ def _denials(content: Mapping[str, Any], path: Path, report: Report) -> list[Den
     if not isinstance(rules, list) or len(rules) > MAX_PATTERNS:
         raise ValueError(f"rule must be a list of at most {MAX_PATTERNS} tables")
     file = shown_path(path, report.home)
-    allowed: list[str] = []
-    widened: list[str] = []
-    found: list[DenyRule] = []
+    named: dict[str, list[str]] = {decision: [] for decision in _DECISIONS}
+    found: list[Restriction] = []
     for rule in rules:
         decision = rule.get("decision") if isinstance(rule, dict) else None
         if decision not in _DECISIONS:
             raise ValueError(f"decision must be one of {', '.join(_DECISIONS)}")
-        if decision == "allow":
-            allowed += _rule_names(rule)
-        if decision != "deny" or rule.keys() & _SHELL_ONLY or "subagent" in rule:
+        is_ours = not (rule.keys() & _SHELL_ONLY or "subagent" in rule)
+        is_ours = is_ours and rule.get("modes") != ["plan"]
+        if decision == "allow" or (is_ours and any(key in rule for key in _CONDITIONS)):
+            named[decision] += _rule_names(rule)
+        if decision == "allow" or not is_ours:
             continue
-        if rule.get("modes") == ["plan"]:
-            continue
-        widened += _rule_names(rule) if any(key in rule for key in _CONDITIONS) else []
+        void = () if decision == "deny" else _voided_by(rule.get("priority"), is_firm=is_firm)
         for name in _rule_tools(rule):
             pairs = dict.fromkeys(_rule_pairs(rule, name))
-            found += [DenyRule(server=one, tool=tool, source=file) for one, tool in pairs]
-    for names, words in ((allowed, "lets nothing run here"), (widened, "denied altogether here")):
+            found += [
+                Restriction(server=one, tool=tool, source=file, voids=void) for one, tool in pairs
+            ]
+    for decision, names in named.items():
         if names:
             listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))
-            report.note(path, f"{words}: {listed}", key="rule")
+            report.note(path, f"{_NAMED_AS[decision]}: {listed}", key="rule")
     return found
+
+
+def _voided_by(priority: object, *, is_firm: bool) -> tuple[Permission, ...]:
+    """Return which permissions a rule that asks makes void; ``trust: true`` has a rank there."""
+    if is_firm or not isinstance(priority, int) or priority >= TRUST_PRIORITY:
+        return tuple(Permission)
+    return (Permission.YOLO, Permission.GRANTS)
 
 
 def _rule_names(rule: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,13 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
-from tui.engine.settings.prohibitions import DENY_KEY, denied_by
+from tui.engine.settings.prohibitions import (
+    DENY_KEY,
+    Permission,
+    Restriction,
+    restricted_by,
+    voids,
+)
 from tui.engine.settings.sources.context_places import ContextPlaces, project_context
 from tui.engine.settings.sources.source import (
     LayerFile,
@@ -112,14 +118,21 @@ _WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.
 _SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
 
 
-def _read_pair(pair: object) -> object:
-    return dict(zip(("server", "tool"), pair, strict=True)) if isinstance(pair, list) else pair
+def written_rule(rule: ToolPattern) -> list[str]:
+    """Return a rule as it stands in the file of trust: server, tool, permissions that are void."""
+    return [rule.server, rule.tool, *voids(rule)]
 
 
-_Pair = Annotated[
-    ToolPattern, BeforeValidator(_read_pair), PlainSerializer(lambda p: [p.server, p.tool])
-]
-"""Stands in the file of trust as ``[server, tool]``."""
+def _read_rule(raw: object) -> object:
+    if not isinstance(raw, list):
+        return raw
+    server, tool, *void = raw
+    if not void:
+        return {"server": server, "tool": tool}
+    return Restriction(server=server, tool=tool, voids=tuple(map(Permission, void)))
+
+
+_Rule = Annotated[ToolPattern, BeforeValidator(_read_rule), PlainSerializer(written_rule)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +142,7 @@ class ProjectRules:
     Attributes:
         allowed: If not None, only these servers start; lower case, as `mcp.allowed` compares.
         excluded: These do not; likewise.
-        always_deny: Tools that never run.
+        always_deny: Tools that never run, or not without a question.
         max_tool_calls: The most calls one turn may make, or None.
         max_result_size: The most characters of one result for the model, or None.
         idle_timeout: The longest silence in seconds, or None.
@@ -138,7 +151,7 @@ class ProjectRules:
 
     allowed: frozenset[str] | None = None
     excluded: frozenset[str] = frozenset()
-    always_deny: tuple[_Pair, ...] = ()
+    always_deny: tuple[_Rule, ...] = ()
     max_tool_calls: int | None = None
     max_result_size: int | None = None
     idle_timeout: float | None = None
@@ -152,7 +165,7 @@ class ProjectRules:
             said.append(f"Only these servers may start, including your own: {names}.")
         if self.excluded:
             said.append(f"These servers do not start: {', '.join(sorted(self.excluded))}.")
-        said += [f"The tool {p.tool} of {p.server} never runs." for p in self.always_deny]
+        said += map(_rule_words, self.always_deny)
         if self.max_tool_calls is not None:
             said.append(f"A turn may make at most {self.max_tool_calls} tool calls.")
         if self.max_result_size is not None:
@@ -160,6 +173,13 @@ class ProjectRules:
         if self.idle_timeout is not None:
             said.append(f"An answer counts as cut off after {self.idle_timeout:g} s of silence.")
         return tuple(map(sanitize_line, said))
+
+
+def _rule_words(rule: ToolPattern) -> str:
+    if voids(rule) == (Permission.YOLO,):
+        return "--yolo does not count here."
+    name = f"tool {rule.tool} of {rule.server}"
+    return f"You are asked each time: {name}." if voids(rule) else f"The {name} never runs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +298,7 @@ def _rules_of(sources: Iterable[Source]) -> ProjectRules:
         _report_ignored(source)
         raw_mcp, raw = _counting_part(source, "mcp"), _counting_part(source, "gemdeck")
         mcp = source.salvaged(McpSettings, raw_mcp, "mcp")
-        denied = denied_by(source, raw.pop(DENY_KEY, None), _NONE)
+        denied = restricted_by(source, raw.pop(DENY_KEY, None), _NONE)
         own = source.salvaged(GemdeckSettings, raw, "gemdeck")
         allowed = rules.allowed
         if raw_mcp.get("allowed") is not None:

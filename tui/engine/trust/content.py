@@ -31,7 +31,7 @@ from tui.engine.logs.redaction import (
     masked_words,
     without_tokens,
 )
-from tui.engine.settings.project import ProjectOffer, ProjectRules
+from tui.engine.settings.project import ProjectOffer, ProjectRules, written_rule
 from tui.engine.trust.warnings import (
     address_cautions,
     command_cautions,
@@ -245,7 +245,7 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
         {
             "allowed": None if forbidden.allowed is None else sorted(forbidden.allowed),
             "excluded": sorted(forbidden.excluded),
-            "denied": [[pattern.server, pattern.tool] for pattern in forbidden.always_deny],
+            "denied": list(map(written_rule, forbidden.always_deny)),
             "calls": forbidden.max_tool_calls,
             "result": forbidden.max_result_size,
             "idle": forbidden.idle_timeout,

@@ -43,12 +43,6 @@ from tui.ui.widgets.frame import Frame, Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText
 
-NOT_LASTING: Final = (
-    "not offered: nothing identifies this server later on",
-    "not for this server",
-)
-"""Says why no answer that lasts is offered, in many words and in few."""
-
 SCOPES: Final = tuple(GrantScope)
 """The scopes in the order in which their key goes through them."""
 
@@ -232,9 +226,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show_answers(self) -> None:
         """Show what can be answered now."""
         super().show_answers()
-        may_last = self.request.may_last
         for answer in (ALWAYS_TOOL, ALWAYS_SERVER, SCOPE):
-            self.rows.button(answer).display = may_last
+            self.rows.button(answer).display = not self.request.not_lasting
         self.rows.button(UNDO).display = self._call.edit is not None
         self.rows.button(NEXT).display = len(self._calls) > 1
         self.rows.fold(folded=not self._shows_more)
@@ -276,8 +269,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         return "" if self._call.is_seen else super().unread_words()
 
     def refusal(self, answer: Answer) -> str:
-        if answer.scoped and not self.request.may_last:
-            return f"Always: {NOT_LASTING[self.is_short]}."
+        if answer.scoped and (reason := self.request.not_lasting):
+            return f"Always: not offered{'' if self.is_short else f': {reason}'}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
         return super().refusal(answer)

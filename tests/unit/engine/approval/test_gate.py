@@ -16,6 +16,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
+from tui.engine.settings.prohibitions import Permission, Restriction
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
@@ -250,8 +251,25 @@ async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
     asked = Asked()
     tool = make_tool("go", fingerprint="")
     assert isinstance(await asked.answer(tool, Choice.ALWAYS_TOOL), Permit)
-    assert not asked.questions[0].may_last
+    assert asked.questions[0].not_lasting == "nothing identifies this server later on"
     assert not await asked.passes(tool)
+
+
+async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_counts() -> None:
+    for void, notes in ((tuple(Permission), 1), ((Permission.GRANTS,), 0)):
+        asked, (tool, other) = Asked(), map(make_tool, ("go", "stay"))
+        asked.policy.allow([tool], GrantScope.EVERYWHERE, "always this tool")
+        assert await asked.passes(tool)
+        asking = Restriction(tool="go", source="the settings", voids=void)
+        asked.policy.configure((), [asking], ())
+        assert isinstance(await asked.answer(tool, Choice.ALWAYS_SERVER, other), Permit)
+        why = "a rule in the settings (the settings) says so"
+        assert asked.questions[-1].not_lasting == why
+        assert asked.questions[-1].notes == (f"You are asked each time: {why}.",) * notes
+        assert not await asked.passes(tool)
+        assert await asked.passes(other)
+        rules = [(view.effect, view.tool) for view in asked.policy.views()]
+        assert sorted(rules) == [("allow", "go"), ("allow", "stay"), ("ask", "go")]
 
 
 async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> None:

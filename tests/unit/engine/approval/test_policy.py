@@ -22,6 +22,7 @@ from tui.engine.approval.policy import Policy
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.atomic import locked, write_private
 from tui.engine.files.state_file import StateFile
+from tui.engine.settings.prohibitions import Permission, Restriction
 from tui.model.consent import Effect, GrantId, GrantScope
 from tui.model.events import Event, GrantsChanged
 from tui.model.servers import Origin, ServerId, Transport
@@ -296,6 +297,13 @@ def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
         policy = make_policy(book, allows_all=allows_all)
         policy.configure([], [], [trusted])
         assert policy.judge(tool).effect is effect
+
+
+def test_yolo_that_the_settings_switch_off_neither_allows_nor_is_shown() -> None:
+    policy = make_policy(allows_all=True)
+    policy.configure((), [Restriction(voids=(Permission.YOLO,))], ())
+    assert policy.judge(make_tool("go")).effect is Effect.ASK
+    assert policy.views() == ()
 
 
 def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatch) -> None:

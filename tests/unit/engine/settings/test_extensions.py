@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
+from tui.engine.settings.prohibitions import voids
 from tui.engine.settings.sources import context_places
 from tui.engine.settings.sources.source import Report, manifest_files
 from tui.model.servers import Origin, ServerStatus
+
+RULES = ("allow", "ask_user", "deny")
 
 
 def install(machine: Machine, name: str, servers: object, folder: str = "", **more: Any) -> Path:  # noqa: ANN401
@@ -51,6 +54,20 @@ def test_an_extension_never_makes_itself_trusted(machine: Machine) -> None:
     assert "trust: has no effect in an extension" in problem
     machine.write("user", {"mcpServers": {"sky": {"trust": True}}})
     assert machine.servers()["sky"].trust, "the user's entry may trust it"
+
+
+def test_the_policies_of_an_extension_restrict_and_give_no_permission(machine: Machine) -> None:
+    place = install(machine, "weather", {"sky": {"command": "node"}}) / "policies"
+    place.mkdir()
+    rules = [f'[[rule]]\ndecision = "{word}"\ntoolName = "mcp_sky_{word}"' for word in RULES]
+    (place / "a.toml").write_text("\n".join(rules))
+    loaded = machine.load()
+    assert {(rule.tool, len(voids(rule))) for rule in loaded.gemdeck.always_deny} >= {
+        ("deny", 0),
+        ("user", 3),
+    }
+    [problem] = messages(loaded)
+    assert problem.endswith("lets nothing run here: mcp_sky_allow")
 
 
 def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.approval.policy import DenyingPatterns
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.prohibitions import MAX_POLICIES, MAX_POLICY
+from tui.engine.settings.prohibitions import MAX_POLICIES, MAX_POLICY, Permission, voids
 from tui.engine.settings.sources import source
 from tui.model.servers import ServerStatus
 
@@ -26,7 +26,13 @@ def policy(machine: Machine, text: str | bytes, place: str = "user") -> Path:
 
 
 def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
-    return DenyingPatterns(loaded.gemdeck.always_deny).match(server, tool) is not None
+    rules = (rule for rule in loaded.gemdeck.always_deny if not voids(rule))
+    return DenyingPatterns(rules).match(server, tool) is not None
+
+
+def asked(loaded: LoadedSettings, server: str, tool: str) -> bool:
+    rules = (rule for rule in loaded.gemdeck.always_deny if set(voids(rule)) == set(Permission))
+    return DenyingPatterns(rules).match(server, tool) is not None
 
 
 @pytest.mark.parametrize("place", ["user", "system"])
@@ -198,6 +204,58 @@ def test_excluded_tools_that_cannot_be_read_forbid_everything(machine: Machine) 
         assert "no tool runs until this is corrected" in messages(loaded)[0]
     machine.write("user", {"tools": ["rm"]})
     assert denied(machine.load(), "git", "log")
+
+
+def test_tools_to_be_confirmed_are_asked_about_and_a_list_that_cannot_be_read_means_all(
+    machine: Machine,
+) -> None:
+    for names in (["mcp_git_push", "wipe"], "mcp_git_push"):
+        machine.write("user", {"tools": {"confirmationRequired": names}})
+        loaded = machine.load()
+        assert messages(loaded) == []
+        assert asked(loaded, "git", "push")
+        assert not denied(loaded, "git", "push")
+        assert not asked(loaded, "git", "pull")
+    machine.write("user", {"tools": {"confirmationRequired": {"a": 1}}})
+    loaded = machine.load()
+    assert asked(loaded, "git", "pull")
+    [problem] = messages(loaded)
+    assert problem.endswith("every tool is asked about until this is corrected")
+
+
+def test_what_switches_permissions_off_counts_unless_it_says_no(machine: Machine) -> None:
+    for value, counts in [(True, True), ("true", True), ([], True), (0, False), ("false", False)]:
+        machine.write("user", {"security": {"disableYoloMode": value, "disableAlwaysAllow": value}})
+        loaded = machine.load()
+        assert messages(loaded) == []
+        where = "security.disableYoloMode in ~/.gemini/settings.json"
+        assert loaded.no_yolo == (where if counts else ""), value
+        void = {permission for rule in loaded.gemdeck.always_deny for permission in voids(rule)}
+        assert void == ({Permission.YOLO, Permission.GRANTS} if counts else set()), value
+
+
+def test_hooks_are_named_and_what_one_would_check_is_asked_about(machine: Machine) -> None:
+    rows: list[tuple[object, list[str], list[str]]] = [
+        ("mcp_git_push", ["git.push", "git.push_all"], ["git.pull", "a.push"]),
+        ("^mcp_git_.*$", ["git.push"], ["a.push"]),
+        ("mcp_(git|hub)_push", ["git.push", "hub.push"], ["a.pull"]),
+        ("write|replace", ["files.write_file", "a.replace"], ["a.read"]),
+        ("git.*delete", ["git.branch_delete"], ["a.delete"]),
+        *((text, ["a.b"], []) for text in ("", "*", "a+b", "[a-z]", "x?", r"\w", "a" * 101, 5)),
+    ]
+    for matcher, matches, others in rows:
+        before = [{"matcher": matcher, "hooks": [{"type": "command", "command": "check"}]}]
+        machine.write("user", {"hooks": {"BeforeTool": before, "AfterTool": [], "disabled": ["x"]}})
+        loaded = machine.load()
+        [problem] = messages(loaded)
+        assert problem == "~/.gemini/settings.json:1: hooks: hooks are not run here: BeforeTool"
+        assert [one for one in matches if not asked(loaded, *one.split("."))] == [], matcher
+        assert [one for one in others if asked(loaded, *one.split("."))] == [], matcher
+    many = [{"matcher": "|".join(["ab"] * 30) + f"|x{number}"} for number in range(999)]
+    machine.write("user", {"hooks": {"BeforeTool": many, "SessionStart": [{}]}})
+    loaded = machine.load()
+    assert "BeforeTool, SessionStart" in messages(loaded)[0]
+    assert asked(loaded, "any", "tool"), "more than can be looked through"
 
 
 def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(machine: Machine) -> None:
