@@ -193,7 +193,6 @@ def test_A17_no_content_of_a_folder_makes_reading_or_asking_fail(
 BOMBS: dict[str, str | bytes] = {
     "too large": '{"a": "' + "x" * 1_100_000 + '"}',
     "too deep": '{"a": ' + "[" * 100_000,
-    "too many servers": json.dumps({"mcpServers": {f"s{n}": GOOD for n in range(2_000)}}),
     "a key twice": '{"mcpServers": {"a": {"command": "safe", "command": "evil"}}}',
     "not a number": '{"a": NaN}',
     "infinite": '{"a": 1e999}',
@@ -218,6 +217,16 @@ def test_A17_A18_a_file_made_to_harm_is_one_problem_and_the_rest_works(
     [problem] = loaded.problems
     assert not problem.fatal
     assert loaded.project.trust is FolderTrust.NOTHING_TO_TRUST
+
+
+def test_A18_a_project_asks_about_no_more_servers_than_one_file_may_have(reader: Reader) -> None:
+    reader.place.project({"mcpServers": {f"s{number}": GOOD for number in range(2_000)}})
+    begun = time.process_time()
+    loaded = reader.load()
+    assert time.process_time() - begun < 2
+    assert len(loaded.servers) == 256
+    assert {one.withheld for one in loaded.servers} == {ServerStatus.UNTRUSTED}
+    assert ["and 1734 more" in problem.message for problem in loaded.problems] == [True]
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".gemini/settings.json", ".env"])

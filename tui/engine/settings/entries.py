@@ -24,6 +24,7 @@ from tui.engine.definitions.fingerprint import Identifier, Installation
 from tui.engine.logs.redaction import is_secret_variable
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
+    MAX_SERVERS,
     Source,
     expansion_problems,
     known_keys,
@@ -126,8 +127,15 @@ def server_entries(sources: Iterable[Source]) -> Iterable[Entry]:
     """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
     merged: dict[str, Entry] = {}
     for source in sources:
-        for name, raw in source.section("mcpServers").items():
-            merged[name] = Entry(name, raw, source, ("mcpServers", name))
+        found = source.section("mcpServers")
+        names = list(found)
+        for name in names[:MAX_SERVERS]:
+            merged[name] = Entry(name, found[name], source, ("mcpServers", name))
+        if rest := names[MAX_SERVERS:]:
+            named = ", ".join(map(server_id, rest[:MAX_ENTRY_PROBLEMS]))
+            more = len(rest) - MAX_ENTRY_PROBLEMS
+            words = f"only the first {MAX_SERVERS} servers count; left out: {named}"
+            source.note(("mcpServers", rest[0]), words + (f" and {more} more" if more > 0 else ""))
     return merged.values()
 
 

@@ -155,12 +155,22 @@ def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
     assert word in problem.message
 
 
-def test_too_many_servers_are_refused_as_a_whole(machine: Machine) -> None:
-    machine.write("system", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
-    machine.write("user", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS)}})
+def test_of_too_many_servers_the_first_count_and_the_others_are_named(machine: Machine) -> None:
+    gemdeck = {"alwaysDeny": [{"tool": "wipe"}]}
+    many = {f"s{i}": GOOD for i in range(1_000)}
+    machine.write("user", {"mcpServers": many, "gemdeck": gemdeck})
     loaded = machine.load()
-    assert len(loaded.servers) == MAX_SERVERS
-    assert [problem.fatal for problem in loaded.problems] == [True]
+    assert [server.id for server in loaded.servers] == [f"s{i}" for i in range(MAX_SERVERS)]
+    assert [rule.tool for rule in loaded.gemdeck.always_deny] == ["wipe"]
+    [problem] = loaded.problems
+    assert not problem.fatal
+    assert problem.key == "mcpServers.s256"
+    names = ", ".join(f"s{i}" for i in range(256, 266))
+    words = f"only the first 256 servers count; left out: {names} and 734 more"
+    assert problem.message == words
+    machine.write("user", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
+    [problem] = machine.load().problems
+    assert problem.message == "only the first 256 servers count; left out: s256"
 
 
 def test_a_projects_file_that_cannot_be_used_is_never_fatal(machine: Machine) -> None:

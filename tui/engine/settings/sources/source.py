@@ -262,11 +262,6 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
         report.note(path, f"stands twice; {words}", line, dotted(key))
     if is_refused:  # who reads it would see one while the other counts
         return None
-    servers = document.content.get("mcpServers")
-    if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
-        message = f"more than {MAX_SERVERS} servers; the file was not used"
-        source.note(("mcpServers",), message, fatal=fatal)
-        return None
     return source
 
 
