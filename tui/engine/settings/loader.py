@@ -35,6 +35,7 @@ from tui.engine.settings.project import (
     ProjectRules,
     ProjectVerdict,
     compared,
+    note_texts,
     read_offer,
 )
 from tui.engine.settings.sources.context_places import (
@@ -233,6 +234,7 @@ def read_mcp(
         raw = {key: section[key] for key in section if key in known}
         raw = source.expanded(raw, ("mcp",), environ)
         mcp = source.salvaged(McpSettings, raw, "mcp")
+        note_texts(source, raw)
         if raw.get("allowed") is not None:
             rules = rules.allowing(frozenset(map(compared, mcp.allowed or ())), source.file)
         wrong = () if isinstance(source.content.get("mcp"), dict | None) else (("mcp",),)

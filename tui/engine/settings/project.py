@@ -298,6 +298,7 @@ def _rules_of(sources: Iterable[Source]) -> ProjectRules:
         _report_ignored(source)
         raw_mcp, raw = _counting_part(source, "mcp"), _counting_part(source, "gemdeck")
         mcp = source.salvaged(McpSettings, raw_mcp, "mcp")
+        note_texts(source, raw_mcp)
         denied = restricted_by(source, raw.pop(DENY_KEY, None), _NONE)
         own = source.salvaged(GemdeckSettings, raw, "gemdeck")
         allowed = rules.allowed
@@ -323,6 +324,13 @@ def _rules_of(sources: Iterable[Source]) -> ProjectRules:
 def compared(name: str) -> str:
     """Return a server's name in the form that gemini-cli compares."""
     return name.strip().lower()
+
+
+def note_texts(source: Source, mcp: Mapping[str, Any]) -> None:
+    """Say that a text in place of a list of servers is the name of one."""
+    for key in ("allowed", "excluded"):
+        if isinstance(mcp.get(key), str):
+            source.note(("mcp", key), "this text counts as one name; several are a list: [ … ]")
 
 
 def _counting_part(source: Source, name: str) -> dict[str, Any]:

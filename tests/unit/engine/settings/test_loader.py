@@ -261,6 +261,17 @@ def test_only_servers_that_every_layer_allows_start(machine: Machine) -> None:
     assert str(machine.files["system"]) in failure.advice
 
 
+@pytest.mark.parametrize("layer", ["user", "project"])
+@pytest.mark.parametrize("key", ["allowed", "excluded"])
+def test_a_text_in_place_of_a_list_of_servers_is_said_to_be_one_name(
+    machine: Machine, layer: str, key: str
+) -> None:
+    machine.write(layer, {"mcp": {key: "a, b"}})
+    [problem] = messages(machine.load())
+    words = f"mcp.{key}: this text counts as one name; several are a list: [ … ]"
+    assert problem.endswith(words)
+
+
 def test_an_allowed_list_that_cannot_be_read_allows_nothing(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}, "mcp": {"allowed": {"a": True}}})
     assert withheld(machine) == {"a": OFF}
