@@ -50,6 +50,8 @@ pytest_plugins = ("tests.support.examples", "tests.support.halves")
 # Where it may not be kept, each of the many processes and workers compiles everything anew.
 sys.dont_write_bytecode = False
 
+os.umask(0o022)  # settings of the system that a group can write do not count
+
 _world_numbers = itertools.count()
 
 

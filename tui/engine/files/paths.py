@@ -100,3 +100,22 @@ def _close(folder: Path, unwanted: int) -> None:
         status = folder.stat()
         if status.st_uid == os.geteuid() and status.st_mode & unwanted:
             folder.chmod(stat.S_IMODE(status.st_mode) & ~unwanted)
+
+
+def open_to_others(path: Path) -> Path | None:
+    """Return the file, or a folder on the way to it, that neither root nor the user alone change.
+
+    A folder in which everybody changes only what is theirs, such as ``/tmp``, does not count, nor
+    does a file that is not there. Blocks.
+    """
+    if sys.platform == "win32":
+        return None
+    named, real = path.absolute(), Path(os.path.realpath(path))
+    with contextlib.suppress(OSError, ValueError):
+        for place in dict.fromkeys((real, named, *real.parents, *named.parents)):
+            status = place.stat()
+            is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+            is_shared = status.st_mode & 0o022 and not is_sticky
+            if is_shared or status.st_uid not in {0, os.geteuid()}:
+                return place
+    return None

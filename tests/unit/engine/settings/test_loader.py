@@ -1,6 +1,7 @@
 """What the loader makes of all layers: which counts, which is left out, and what is said of it."""
 
 import json
+import os
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,35 @@ def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
     assert problem.fatal
     assert (problem.file, problem.line) == ("~/.gemini/settings.json", line)
     assert word in problem.message
+
+
+@pytest.mark.parametrize("layer", ["defaults", "system"])
+def test_a_file_of_the_system_that_others_can_write_is_not_used(
+    machine: Machine, layer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.write(layer, {"mcpServers": {"a": GOOD}})
+    file = machine.files[layer]
+    link = machine.root / "link.json"
+    link.symlink_to(file)
+    for place, mode in ((file, 0o666), (file, 0o664), (file.parent, 0o777), (file.parent, 0o775)):
+        before = place.stat().st_mode
+        for path in (file, link):
+            variable = "DEFAULTS" if layer == "defaults" else "SETTINGS"
+            machine.environ[f"GEMINI_CLI_SYSTEM_{variable}_PATH"] = str(path)
+            assert [server.id for server in machine.load().servers] == ["a"]
+            place.chmod(mode)
+            loaded = machine.load()
+            place.chmod(before)
+            assert loaded.servers == ()
+            [problem] = loaded.problems
+            words = f"others than root and you can write to {place}; the file was not used"
+            assert (problem.fatal, problem.message) == (False, words)
+    file.parent.chmod(0o1777)  # as /tmp: the file is nobody else's
+    assert [server.id for server in machine.load().servers] == ["a"]
+    if os.geteuid() == 0:
+        os.chown(file, 12_345, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54_321)
+    assert machine.load().servers == (), "it belongs to another user"
 
 
 def test_of_too_many_servers_the_first_count_and_the_others_are_named(machine: Machine) -> None:

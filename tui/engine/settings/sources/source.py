@@ -23,6 +23,7 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.paths import open_to_others
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -248,6 +249,10 @@ def expansion_problems(
 def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
     """Read a file; None, with a problem where there is one, if it is absent or cannot be used."""
     fatal = origin is not Origin.PROJECT
+    if origin in _PATH_VARIABLES and (place := open_to_others(path)) is not None:
+        words = f"others than root and you can write to {shown_path(place, report.home)}"
+        report.note(path, f"{words}; the file was not used")
+        return None
     try:
         document = read_document(path)
     except BadDocumentError as error:
