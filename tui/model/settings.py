@@ -408,7 +408,7 @@ class GemdeckSettings(Section):
         ge=MIN_RESULT_SIZE,
         le=MAX_RESULT_SIZE,
         description="Most characters of one tool result for the model. Of a longer one it gets "
-        "the beginning and the end.",
+        "the beginning and the end, and can read the rest.",
     )
     max_tools: WholeNumber = Field(
         DEFAULT_MAX_TOOLS,

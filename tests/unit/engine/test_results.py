@@ -1,14 +1,29 @@
 """Results: how much reaches the model, what the user sees first, and calls that go in circles."""
 
+import re
 import sys
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
 
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Play, Script, Turncoat, play, shop
 from tests.support.waiting import eventually
+from tests.unit.engine.chats.support import make_tool
 from tests.unit.engine.mcp.support import FOLDER
-from tests.unit.engine.test_own_tools import answers
+from tests.unit.engine.test_own_tools import answers, declared
 from tui.engine.approval.inquiry import MAX_SAME_CALLS
+from tui.engine.chats import own_tools
 from tui.engine.chats.calls import WITHHELD
+from tui.engine.chats.own_tools import GONE, KeptResults
+from tui.engine.mcp.catalog.offered_tool import (
+    MAX_STRUCTURED,
+    MediaPart,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
 from tui.model.chat import ToolCallStatus, TurnOutcome
 from tui.model.consent import Choice
 from tui.model.events import TurnFinished
@@ -81,13 +96,77 @@ async def test_the_same_call_a_third_time_asks_whatever_rules_say(
         assert len(shop.calls) == 6
 
 
-async def test_the_model_gets_as_much_of_a_result_as_the_settings_say(play: Play) -> None:
-    """Without a setting it is `DEFAULT_RESULT_SIZE`, as the longest file of the round trips."""
+async def test_the_model_reads_on_in_a_result_that_was_cut(play: Play) -> None:
+    """Of the first answer it gets as much as the settings say; the rest it gets unasked."""
+    text = "".join(f"{number:04}" for number in range(800))
     entry = {"command": sys.executable, "args": [str(FOLDER / "raw.py")]}
     settings = {"mcpServers": {"raw": entry}, "gemdeck": {"maxResultSize": 1_000}}
-    script: Script = [[Call([("echo", {"text": "x" * 5_000})])], [Say("done")]]
+    script: Script = [[Call([("echo", {"text": text})])], [Say("done")]]
     async with play(script, settings=settings) as running:
         await eventually(lambda: running.status("raw") is ServerStatus.READY)
         await running.answered("go", Choice.ONCE)
         [answer] = answers(running)
-    assert 900 <= len(answer) <= 1_200
+        gap = r'\n… \[characters 501 to 2,700 of 3,200 are left out: call read_result\(id="(.+)", '
+        found = re.fullmatch(rf"(.+){gap}offset=500\) for the rest\] …\n(.+)", answer)
+        assert found is not None
+        assert (found[1], found[3]) == (text[:500], text[-500:])
+        assert running.calls[0].result.endswith(
+            "[The model gets 1,000 of 3,200 characters, and can read on.]"
+        )
+        read = [
+            ("read_result", {"id": key, "offset": offset})
+            for key, offset in ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
+        ]
+        running.fake.steps += [[Call(read)], [Say("done")], [Call(read[:1])], [Say("done")]]
+        await running.ask("read on")
+        assert len(running.raised(ConfirmationRequest)) == 1
+        rest = f'call read_result(id="{found[2]}", offset=1500) for the rest'
+        assert answers(running) == [
+            f"{text[500:1500]}\n[Characters 501 to 1,500 of 3,200: {rest}]",
+            f"{text[2500:]}\n[Characters 2,501 to 3,200 of 3,200: the end]",
+            "The result has 3200 characters: the offset is too large.",
+            f"The call cannot be made: {GONE}",
+        ]
+        assert [(call.server, call.tool) for call in running.calls[1:3]] == [
+            ("raw", "read_result")
+        ] * 2
+        running.engine.clear_conversation()
+        await running.ask("read on")
+        assert answers(running) == [f"The call cannot be made: {GONE}"]
+        names = [declared(running, request) for request in range(6)]
+        assert ["read_result" in one for one in names] == [False, True, True, True, False, False]
+
+
+def test_what_stands_beside_a_text_takes_nothing_from_it() -> None:
+    said, beside = "w" * 50_000, "r" * 90_000
+    result = ToolResult((TextPart(said), TextPart(beside)), "", beside=1)
+    first, second = KeptResults().cut(make_tool("look"), result).parts
+    assert first == TextPart(said)
+    assert isinstance(second, TextPart)
+    assert MAX_STRUCTURED < len(second.text) < MAX_STRUCTURED + 200
+    assert "[characters 52,502 to 137,501 of 140,001 are left out" in second.text
+    assert "offset=52501" in second.text
+    rows = ToolResult((TextPart("1 row"), TextPart("r" * 40_000)), "", beside=1)
+    assert KeptResults().cut(make_tool("look"), rows) is rows, "they may be as long as any result"
+
+
+async def test_of_too_many_long_results_the_oldest_go_and_the_newest_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_tools, "MAX_KEPT", 5_000)
+    reviewed = replace(make_tool("look"), is_reviewed=True)
+    kept, keys = KeptResults(limit=1_000), list[str]()
+    for size in (2_000, 2_001, 2_002, 9_000):
+        picture = MediaPart("image/png", "AA==")
+        result = ToolResult((TextPart("x" * size), picture), "", is_error=True)
+        text, media = (cut := kept.cut(reviewed, result)).parts
+        assert (media, cut.is_error) == (picture, True)
+        keys += re.findall('id="(.+)"', str(text))
+        bound = kept.tool().bind
+        assert bound is not None
+        known = []
+        for key in keys:
+            with suppress(ToolCallError):
+                known.append(bound({"id": key}))
+        assert len(known) == (1 if size == 9_000 else min(len(keys), 2)), size
+        assert {(one.server, one.is_reviewed) for one in known} == {("notes", True)}

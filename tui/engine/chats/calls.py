@@ -21,6 +21,7 @@ from tui.engine.approval.inquiry import (
 )
 from tui.engine.bus import Publish
 from tui.engine.chats.history import FunctionResponse
+from tui.engine.chats.own_tools import KeptResults
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -236,6 +237,7 @@ class CallRunner:
         publish: Publishes the events of the transcript rows.
         turn: The record of this turn for consent.
         reviewer: Shows results to the user where their server's settings say so.
+        kept: Cuts long results for the model; None leaves them whole.
     """
 
     def __init__(
@@ -245,8 +247,10 @@ class CallRunner:
         publish: Publish,
         turn: TurnRecord,
         reviewer: ResultReviewer | None = None,
+        kept: KeptResults | None = None,
     ) -> None:
         self._reviewer = reviewer
+        self._kept = kept
         self._tools = tools
         self._gate = gate
         self._publish = publish
@@ -387,6 +391,8 @@ class CallRunner:
             _log.exception("a call failed")
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
         seconds = time.monotonic() - started
+        if self._kept is not None:
+            result = self._kept.cut(permit.tool, result)
         if self._reviewer is not None and permit.tool.is_reviewed:
             self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
             result = await self._reviewer.review(

@@ -279,6 +279,7 @@ class Conversation:
         self._is_clear_due = False
         if self.context is not None:
             self.context.history.contents.clear()
+            self.context.kept.clear()
         self.publish(ConversationCleared())
 
     async def _take_over(self, context: TurnContext) -> None:
@@ -409,7 +410,7 @@ class Conversations:
         if one.context is not None:
             one.use_backend(backend)
         else:
-            history = History(self._setup.settings.max_result_size)
+            history = History()
             one.recorder.follow(history)
             one.context = TurnContext(
                 self._setup,

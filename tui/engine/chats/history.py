@@ -8,18 +8,12 @@ from typing import Any, Final
 
 from tui.engine.chats.backends.backend import WireContent, WirePart
 from tui.engine.mcp.catalog.offered_tool import (
-    MAX_STRUCTURED,
     FunctionCall,
     JsonObject,
     MediaPart,
     PromptMessage,
     TextPart,
 )
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
-from tui.text import clip_middle
-
-RESPONSE_ALLOWANCE: Final = MAX_STRUCTURED + 10_000
-"""Characters a response may exceed the result limit by, also for gemdeck's own remarks."""
 
 MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
 """Most base64 characters of media in one response; the service takes 20 MB a request."""
@@ -86,11 +80,9 @@ class History:
     unless a turn is running. Old results are shortened (see `forget_old`).
 
     Attributes:
-        max_result_size: Characters of one tool result that the model gets.
         contents: The wire format, ready to send.
     """
 
-    max_result_size: int = DEFAULT_RESULT_SIZE
     contents: list[_Wire] = field(default_factory=list)
 
     def add_user(
@@ -124,9 +116,7 @@ class History:
         responses: list[_Wire] = []
         beside: list[_Wire] = []
         for call, answer in answers:
-            response, siblings = _wire_response(
-                call, answer, self.max_result_size, inline_media=inline_media
-            )
+            response, siblings = _wire_response(call, answer, inline_media=inline_media)
             responses.append({"functionResponse": response})
             beside.extend(siblings)
         self.contents.append({"role": "user", "parts": responses + beside})
@@ -241,7 +231,7 @@ def without_surrogates(text: str) -> str:
 
 
 def _wire_response(
-    call: FunctionCall, answer: FunctionResponse, max_size: int, *, inline_media: bool
+    call: FunctionCall, answer: FunctionResponse, *, inline_media: bool
 ) -> tuple[_Wire, list[_Wire]]:
     """Return a ``functionResponse`` and the parts that follow it in the content.
 
@@ -261,13 +251,11 @@ def _wire_response(
                 media_left -= len(data)
                 target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside
                 target.append({"inlineData": {"mimeType": mime_type, "data": data}})
-    tail = (max_size + RESPONSE_ALLOWANCE) // 4
-    text = clip_middle("\n".join(texts), 3 * tail, tail)
     response: _Wire = {"name": call.name}
     if call.id:
         response["id"] = call.id
     key = "error" if answer.is_error else "output"
-    response["response"] = {key: without_surrogates(text)}
+    response["response"] = {key: without_surrogates("\n".join(texts))}
     if inside:
         response["parts"] = inside
     return response, beside

@@ -1,15 +1,19 @@
-"""gemdeck's own tools: the model finds other tools with them, and reads resources."""
+"""gemdeck's own tools: the model finds other tools with them, reads resources and long results."""
 
 import asyncio
 import hashlib
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from sys import getsizeof
 from typing import Any, Final
 
 from tui.engine.mcp.catalog.offered_tool import (
+    MAX_STRUCTURED,
     JsonObject,
+    MediaPart,
     OfferedTool,
     OwnTool,
     TextPart,
@@ -23,6 +27,7 @@ from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import find_resource
 from tui.model.servers import ServerId
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.text import clip, counted, for_model, sanitize, sanitize_line
 
 GEMDECK: Final = ServerId("gemdeck")
@@ -39,6 +44,14 @@ MAX_LISTED: Final = 100
 
 MAX_DESCRIPTION: Final = 200
 """Characters of a description that are listed."""
+
+MAX_KEPT: Final = 16 * 1024 * 1024
+"""Bytes that the long results of one conversation take; the newest stays whatever it takes."""
+
+GONE: Final = (
+    "No result is kept under this id: the oldest go first, and all with the end of gemdeck. "
+    "Repeat the call that gave it."
+)
 
 
 def make_own_tool(
@@ -214,3 +227,104 @@ async def _read(servers: ServerManager, allowed: str, arguments: JsonObject) -> 
     content = reading.content
     display = "\n".join(filter(None, (content.text, *content.blobs, reading.remark)))
     return ToolResult(reading.parts, display)
+
+
+_READ_ON: Final = (
+    "Read on in a result that was too long for one answer. Where it was cut, it gives the id and "
+    "the offset."
+)
+
+
+@dataclass(slots=True)
+class KeptResults:
+    """The results of a conversation that were too long for the model, whole.
+
+    An offset counts characters as the model gets them.
+
+    Attributes:
+        limit: Characters of one result that the model gets at once.
+    """
+
+    limit: int = DEFAULT_RESULT_SIZE
+    _kept: dict[str, tuple[OfferedTool, str]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+    def cut(self, tool: OfferedTool, result: ToolResult) -> ToolResult:
+        """Return what the model gets of a result: of a long text both ends, and where to read on.
+
+        What stands beside the tool's own text takes nothing from it: it has `MAX_STRUCTURED`
+        characters, and those that the text leaves.
+        """
+        texts = [part.text for part in result.parts if isinstance(part, TextPart)]
+        own = len(texts) - result.beside
+        said, beside, whole = ("\n".join(part) for part in (texts[:own], texts[own:], texts))
+        room = max(MAX_STRUCTURED, self.limit - len(said))
+        if len(said) <= self.limit and len(beside) <= room:
+            return result
+        key = self._keep(tool, whole)
+
+        def ends(text: str, limit: int, place: int) -> str:
+            if len(text) <= limit:
+                return text
+            head, end = limit // 2, len(text) - limit // 2
+            gap = f"characters {place + head + 1:,} to {place + end:,} of {len(whole):,}"
+            rest = _rest(key, place + head)
+            return f"{text[:head]}\n… [{gap} are left out: {rest}] …\n{text[end:]}"
+
+        parts = ends(said, self.limit, 0), ends(beside, room, len(whole) - len(beside))
+        media = (part for part in result.parts if isinstance(part, MediaPart))
+        got = min(len(said), self.limit) + min(len(beside), room)
+        note = f"[The model gets {got:,} of {len(whole):,} characters, and can read on.]"
+        return replace(
+            result,
+            parts=(*(TextPart(text) for text in parts if text), *media),
+            display=f"{result.display}\n{note}",
+        )
+
+    def _keep(self, tool: OfferedTool, whole: str) -> str:
+        """Keep a result, in place of the oldest if there are too many, and return its id."""
+        self._kept[key := secrets.token_hex(4)] = tool, whole
+        size = sum(getsizeof(text) for _, text in self._kept.values())
+        while size > MAX_KEPT and len(self._kept) > 1:
+            size -= getsizeof(self._kept.pop(next(iter(self._kept)))[1])
+        return key
+
+    def tool(self) -> OwnTool:
+        """Return the tool to read on; a call counts as one of the server that gave the result."""
+        properties = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
+        made = make_own_tool(
+            "read_result", _READ_ON, properties, self._read, *properties, is_free=True
+        )
+        return replace(made, bind=partial(self._bind, made))
+
+    def declared(self) -> Iterator[OwnTool]:
+        """Yield the tool if there is something to read."""
+        if self._kept:
+            yield self.tool()
+
+    def _bind(self, tool: OwnTool, arguments: JsonObject) -> OwnTool:
+        source, _ = self._find(arguments)
+        return replace(tool, server=source.server, is_reviewed=source.is_reviewed)
+
+    def _find(self, arguments: JsonObject) -> tuple[OfferedTool, str]:
+        if (found := self._kept.get(str(arguments.get("id")))) is None:
+            raise ToolCallError(GONE)
+        return found
+
+    async def _read(self, arguments: JsonObject) -> ToolResult:
+        _, whole = self._find(arguments)
+        start = int(arguments["offset"])
+        end = min(start + self.limit, len(whole))
+        if start >= len(whole):
+            raise ToolCallError(f"The result has {len(whole)} characters: the offset is too large.")
+        rest = "the end" if end == len(whole) else _rest(str(arguments["id"]), end)
+        note = f"[Characters {start + 1:,} to {end:,} of {len(whole):,}: {rest}]"
+        text = whole[start:end]
+        display = await asyncio.to_thread(sanitize, f"{text}\n{note}")
+        return ToolResult((TextPart(text), TextPart(note)), display, beside=1)
+
+
+def _rest(key: str, offset: int) -> str:
+    return f'call read_result(id="{key}", offset={offset}) for the rest'

@@ -16,7 +16,7 @@ from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, M
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, compose
-from tui.engine.chats.own_tools import resource_tools, tool_search
+from tui.engine.chats.own_tools import KeptResults, resource_tools, tool_search
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -204,6 +204,7 @@ class TurnContext:
         retry: The wait before a request that was refused for now goes out again.
         conversation: Its id, which `publish` puts into its events.
         refused: Tools this model refused.
+        kept: The results that were cut for the model.
         instructions: What servers say about themselves, as it was sent last.
     """
 
@@ -216,6 +217,7 @@ class TurnContext:
     retry: RetryWait = field(default_factory=RetryWait)
     conversation: ConversationId = MAIN
     refused: set[RefusedTool] = field(default_factory=set)
+    kept: KeptResults = field(default_factory=KeptResults)
     instructions: Instructions = ()
 
     def new_entry(self) -> EntryId:
@@ -247,9 +249,10 @@ class Turn:
         self._entry = context.new_entry()
         self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
-            setup.tools, setup.gate, context.publish, self._record, setup.reviewer
+            setup.tools, setup.gate, context.publish, self._record, setup.reviewer, context.kept
         )
         self._calls_left = setup.settings.max_tool_calls
+        context.kept.limit = setup.settings.max_result_size
         self._limit_reported = self._has_answer = False
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
@@ -356,8 +359,9 @@ class Turn:
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
         tools = self._setup.tools
-        found = (*tools.held_tools(), *filter(None, [tool_search(tools)]), *resource_tools(tools))
-        return self._not_refused(found)
+        own = (*filter(None, [tool_search(tools)]), *resource_tools(tools))
+        reading = self._context.kept.declared()
+        return self._not_refused((*tools.held_tools(), *own, *reading))
 
     def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:
         refused = self._context.refused
@@ -371,7 +375,8 @@ class Turn:
         called = [others[call.name] for call in calls if call.name in others.keys() - offered]
         if called:
             self._setup.tools.load_tools(called)
-        return {**others, **offered}
+        reading = self._context.kept.tool()
+        return {reading.id: reading, **others, **offered}
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""

@@ -16,7 +16,6 @@ from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event
 from tui.model.servers import ServerId
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
@@ -109,7 +108,6 @@ class ClientContext:
         client_version: Our version, as servers are told it.
         eras: Remembers which servers speak which era of the protocol.
         zygote: Forks the parents of stdio servers; the manager of the servers closes it.
-        max_result_size: Characters of text in one result that go to the model.
         gives_instructions: Whether the model gets what servers say about themselves.
         budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
@@ -128,7 +126,6 @@ class ClientContext:
     client_version: str = ""
     eras: EraCache = field(default_factory=EraCache)
     zygote: Zygote = field(default_factory=Zygote)
-    max_result_size: int = DEFAULT_RESULT_SIZE
     gives_instructions: bool = True
     budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)

@@ -6,16 +6,14 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
-from tui.engine.mcp.catalog.offered_tool import MAX_STRUCTURED, MediaPart, TextPart, ToolResult
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import (
-    MAX_MODEL_BLOCKS,
     NO_MESSAGE,
     UNREADABLE,
     convert_result,
     image_size,
 )
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
 
@@ -25,10 +23,10 @@ def convert(*blocks: object, **more: object) -> ToolResult:
     return convert_raw({"content": list(blocks), **more})
 
 
-def convert_raw(raw: dict[str, Any], *faults: str, size: int = DEFAULT_RESULT_SIZE) -> ToolResult:
+def convert_raw(raw: dict[str, Any], *faults: str) -> ToolResult:
     light = lighten(repair_result(raw))
     result = restore(CallToolResult.model_validate(light, by_name=False))
-    return convert_result(result, size, faults)
+    return convert_result(result, faults)
 
 
 def texts(result: ToolResult) -> list[str]:
@@ -93,8 +91,14 @@ def test_unknown_blocks_are_named_and_the_others_stay() -> None:
 
 
 def test_blocks_beyond_the_limit_are_counted() -> None:
-    raw = repair_result({"content": [text("x")] * (MAX_BLOCKS + 3)})
-    assert raw["content"][-1] == text("[3 more content blocks are left out.]")
+    raw = {"content": [text("x")] * (MAX_BLOCKS + 3), "structuredContent": {"a": 1}}
+    said = texts(convert_raw(raw, "a: wrong"))
+    assert said[MAX_BLOCKS:-1] == [
+        "[3 more content blocks are left out.]",
+        "[Structured content]",
+        '{\n  "a": 1\n}',
+    ]
+    assert "output schema: a: wrong" in said[-1]
 
 
 def test_a_block_is_not_lost_over_its_annotations() -> None:
@@ -190,26 +194,6 @@ def test_of_structured_content_only_what_the_text_lacks_is_added() -> None:
     assert json.loads(texts(listed)[-1]) == {"rows": "[as in the text above]", "next": "b"}
 
 
-@pytest.mark.parametrize("size", [46_000, DEFAULT_RESULT_SIZE])
-def test_structured_content_takes_nothing_from_the_text(size: int) -> None:
-    words = "w" * size
-    faults = [f"result.{number}: wrong" for number in range(3)]
-    raw = {"content": [text(words)], "structuredContent": {"rows": ["r" * 90_000]}}
-    result = convert_raw(raw, *faults)
-    said = texts(result)
-    assert said[0] == words
-    assert said[-1].endswith("; ".join(faults) + "]")
-    assert 4_000 < sum(map(len, said[1:])) < MAX_STRUCTURED + 500
-    note = f"[The model gets about {size + MAX_STRUCTURED:,} of {size + 90_158:,} characters.]"
-    assert result.display.endswith(note)
-
-
-def test_structured_content_beside_a_short_text_may_be_as_long_as_any_result() -> None:
-    rows = ["r" * 40_000]
-    result = convert(text("1 row"), structuredContent={"rows": rows})
-    assert json.loads(texts(result)[-1]) == {"rows": rows}
-
-
 def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None:
     none = "application/octet-stream"
     for data, kind, given in [
@@ -220,27 +204,6 @@ def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None
         (DATA, "image/png\r\nX: y", MediaPart(none, DATA)),
     ]:
         assert convert({"type": "image", "data": data, "mimeType": kind}).parts[1] == given
-
-
-def test_a_long_text_is_cut_for_the_model_and_kept_for_the_screen() -> None:
-    words = "a" * 100_000 + "b" * 100_000
-    for size, left_out in ((50_000, "25,001 to 175,000"), (1_000, "501 to 199,500")):
-        result = convert_raw({"content": [text(words)]}, size=size)
-        [part] = result.parts
-        assert isinstance(part, TextPart)
-        assert len(part.text) < size + 1_000
-        assert part.text.startswith("a" * (size // 2))
-        assert part.text.endswith("b" * (size // 2))
-        assert f"[characters {left_out} of 200,000 are left out]" in part.text
-        note = f"[The model gets about {size:,} of 200,000 characters.]"
-        assert result.display == f"{words}\n{note}"
-
-
-def test_many_long_texts_share_the_limit() -> None:
-    result = convert(*(text("x" * 10_000) for _ in range(150)))
-    assert len(result.parts) == 101
-    assert result.parts[-1] == TextPart("[50 more blocks are left out.]")
-    assert sum(len(part.text) for part in result.parts if isinstance(part, TextPart)) < 60_000
 
 
 def test_D12_the_display_is_limited_to_a_megabyte() -> None:
@@ -259,15 +222,6 @@ def test_data_reaches_the_model_as_it_is() -> None:
     result = convert(text(words))
     assert result.parts == (TextPart(words),)
     assert result.display != words
-
-
-def test_after_many_blocks_the_rest_is_said_all_the_same() -> None:
-    blocks = [text("t") for _ in range(MAX_MODEL_BLOCKS + 1)]
-    result = convert_raw({"content": blocks, "structuredContent": {"a": 1}}, "a: wrong")
-    said = texts(result)
-    assert said[MAX_MODEL_BLOCKS] == "[1 more blocks are left out.]"
-    assert said[-3:-1] == ["[Structured content]", '{\n  "a": 1\n}']
-    assert "output schema: a: wrong" in said[-1]
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480)

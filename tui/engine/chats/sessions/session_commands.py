@@ -262,6 +262,7 @@ class SessionCommands:
         """Put a session in place of a conversation."""
         saved, history, recorder = opened.saved, context.history, one.recorder
         history.contents[:] = saved.contents
+        context.kept.clear()
         if saved.view.model != (one.backend or context.backend).model:
             history.strip_signatures()
             saved.kept = 0

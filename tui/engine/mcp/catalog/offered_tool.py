@@ -12,7 +12,7 @@ from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.servers import ServerId
 
-OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource")
+OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result")
 """The names of gemdeck's own tools, which no server's tool gets."""
 
 MAX_NAME: Final = 63
@@ -243,12 +243,14 @@ class MediaPart:
 class ToolResult:
     """The result of a call, for the model and for the screen.
 
-    `is_error` says that the tool reported an error; both forms contain its message.
+    `is_error` says that the tool reported an error; both forms contain its message. The last
+    `beside` parts are texts that stand beside the tool's own, such as structured content.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
     display: str
     is_error: bool = False
+    beside: int = 0
 
 
 class ToolCallError(Exception):

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 import mcp_types as types
 
 from tui.engine.mcp.catalog.offered_tool import (
-    MAX_STRUCTURED,
     STRUCTURED,
     MediaPart,
     PromptMessage,
@@ -44,9 +43,6 @@ Part = TextPart | MediaPart
 
 HEAD: Final = 65_536
 """Characters of base64 that are read; only a JPEG can hold its size further on."""
-
-MAX_MODEL_BLOCKS: Final = 100
-"""Content blocks of one result that go to the model."""
 
 UNREADABLE: Final = "The tool's response could not be read: it has no content."
 """The text for the model if a result has no content."""
@@ -250,22 +246,17 @@ def _jpeg_size(head: bytes) -> tuple[int, int]:
     return width, height
 
 
-def convert_result(
-    result: types.CallToolResult, limit: int, faults: Sequence[str] = ()
-) -> ToolResult:
+def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> ToolResult:
     """Convert a result of ``tools/call`` for the model and for the screen.
 
-    Of structured content, only what the text does not say is added, and it takes nothing from the
-    text: it has `MAX_STRUCTURED` characters, and those that the text leaves.
+    Of structured content, only what the text does not say is added.
 
     Args:
         result: The result as the SDK reads it. Convert long ones in a thread.
-        limit: Characters of its text that go to the model; longer text loses its middle.
         faults: How it breaks the tool's output schema; both forms say so.
     """
-    blocks = [piece for block in result.content for piece in convert_shared_block(block)]
-    pieces = blocks[:MAX_MODEL_BLOCKS]
-    beside = list(_more(len(blocks) - len(pieces), "blocks"))
+    pieces = [piece for block in result.content for piece in convert_shared_block(block)]
+    beside: list[Piece] = []
     structured = result.structured_content
     if pieces and structured is not None:
         structured = _unsaid(result.content, structured)
@@ -281,15 +272,9 @@ def convert_result(
             text_piece(f"[Warning: the result does not match the tool's output schema: {words}]")
         )
     beside += hidden_note([*pieces, *beside])
-    said, more = [piece.part for piece in pieces], [piece.part for piece in beside]
-    room = max(MAX_STRUCTURED, limit - text_length(said))
-    kept = min(limit, text_length(said)) + min(room, text_length(more))
-    display = _display([*pieces, *beside], cut_note([*said, *more], kept))
-    parts = (
-        *within_limit(said, limit / max(1, text_length(said))),
-        *within_limit(more, room / max(1, text_length(more))),
-    )
-    return ToolResult(parts, display, bool(result.is_error))
+    whole = [*pieces, *beside]
+    parts = tuple(piece.part for piece in whole)
+    return ToolResult(parts, _display(whole), bool(result.is_error), len(beside))
 
 
 def _display(pieces: Iterable[Piece], *notes: str) -> str:

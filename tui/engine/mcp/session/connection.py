@@ -444,7 +444,7 @@ class Connection:
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
-        return convert_result(result, self._context.max_result_size, faults)
+        return convert_result(result, faults)
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
