@@ -271,7 +271,7 @@ class Gate:
             note = f"{note} {_DENIED_REST.note}".strip()
         if not choice.allows:
             inquiry.turn.denied.append(inquiry)
-            return Denial(source, note)
+            return Denial(source, note, bool(decision.note))
         if edit is None or edit.shown == inquiry.shown:
             return _permit(inquiry, source)
         return Permit(inquiry.tool, edit.arguments, edit.shown, source)

@@ -204,10 +204,17 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A call may not run: why, such as ``you: deny``, and a message about it to the model."""
+    """A call may not run.
+
+    Attributes:
+        source: Why, such as ``you: deny``.
+        note: A message about it to the model.
+        is_reason: Whether that is the user's own reason.
+    """
 
     source: str
     note: str = ""
+    is_reason: bool = False
 
 
 def decided(

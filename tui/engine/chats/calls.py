@@ -136,9 +136,6 @@ def _value(value: object) -> str:
 CANCELLED: Final = "The user stopped this call."
 """The response to a call that was stopped."""
 
-_END_MARKS: Final = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")
-"""Ends of sentences, including Chinese and Japanese, after which no period is added."""
-
 
 @dataclass(frozen=True, slots=True)
 class ResultReviewer:
@@ -454,12 +451,11 @@ async def _fault(prepared: _Prepared) -> str:
 
 
 def _denied(denial: Denial) -> _Refusal:
-    """Return the refusal for a denial, with the user's reason if there is one."""
-    text = denial.note.rstrip() or "The user denied this call."
-    if not text.endswith(_END_MARKS):
-        text += "."
+    """Return the refusal for a denial, with nothing that the user's reason may contradict."""
+    note = denial.note or "The user denied this call."
+    ours = f"{note} Do not try to do the same in another way."
     return _Refusal(
-        f"Denied: {text} Do not try to do the same in another way.",
+        "Denied: " + (f"The user says: {note}" if denial.is_reason else ours),
         ToolCallStatus.DENIED,
         shown=sanitize(f"Denied. {denial.note}".rstrip()),
     )

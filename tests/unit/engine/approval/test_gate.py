@@ -137,7 +137,7 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     assert "always this tool" in (await second).source
     assert not third.done()
     asked.desk.answer(other, Decision(Choice.DENY, "no"))
-    assert await third == Denial(source="you: deny", note="no")
+    assert await third == Denial("you: deny", "no", is_reason=True)
     assert len(asked.settled) == 3
 
 

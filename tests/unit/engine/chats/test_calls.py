@@ -77,9 +77,8 @@ async def test_invalid_arguments_are_told_to_the_model_before_anyone_is_asked() 
 async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
     steps = one_step(("go", {"text": "a"}), ("other", {}))
     words = (
-        ("because no", "because no."),
-        ("really? ", "really?"),
-        ("", "The user denied this call."),
+        ("use edit_file instead", "The user says: use edit_file instead"),
+        ("", "The user denied this call. Do not try to do the same in another way."),
     )
     async with talking([*steps] * len(words), GO, OTHER, asks=True) as chat:
         for number, (word, told) in enumerate(words):
@@ -88,7 +87,7 @@ async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
             await chat.decide(Choice.ONCE, count=2 * number + 2)
             await chat.idle()
             denied, ran = chat.responses(-1)
-            assert f"Denied: {told} Do not try" in denied["error"]
+            assert denied == {"error": f"Denied: {told}"}
             assert ran == {"output": "other ran"}
     statuses = [ToolCallStatus.DENIED, ToolCallStatus.OK]
     assert [call.status for call in chat.calls] == statuses * len(words)
