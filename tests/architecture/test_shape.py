@@ -197,7 +197,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 BUDGET: Final = {
     "ui": 11_960,
     "engine/mcp": 7_060,
-    "engine/chats": 4_080,
+    "engine/chats": 4_110,
     "cli": 2_540,
     "engine/settings": 2_390,
     "model": 2_280,

@@ -125,12 +125,19 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ChatNotice:
-    """A message from gemdeck in the conversation: an error, a stop, a limit."""
+    """A message from gemdeck in the conversation: an error, a stop, a limit.
+
+    Attributes:
+        brief: What stands in place of a long text until it is opened, or an empty string.
+        passes: Whether it goes with the end of its turn.
+    """
 
     id: EntryId
     severity: Severity
     text: str
     advice: str = ""
+    brief: str = ""
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

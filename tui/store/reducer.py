@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model import events as e
 from tui.model.chat import (
+    ChatNotice,
     ConversationId,
     Entry,
     EntryId,
@@ -325,7 +326,10 @@ def _reduce_turn(
             calls = sum(isinstance(entry, ToolCall) for entry in transcript.live)
             tokens = conversation.usage.total
             end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, tokens, cost)
-            ended = replace(transcript, live=(*transcript.live, end))
+            lasting = (
+                one for one in transcript.live if not (isinstance(one, ChatNotice) and one.passes)
+            )
+            ended = replace(transcript, live=(*lasting, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
             cleared = replace(conversation, title="", turn=None)

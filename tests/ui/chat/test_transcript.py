@@ -92,6 +92,27 @@ async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
         assert "Paste another." in shown(notice)
 
 
+async def test_a_refusal_is_a_line_until_it_is_opened_and_goes_with_its_turn() -> None:
+    async with chatting() as (app, pilot):
+        app.start_turn("hello")
+        words = "Too many requests: " + "no, " * 100
+        advice = "Trying again in 9 s."
+        notice = ChatNotice(EntryId("n"), Severity.WARNING, words, advice, "Too many requests.")
+        app.store.dispatch(e.ChatNoticeAdded(replace(notice, passes=True)))
+        app.store.dispatch(e.ChatNoticeAdded(replace(notice, id=EntryId("n2"))))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "Hi."))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 4)
+        asked, passing, lasting, answer = app.chat.transcript.views
+        line = "! warning  ▸ Too many requests. Trying again in 9 s."
+        assert [shown(view) for view in (passing, lasting)] == [line, line]
+        await pilot.press("shift+tab", "up", "enter")
+        await until(pilot, lambda: lasting.size.height > 3)
+        assert shown(lasting).count("no,") == 100
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        await until(pilot, lambda: app.chat.transcript.views[:-1] == (asked, lasting, answer))
+        assert lasting.expanded
+
+
 async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_listening() -> None:
     """Its task knows nothing of the app, which is what timers need."""
     async with chatting() as (app, pilot):

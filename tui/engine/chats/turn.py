@@ -301,7 +301,7 @@ class Turn:
             if not error.retryable:
                 self._history.drop_media(self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
-            self._notify(Severity.ERROR, str(error), error.advice)
+            self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
             self._finish(TurnOutcome.FAILED)
         except Exception as error:  # noqa: BLE001 - a bug must end only this turn
             _log.exception("A turn failed")
@@ -396,8 +396,8 @@ class Turn:
                     refused += 1
                     tool = offered.pop(error.refused_tool)
                     self._context.refused.add((tool.id, tool.definition_hash))
-                    text = f"{tool.server} · {tool.view.name} is not offered: {error}"
-                    self._notify(Severity.WARNING, text, error.advice)
+                    brief = f"{tool.server} · {tool.view.name} is not offered"
+                    self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
                 elif not has_dropped and self._drop_refused(error):
                     has_dropped = True
                 elif await self._wait_to_retry(error, waits):
@@ -409,7 +409,7 @@ class Turn:
             if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
                 raise malformed_call(self._step.finish_message)
             text = "The model sent a malformed tool call; retrying."
-            self._notify(Severity.WARNING, text)
+            self._notify(Severity.WARNING, text, passes=True)
 
     async def _wait_to_retry(self, error: ModelError, waits: int) -> bool:
         """Wait until the service may be asked again, after so many waits; return whether to ask."""
@@ -419,7 +419,9 @@ class Turn:
         if waits >= retry.attempts or seconds > retry.patience:
             return False
         if not waits:
-            self._notify(Severity.WARNING, str(error), f"Trying again in {seconds:.0f} s.")
+            advice = f"Trying again in {seconds:.0f} s."
+            brief = error.brief
+            self._notify(Severity.WARNING, str(error), advice, brief=brief, passes=True)
         self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
         return await retry.wait(seconds)
 
@@ -493,9 +495,17 @@ class Turn:
         seconds = time.monotonic() - self._began
         self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
-    def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
-        notice = ChatNotice(self._context.new_entry(), severity, text, advice)
-        self._publish(ChatNoticeAdded(notice))
+    def _notify(
+        self,
+        severity: Severity,
+        text: str,
+        advice: str = "",
+        *,
+        brief: str = "",
+        passes: bool = False,
+    ) -> None:
+        entry = self._context.new_entry()
+        self._publish(ChatNoticeAdded(ChatNotice(entry, severity, text, advice, brief, passes)))
 
     def _set_phase(
         self, phase: TurnPhase, server: ServerId | None = None, *, until: float | None = None

@@ -31,6 +31,7 @@ from tui.model.chat import (
     TurnPhase,
 )
 from tui.model.events import (
+    ChatNoticeAdded,
     EntryCompleted,
     InstructionsSent,
     TextStreamed,
@@ -43,6 +44,7 @@ from tui.model.servers import ServerId
 
 PNG = "iVBORw0KGgo="
 GO = make_tool("go")
+UNREADABLE = "The service's answer could not be read: it is not what a Gemini API sends."
 
 
 async def look(_: JsonObject) -> ToolResult:
@@ -150,6 +152,7 @@ async def test_media_stand_in_the_response_or_beside_it(model: str, *, inline: b
 
 
 async def test_a_message_that_was_not_taken_in_goes_back_to_the_user() -> None:
+    part = '{"candidates": [{"content": {"parts": [{"text": %s}]}}]}'
     async with talking([]) as chat:
         for actions, words in (
             ((Fail(404, "models/x is not found"),), "was not found"),
@@ -163,10 +166,14 @@ async def test_a_message_that_was_not_taken_in_goes_back_to_the_user() -> None:
             ((Think("hm"), Finish("MAX_TOKENS")), "output limit"),
             ((Finish("WHATEVER"),), "stopped (WHATEVER)"),
             ((Reset(),), "was lost"),
+            ((Raw('data: {"candidates": 5}\r\n\r\n'),), UNREADABLE),
+            ((Raw(f"data: {part % 5}\r\n\r\n"),), UNREADABLE),
+            ((Raw(f"data: {part % ('[' * 5_000)}\r\n\r\n"),), UNREADABLE),
         ):
             await chat.play(actions, (Say("fine"),))
             (notice,) = chat.notices
             assert words in notice.text
+            assert words != UNREADABLE or notice.text == words, "no library's words"
             assert notice.severity is Severity.ERROR, words
             assert chat.last_turn.outcome is TurnOutcome.FAILED, words
             assert chat.last_turn.unsent == "x", words
@@ -349,13 +356,17 @@ async def test_an_overload_is_tried_again_once_and_said() -> None:
     async with talking([]) as chat:
         await chat.play(overload, (Say("here"),))
         assert chat.answer == "here"
-        (notice,) = chat.notices
+        (added,) = chat.all(ChatNoticeAdded)
+        notice = added.notice
         assert notice.severity is Severity.WARNING
+        assert notice.brief == "The service is overloaded or failing (HTTP 503)."
+        assert notice.text == "The service is overloaded or failing (HTTP 503): high demand"
         assert "Trying again" in notice.advice
+        assert chat.notices == [], "it went as the turn went well"
         assert len(chat.fake.requests) == 2
         await chat.play(overload, overload)
         assert len(chat.fake.requests) == 2
-        assert [notice.severity for notice in chat.notices] == [Severity.WARNING, Severity.ERROR]
+        assert [notice.severity for notice in chat.notices] == [Severity.ERROR]
         assert chat.last_turn.unsent == "x"
 
 
@@ -379,7 +390,7 @@ async def test_a_user_who_sees_it_can_end_the_wait_for_another_try() -> None:
             retry.end(again=True)
         await chat.idle()
         assert chat.answer == "here"
-        assert len(chat.notices) == 1
+        assert len(chat.all(ChatNoticeAdded)) == 1
         chat.send("y")
         await retrying(chat, 8)
         retry.end(again=False)

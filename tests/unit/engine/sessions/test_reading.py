@@ -291,7 +291,8 @@ def test_text_from_a_file_is_harmless_on_the_screen(library: SessionLibrary) -> 
     evil = "é\u2028\na\x1b]52;c;!\x07b\u202ec\ud800"
     records = [
         {"t": "user", "id": "e1", "text": evil},
-        {"t": "notice", "id": "e2", "status": "error", "text": evil, "advice": evil},
+        {"t": "notice", "id": "e2", "status": "error"}
+        | dict.fromkeys(("text", "advice", "brief"), evil),
     ]
     view = write(library, WORK, records, title=evil, first=evil, model=evil)
     data = library.path_of(view).read_bytes()
@@ -300,6 +301,7 @@ def test_text_from_a_file_is_harmless_on_the_screen(library: SessionLibrary) -> 
     assert all(json.loads(line) for line in data.splitlines()), "a record is one line"
     saved = library.read(view)
     shown = [view.title, view.first, view.model, *words(saved), saved.view.title]
+    shown += [one.brief for one in saved.entries if isinstance(one, ChatNotice)]
     assert not any(set(said) & set("\x1b\x07\u202e\ud800") for said in shown)
 
 

@@ -4,6 +4,7 @@ import json
 import resource
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -204,8 +205,10 @@ async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
             await chat.say(f"use {secret}")
             recorder.keep_draft(f"another {secret}")
             recorder.rename(f"title {secret}")
-            notice = ChatNotice(EntryId("n1"), Severity.ERROR, secret, secret)
+            notice = ChatNotice(EntryId("n1"), Severity.ERROR, secret, secret, f"brief {secret}")
             chat.bus.publish(ChatNoticeAdded(notice))
+            passing = replace(notice, id=EntryId("n2"), text="trying again", passes=True)
+            chat.bus.publish(ChatNoticeAdded(passing))
             chat.bus.publish(QueueChanged((f"later {secret}",)))
             await recorder.keep_copy(f"before {secret}")
         assert secret in chat.answer
@@ -218,6 +221,7 @@ async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
         said = "".join([to_json(saved), to_markdown(saved), saved.unsent, str(view)])
         assert secret not in said
         assert all(f"{word} ***" in said for word in ("use", "found", "later", "another"))
+        assert [n.brief for n in saved.entries if isinstance(n, ChatNotice)] == ["brief ***"]
         assert view.title in {"title ***", "before ***"}
 
 

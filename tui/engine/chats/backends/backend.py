@@ -92,6 +92,7 @@ class ModelError(Exception):
     """The model could not answer.
 
     Attributes:
+        brief: Its text without the service's words; empty if there are none.
         advice: What the user can do about it.
         retry_after: Seconds to wait before a retry, or None.
         retryable: Whether the same request may succeed later.
@@ -103,13 +104,15 @@ class ModelError(Exception):
         self,
         message: str,
         *,
+        details: str = "",
         advice: str = "",
         retry_after: float | None = None,
         retryable: bool = False,
         refused_tool: str = "",
         refused_content: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{message}: {details}" if details else message)
+        self.brief = f"{message}." if details else ""
         self.advice = advice
         self.retry_after = retry_after
         self.retryable = retryable

@@ -1,5 +1,6 @@
 """Translate exceptions of google-genai and its HTTP client into `ModelError` with advice."""
 
+import logging
 import os
 import re
 import socket
@@ -36,8 +37,9 @@ KEY_ADVICE: Final = (
 ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
 """How advice names it."""
 
+_log: Final = logging.getLogger(__name__)
+
 _WEB_PAGE: Final = re.compile(r"<!doctype html|<html", re.IGNORECASE)
-_LIBRARY_LINK: Final = re.compile(r"\W*For further information visit \S+")
 _NO_SUCH_PATH: Final = {404, 405, 501}
 _RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
@@ -92,11 +94,12 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
             return _from_transport(error, context)
         case google.auth.exceptions.GoogleAuthError():
             return ModelError(
-                f"Google's credentials could not be used: {context.clean(error)}",
+                "Google's credentials could not be used",
+                details=context.clean(error),
                 advice="Run: gcloud auth application-default login",
             )
         case _:
-            return _unreadable(context.clean(error), type(error).__name__)
+            return _unreadable(context.clean(error))
 
 
 def translate_check(error: Exception, context: RequestContext) -> ModelError:
@@ -119,7 +122,7 @@ def not_gemini(context: RequestContext, why: str) -> ModelError:
     )
 
 
-def _unreadable(text: str, kind: str) -> ModelError:
+def _unreadable(text: str) -> ModelError:
     """Say that an answer is none; a web page comes from somebody else than the service."""
     if _WEB_PAGE.search(text):
         return ModelError(
@@ -127,10 +130,10 @@ def _unreadable(text: str, kind: str) -> ModelError:
             advice=f"Sign in to the network, or look at the proxy and at {ADDRESS}.",
             retryable=True,
         )
-    words = _LIBRARY_LINK.sub("", text)
+    _log.warning("an answer could not be read: %s", text)
     return ModelError(
-        f"The service's answer could not be read ({kind}): {words}",
-        advice="Send the message again.",
+        "The service's answer could not be read: it is not what a Gemini API sends.",
+        advice="Send the message again; see the log for details.",
         retryable=True,
     )
 
@@ -225,7 +228,8 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return _from_refusal(error, context)
         case 404:
             return ModelError(
-                f"The model {sanitize_line(context.model, 80)} was not found: {error.message}",
+                f"The model {sanitize_line(context.model, 80)} was not found",
+                details=error.message,
                 advice="Choose another model with --model or in the settings.",
             )
         case 413:
@@ -240,41 +244,48 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             )
         case code if code >= 500:
             return ModelError(
-                f"The service is overloaded or failing (HTTP {code}): {error.message}",
+                f"The service is overloaded or failing (HTTP {code})",
+                details=error.message,
                 advice="Try again in a moment, or choose another model with --model.",
                 retryable=True,
                 retry_after=OVERLOAD_WAIT if error.retry_after is None else error.retry_after,
             )
         case code:
-            return ModelError(f"The service refused the request (HTTP {code}): {error.message}")
+            return ModelError(
+                f"The service refused the request (HTTP {code})", details=error.message
+            )
 
 
 def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
     text = error.raw.lower()
     if "API_KEY_INVALID" in error.reasons or "api key" in text:
         return ModelError(
-            f"The API key was not accepted: {error.message}", advice=_key_advice(context)
+            "The API key was not accepted", details=error.message, advice=_key_advice(context)
         )
     if tool := _refused_tool(error.raw, context.tools):
         return ModelError(
-            f"The service refused the tool {sanitize_line(tool, 80)}: {error.message}",
+            f"The service refused the tool {sanitize_line(tool, 80)}",
+            details=error.message,
             advice="The service does not accept the tool's description or schema.",
             refused_tool=tool,
         )
     if "too many states" in text:
         return ModelError(
-            f"The tools' schemas are too complex for the service: {error.message}",
+            "The tools' schemas are too complex for the service",
+            details=error.message,
             advice="Offer fewer tools: use includeTools or excludeTools, or disable a server.",
         )
     if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
         return _too_long(error)
     if "location is not supported" in text:
         return ModelError(
-            f"The service is not available in your location: {error.message}",
+            "The service is not available in your location",
+            details=error.message,
             advice="Use Vertex, or a key of a project with billing.",
         )
     return ModelError(
-        f"The service refused the request: {error.message}",
+        "The service refused the request",
+        details=error.message,
         advice="If it happens again, start a new conversation.",
         refused_content=error.raw,
     )
@@ -291,7 +302,8 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
 
 def _too_long(error: _ServiceError) -> ModelError:
     return ModelError(
-        f"The conversation is too long for the model: {error.message}",
+        "The conversation is too long for the model",
+        details=error.message,
         advice="Start a new conversation.",
     )
 
@@ -305,11 +317,13 @@ def _key_advice(context: RequestContext) -> str:
 def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
     if context.kind is BackendKind.VERTEX:
         return ModelError(
-            f"Vertex refused access (HTTP {error.code}): {error.message}",
+            f"Vertex refused access (HTTP {error.code})",
+            details=error.message,
             advice="Check the project, its Vertex AI API and the roles of your credentials.",
         )
     return ModelError(
-        f"The key has no access to this service or model (HTTP {error.code}): {error.message}",
+        f"The key has no access to this service or model (HTTP {error.code})",
+        details=error.message,
         advice=_key_advice(context),
     )
 
@@ -323,7 +337,8 @@ def _from_quota(error: _ServiceError) -> ModelError:
     wait = error.retry_after
     when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
     return ModelError(
-        f"Too many requests for the key's quota: {error.message}",
+        "Too many requests for the key's quota",
+        details=error.message,
         advice=f"Try again {when}.",
         retryable=True,
         retry_after=QUOTA_WAIT if wait is None else wait,
@@ -344,7 +359,8 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
             return _from_connect(error, where, context)
         case httpx2.ProxyError():
             return ModelError(
-                f"The proxy refused the connection to {where}: {context.clean(error)}",
+                f"The proxy refused the connection to {where}",
+                details=context.clean(error),
                 advice="Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY, with the sign-in they hold.",
                 retryable=True,
             )

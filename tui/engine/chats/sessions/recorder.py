@@ -314,7 +314,7 @@ class Recorder:
                 self._put({"t": "done", "id": entry})
             case e.ToolCallRequested() | e.ToolCallChanged():
                 self._put_call(event)
-            case e.ChatNoticeAdded(notice):
+            case e.ChatNoticeAdded(notice) if not notice.passes:
                 self._put(session_file.entry(notice))
             case e.QueueChanged(texts):
                 self._put_queue(texts)

@@ -420,8 +420,10 @@ class Replay:
                 self._put(record, _call(self._id(record), record))
             case "notice":
                 severity = Severity(record["status"])
-                words = sanitize(_text(record["text"])), sanitize(_text(record["advice"]))
-                self._put(record, ChatNotice(self._id(record), severity, *words))
+                said = record["text"], record["advice"], record.get("brief", "")
+                text, advice, brief = (sanitize(_text(one)) for one in said)
+                notice = ChatNotice(self._id(record), severity, text, advice, brief)
+                self._put(record, notice)
             case "took":
                 calls, tokens = _number(record["calls"]), _number(record["tokens"])
                 seconds = _seconds(record["seconds"]) or 0.0

@@ -75,8 +75,9 @@ def entry(shown: Entry) -> Record:
         case ToolCall():
             names = ("id", "server", "tool", "arguments", "seconds", "result")
             return {"t": "call", "status": shown.status.name, **fields_of(shown, *names)}
-        case ChatNotice(id, severity, text, advice):
-            return {"t": "notice", "id": id, "status": severity, "text": text, "advice": advice}
+        case ChatNotice():
+            shared = fields_of(shown, "id", "text", "advice", "brief")
+            return {"t": "notice", "status": shown.severity, **shared}
         case TurnEnd(id, calls, seconds, tokens):
             return {"t": "took", "id": id, "calls": calls, "seconds": seconds, "tokens": tokens}
 

@@ -443,17 +443,30 @@ _NOTICE_STYLES: Final = {
 
 
 class NoticeEntry(EntryView):
-    """A notice of gemdeck in the conversation: severity, text and advice."""
+    """A notice of gemdeck in the conversation: severity, text and advice.
+
+    One with a brief text is a line until it is opened.
+    """
 
     entry: ChatNotice
+
+    def __init__(self, entry: ChatNotice) -> None:
+        super().__init__(entry)
+        self.expandable = bool(entry.brief)
 
     def blocks(self) -> Sequence[Block]:
         glyph, style = _NOTICE_STYLES[self.entry.severity]
         label = f"{glyph} {self.entry.severity.value}  "
-        text = clipped_text(self.entry.text)
-        if self.entry.advice:
-            text.append(TextBlock(styled(self.entry.advice, ".entry-muted"), spaced=False))
+        text: list[Block] = [LineBlock(self._line)]
+        if self.expanded or not self.expandable:
+            text = clipped_text(self.entry.text)
+            if self.entry.advice:
+                text.append(TextBlock(styled(self.entry.advice, ".entry-muted"), spaced=False))
         return [IndentBlock(styled(label, style), Content(" " * len(label)), text)]
+
+    def _line(self, _: int) -> Content:
+        advice = styled(f" {self.entry.advice}", ".entry-muted")
+        return Content(f"▸ {self.entry.brief}") + advice
 
     def title(self) -> str:
         return self.entry.severity.value.capitalize()
