@@ -14,9 +14,9 @@ from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
 from tui.engine.chats.conversations import Conversation
-from tui.engine.commands.model_commands import context_parts
+from tui.engine.commands.model_commands import SUMMARISED, context_parts
 from tui.engine.keys.credentials import ModelAccess
-from tui.model.chat import UserMessage
+from tui.model.chat import ChatNotice, UserMessage
 from tui.model.models import ModelOffer, ModelOptions
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
@@ -164,17 +164,31 @@ def test_thinking_is_a_level_or_a_budget() -> None:
     assert thinking_problem("gemini-2.0-flash", "low")
 
 
-async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(play: Play) -> None:
-    steps = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
-    async with play(steps) as it:
+async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
+    shop: Turncoat, play: Play
+) -> None:
+    shop.offer(tool("look", "x" * 20_000))
+    steps: Script = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
+    async with play(steps, shop) as it:
         await it.ask("one")
         it.engine.model.compress()
         await eventually(lambda: "was compressed" in remarks(it))
         assert "functionDeclarations" not in str(it.fake.requests[1].body)
+        notice = entries(it.store.state)[-1]
+        assert isinstance(notice, ChatNotice)
+        assert notice.text == f"{notice.brief} This is the model's summary:\n\nWe spoke of one."
+        assert notice.advice == "The full version is in /sessions."
+        after, tools = it.store.state.conversation.usage.context, it.store.state.context_parts[0]
+        assert (tools.name, tools.tokens) == ("tools", 7), "they go out with each request"
+        assert after == 7 + len(SUMMARISED + "We spoke of one.") // 4
+        assert f"from 7 to about {after} tokens" in notice.brief
         await it.ask("two")
-        sent = [part["text"] for c in it.fake.requests[-1].contents for part in c["parts"]]
-        assert "We spoke of one." in sent[0]
-        assert sent[2:] == ["two"]
+        said = [(one["role"], *one["parts"]) for one in it.fake.requests[-1].contents]
+        assert said == [
+            ("user", {"text": SUMMARISED}),
+            ("model", {"text": "We spoke of one."}),
+            ("user", {"text": "two"}),
+        ], "what tools said is not in the user's mouth"
         assert it.fake.violations == []
         now = it.engine.sessions.recorder.session
     old, new = sorted(library().sessions(), key=lambda view: view.id == now)
