@@ -206,7 +206,7 @@ BUDGET: Final = {
     "engine/trust": 1_370,
     "engine/approval": 1_340,
     "engine/definitions": 1_070,
-    "engine/commands": 900,
+    "engine/commands": 910,
     "engine/files": 780,
     "store": 710,
     "engine/demo": 460,

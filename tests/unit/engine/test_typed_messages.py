@@ -19,6 +19,8 @@ from tui.model.servers import ServerStatus
 
 __all__ = ["at", "opens"]
 
+SPACE = "To send it as a message, put a space after the !."
+
 
 async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Typed) -> None:
     for text, sent in (
@@ -34,6 +36,8 @@ async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Typed) -> None:
         ("/* a comment */", ["/* a comment */"]),
         ("/gret Ada\nand more", ["/gret Ada\nand more"]),
         ("/50% of it", ["/50% of it"]),
+        ("! ls -l", ["! ls -l"]),
+        ("!!", ["!!"]),
     ):
         await at.ask(text)
         assert at.sent == sent
@@ -112,6 +116,8 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
         ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
         ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
+        ("!ls -l", f"no shell: !ls -l was not run. {SPACE}"),
+        ("!important", f"no shell: !important was not run. {SPACE}"),
         (many, "can bring 20 resources and files along, not more. Send several messages."),
     ):
         await at.ask(text)
@@ -119,7 +125,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         assert at.returned[-1] == text
     assert at.fake.requests == []
     assert at.turn is None
-    assert at.chat.unsent.count == 11
+    assert at.chat.unsent.count == 13
     for words in ("/review", "/hlep", "@lib:memo://tody"):
         at.engine.messages.send_resource(LIB, "memo://today", words)
         assert at.returned[-1] == words

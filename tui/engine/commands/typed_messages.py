@@ -1,6 +1,7 @@
 """Sends what the user typed, with what it names: prompts, resources and files."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -44,6 +45,9 @@ from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
 """Characters of a name in a notice."""
+
+_SHELL: Final = re.compile(r"![\w./~]")
+"""How a command for a shell begins, as gemini-cli has one."""
 
 _AS_TEXT: Final = "Write \\@ for an @ that is only text."
 
@@ -291,6 +295,9 @@ class TypedMessages:
         if name:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))
+        if self._conversations.attended and _SHELL.match(text):
+            words = f"gemdeck has no shell: {clip(text, MAX_SHOWN)} was not run."
+            raise MessageError(words, "To send it as a message, put a space after the !.")
         return self._attachments.wanted(text) or None
 
     def _advice(self, name: str) -> str:
