@@ -198,7 +198,7 @@ BUDGET: Final = {
     "ui": 11_960,
     "engine/mcp": 7_060,
     "engine/chats": 4_110,
-    "cli": 2_540,
+    "cli": 2_610,
     "engine/settings": 2_390,
     "model": 2_280,
     "engine": 1_830,

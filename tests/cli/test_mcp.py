@@ -3,12 +3,14 @@
 import json
 import shlex
 import signal
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.cli.running import finish, library, notes_server, opened, run, write_settings
+from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
 from tui.cli.servers.mcp import typed_value
@@ -235,7 +237,7 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
     database = notes["env"]["GEMDECK_NOTES_DB"]
     result = await run(
         *("mcp", "add", "-s", "user", "-e", f"GEMDECK_NOTES_DB={database}", "-e", "K=a=b"),
-        *("--description", "My notes", "notes", notes["command"], "--", *notes["args"]),
+        *("notes", "--description", "My notes", notes["command"], *notes["args"]),
     )
     assert (result.code, result.stderr) == (ExitCode.OK, "")
     assert result.stdout == "notes is in ~/.gemini/settings.json. It is ready: 5 tools\n"
@@ -246,25 +248,91 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
     }
     failing = await run("mcp", "add", "-s", "user", "a", "no-such-program")
     assert failing.code == ExitCode.ERROR
-    assert "It is failed" in failing.stdout
+    assert "It is failed: command not found: no-such-program. Install it" in failing.stdout
+    (Path.home() / "elsewhere").mkdir()
+    other = await run("mcp", "remove", "notes", cwd=Path.home() / "elsewhere")
+    assert other.code == ExitCode.NOT_FOUND
+    assert "is in ~/.gemini/settings.json: gemdeck mcp remove -s user notes" in other.stderr
     for name in ("notes", "a"):
         gone = await run("mcp", "remove", "-s", "user", name, "--json")
         assert gone.code == ExitCode.OK
     assert added(Path.home()) == {}
 
 
-async def test_a_projects_server_is_written_and_not_started(tmp_path: Path) -> None:
-    canary = tmp_path / "ran"
-    result = await run("mcp", "add", "a", "touch", "--", str(canary), cwd=tmp_path)
-    assert result.code == ExitCode.OK
-    assert "It is untrusted" in result.stdout
-    assert "gemdeck trust show" in result.stdout
-    words = ("-H", "X-A: b c", "--no-check", "net", "http://127.0.0.1:9/mcp")
-    assert (await run("mcp", "add", *words, cwd=tmp_path)).code == ExitCode.OK
-    assert added(tmp_path) == {
-        "a": {"command": "touch", "args": [str(canary)]},
-        "net": {"url": "http://127.0.0.1:9/mcp", "type": "http", "headers": {"X-A": "b c"}},
+async def test_all_behind_a_command_is_the_servers_and_the_first_two_dashes_separate() -> None:
+    args = {
+        "npx -y pkg -s user -e A=b --json": ["-y", "pkg", "-s", "user", "-e", "A=b", "--json"],
+        "npx -- -y pkg": ["-y", "pkg"],
+        "npx -y pkg -- --help": ["-y", "pkg", "--help"],
+        "-- npx -y -- pkg": ["-y", "--", "pkg"],
+        "-y -- npx": None,
     }
+    for words, wanted in args.items():
+        adding = ("mcp", "add", "-s", "user", "--no-check", "-y", "-e", "C=d", "a")
+        result = await run(*adding, *words.split())
+        assert result.code == ExitCode.OK, words
+        entry = {"command": "npx", "args": wanted, "env": {"C": "d"}}
+        kept = {key: value for key, value in entry.items() if value is not None}
+        assert added(Path.home()) == {"a": kept}, words
+    behind = ("http://127.0.0.1:9/mcp", "-s", "user", "--no-check", "-H", "X: y", "-t", "sse")
+    assert (await run("mcp", "add", "web", *behind)).code == ExitCode.OK
+    web = {"url": "http://127.0.0.1:9/mcp", "type": "sse", "headers": {"X": "y"}}
+    assert added(Path.home())["web"] == web
+
+
+async def test_a_server_that_is_there_is_changed_once_the_difference_was_seen() -> None:
+    (Path.home() / ".gemini").mkdir()
+    file = Path.home() / ".gemini" / "settings.json"
+    file.write_text('{"mcpServers": {\r\n  // mine\r\n  "a": {"command": "x"},\r\n  "b": {}}}')
+    adding = ("mcp", "add", "-s", "user", "--no-check")
+    refused = await run(*adding, "-e", "A_TOKEN=hunter22", "a", "x", "-y")
+    assert (refused.code, refused.stdout) == (ExitCode.USAGE, "")
+    assert "a was left as it is. To change it, add --yes." in refused.stderr
+    said = [line.removeprefix("gemdeck: ") for line in refused.stderr.splitlines()]
+    assert '-   "command": "x"' in said
+    assert '+     "-y"' in said
+    assert "hunter22" not in refused.stderr
+    before = file.read_bytes()
+    assert (await run(*adding, "--yes", "-e", "A_TOKEN=hunter22", "a", "x")).code == ExitCode.OK
+    again = await run(*adding, "--yes", "-e", "A_TOKEN=hunter33", "a", "x")
+    assert again.stderr.count("***") == 2, "another secret is a difference"
+    changed = {"command": "x", "env": {"A_TOKEN": "hunter33"}}
+    text = json.dumps(changed, indent=2).replace("\n", "\r\n    ")
+    assert file.read_bytes() == before.replace(b'{"command": "x"}', text.encode())
+    same = await run(*adding, "-e", "A_TOKEN=hunter33", "a", "x")
+    assert (same.code, same.stderr) == (ExitCode.OK, "")
+
+
+def test_at_a_terminal_a_change_is_asked_about() -> None:
+    adding = (sys.executable, "-m", "tui", "mcp", "add", "-s", "user", "--no-check", "a", "y")
+    for answer, code, command in ((b"n", ExitCode.ERROR, "x"), (b"y", ExitCode.OK, "y")):
+        write_settings({"mcpServers": {"a": {"command": "x"}}})
+        with Terminal(adding, cwd=Path.home()) as terminal:
+            terminal.wait_for("change it? [y/N]")
+            terminal.send(answer + b"\n")
+            assert terminal.wait_for_exit() == code
+        assert added(Path.home()) == {"a": {"command": command}}
+
+
+async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
+    write_settings({"mcpServers": {"taken": HANGING}, "mcp": {"excluded": ["barred"]}})
+    canary = tmp_path / "ran"
+    (tmp_path / "canary.sh").write_text(f"touch {canary}")
+    trust = "To see what it would run: gemdeck trust show"
+    await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=tmp_path)
+    await run("mcp", "disable", "off", cwd=tmp_path)
+    for words, said in (
+        ("a touch", f"It is untrusted: Not started: it comes with an untrusted folder. {trust}"),
+        ("-s user b sh canary.sh", f"where it may not start yet. {trust}. To allow it, open"),
+        ("-s user off touch", "It is disabled: To enable it: gemdeck mcp enable off"),
+        ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
+        ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
+    ):
+        result = await run("mcp", "add", "--yes", *words.split(), str(canary), cwd=tmp_path)
+        assert (result.code, said in result.stdout) == (ExitCode.OK, True), result
+    await run("trust", "never", cwd=tmp_path)
+    closed = await run("mcp", "add", "c", "touch", str(canary), cwd=tmp_path)
+    assert "this folder is never trusted. To be asked again: gemdeck trust forget" in closed.stdout
     assert not canary.exists()
 
 
@@ -272,7 +340,9 @@ async def test_a_projects_server_is_written_and_not_started(tmp_path: Path) -> N
 async def test_what_cannot_be_added_or_removed_is_said() -> None:
     adding = ("add", "-s", "user", "--no-check")
     for words, code, said in (
-        ((*adding, "notes", "x"), ExitCode.ERROR, "notes is there already"),
+        ((*adding, "notes", "x"), ExitCode.USAGE, "notes is there already"),
+        ((*adding, "-q", "a", "x"), ExitCode.USAGE, "No such option"),
+        ((*adding, "a"), ExitCode.USAGE, "Missing argument"),
         ((*adding, "-t", "sse", "a", "x"), ExitCode.USAGE, "sse needs an address"),
         ((*adding, "-t", "stdio", "a", "http://h/"), ExitCode.USAGE, "stdio needs a command"),
         ((*adding, "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written NAME=VALUE"),

@@ -67,9 +67,18 @@ def way_out(view: ServerView) -> str:
     """Name the command that helps with what a server waits for; on the screen it is a key."""
     if view.status is ServerStatus.NEEDS_SIGN_IN:
         return f"To sign in: gemdeck mcp auth {shlex.quote(view.id)}"
-    if view.status is ServerStatus.UNTRUSTED and view.origin is Origin.PROJECT:
-        return "To see what it would run: gemdeck trust show"
+    if view.status is ServerStatus.UNTRUSTED:
+        what = "To see what it would run: gemdeck trust show"
+        return what if view.origin is Origin.PROJECT else f"{what}. To allow it, open gemdeck here."
+    if view.status is ServerStatus.DISABLED and view.failure is None:
+        return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
     return ""
+
+
+def advised(reason: str, advice: str) -> str:
+    """Join a reason and what to do about it, as sentences."""
+    stop = "." if advice and reason and reason[-1] not in ".:!?…" else ""
+    return f"{reason}{stop} {advice}".strip()
 
 
 def checked_ids(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from tui.cli.command import (
     CommandError,
     CommandOutput,
+    advised,
     finish,
     json_option,
     no_such,
@@ -19,7 +21,13 @@ from tui.cli.command import (
     shown,
 )
 from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
-from tui.cli.servers.server_edits import edits_of, own_edits, server_entry
+from tui.cli.servers.server_edits import (
+    ServerLast,
+    confirm_change,
+    edits_of,
+    own_edits,
+    server_entry,
+)
 from tui.cli.servers.server_session import (
     ServerSession,
     StartOptions,
@@ -28,7 +36,9 @@ from tui.cli.servers.server_session import (
     starts_servers,
 )
 from tui.cli.servers.sign_in import auth, logout
-from tui.cli.settings import server_argument, server_names
+from tui.cli.settings import load, server_argument, server_names
+from tui.engine.commands.server_imports import servers_in
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
@@ -36,7 +46,7 @@ from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.settings.edits import NoSuchServerError
 from tui.engine.settings.entries import MAX_NAME, server_id
 from tui.model.catalog import PromptView, ToolView
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
 MAX_SHOWN: Final = 64
@@ -283,7 +293,8 @@ _scope = click.option(
 
 
 @mcp.command(
-    epilog="Example: gemdeck mcp add -s user notes npx -- -y @acme/server-notes ~/notes",
+    cls=ServerLast,
+    epilog="Example: gemdeck mcp add -s user notes npx -y @acme/server-notes ~/notes",
 )
 @click.argument("name")
 @click.argument("target", metavar="COMMAND|URL")
@@ -303,11 +314,14 @@ _scope = click.option(
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
 @click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
+@click.option("-y", "--yes", is_flag=True, help="Change a server that is there without asking.")
 @prints_json
-async def add(name: str, *, scope: str, no_check: bool, **given: Any) -> CommandOutput:  # noqa: ANN401 - as declared above
+async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any) -> CommandOutput:  # noqa: ANN401 - as declared above
     """Write a server to the settings, and try to connect to it.
 
-    Comments and all else in the file stay. What follows -- belongs to the server.
+    Options stand before COMMAND: all behind it is the server's, with or without --. An entry
+    that is there already is replaced once you have seen the difference. Comments and all else
+    in the file stay.
     """
     entry = server_entry(**given)
     if not name or server_id(name) != name:
@@ -316,15 +330,25 @@ async def add(name: str, *, scope: str, no_check: bool, **given: Any) -> Command
     if scope == "project" and entry.get("trust"):
         raise CommandError("A project's settings cannot trust a server.", ExitCode.USAGE)
     with edits_of(scope):
-        path = own_edits().add(scope, name, entry)
+        edits = own_edits()
+        before = servers_in(edits.file_of(scope)).get(name)
+        if before is not None and before != entry:
+            await confirm_change(name, before, entry, says_yes=yes)
+        path = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"{name} is in {shown(path)}."
     if no_check:
         return CommandOutput(value, text)
+    one = _configured(name)
+    if one is None or one.source != shown(path):
+        never = "this folder is never trusted. To be asked again: gemdeck trust forget"
+        why = f"the one in {one.source} counts." if one is not None else never
+        text = f"{text} It does not start: {why}"
+        return CommandOutput({**value, "status": "", "reason": why}, text)
     answer = await _shown(name, StartOptions(CHECK_TIME))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
-    why = f"{found['reason']} {found['advice']}".rstrip()
+    why = advised(found["reason"], found["advice"])
     offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
     code = ExitCode.OK if found["status"] in _WAITING else answer.code
     return CommandOutput(value, f"{text} It is {found['status']}: {offers}", code)
@@ -340,6 +364,11 @@ async def remove(name: str, scope: str) -> CommandOutput:
         with edits_of(scope):
             path = own_edits().remove(scope, name)
     except NoSuchServerError as error:
+        if (one := _configured(name)) is not None:
+            where = f"{name} is in {one.source}"
+            other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.origin)
+            hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
+            raise CommandError(where + hint, ExitCode.NOT_FOUND) from error
         raise no_such("server", name, error.known) from error
     value = {"server": name, "file": str(path)}
     return CommandOutput(value, f"{name} was removed from {shown(path)}.")
@@ -382,6 +411,11 @@ async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
     more = f", but it does not start: {failure.reason} {failure.advice}" if failure else ""
     text = sanitize(f"{server} is {word}{more or '.'}")
     return CommandOutput({"server": server, "enabled": enabled, "reason": more[2:]}, text)
+
+
+def _configured(name: str) -> ServerDefinition | None:
+    """Return the server of a name that counts in this folder, whether it may start or not."""
+    return next((one for one in load().servers if one.id == name), None)
 
 
 def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:

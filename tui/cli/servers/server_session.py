@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, no_such, way_out
+from tui.cli.command import CommandError, advised, no_such, way_out
 from tui.cli.output import ExitCode, say
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
@@ -140,7 +140,7 @@ class ServerSession:
         if view is None or view.status is not ServerStatus.READY:
             reason, advice = self.why_not_ready(view) if view is not None else ("", "")
             status = view.status.value if view is not None else "gone"
-            raise CommandError(f"{name} is {status}: {reason} {advice}")
+            raise CommandError(f"{name} is {status}: {advised(reason, advice)}")
         return view
 
     def why_not_ready(self, view: ServerView) -> tuple[str, str]:

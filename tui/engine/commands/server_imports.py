@@ -78,16 +78,20 @@ class OwnEdits:
             raise EditError("leads out of this folder, so it is not written.")
         return path
 
-    def add(self, scope: str, name: str, entry: Mapping[str, Any]) -> Path:
-        """Write an entry, and return the file.
+    def add(
+        self, scope: str, name: str, entry: Mapping[str, Any], replaces: object | None = None
+    ) -> Path:
+        """Write an entry, in the place of one that the user saw, and return the file.
 
         Raises:
             EditError: If it cannot be written.
         """
         path = self.file_of(scope)
         if scope == "user":
+            if isinstance(replaces, dict):
+                self._opened.store.add(written_keys(replaces, self._opened.salt)[1], is_gone=True)
             self._opened.store.add(written_keys(entry, self._opened.salt)[1])
-        self.change(path, name, lambda: add_server(path, name, entry))
+        self.change(path, name, lambda: add_server(path, name, entry, replaces))
         return path
 
     def remove(self, scope: str, name: str) -> Path:

@@ -45,18 +45,30 @@ class NoSuchServerError(EditError):
         self.known = known
 
 
-def add_server(path: Path, name: str, entry: Mapping[str, Any]) -> None:
+def add_server(
+    path: Path, name: str, entry: Mapping[str, Any], replaces: object | None = None
+) -> None:
     """Write an entry to a settings file, which is made if there is none. Blocks.
 
+    Args:
+        path: The file.
+        name: The name of the server.
+        entry: Its entry.
+        replaces: The entry of that name which this one takes the place of.
+
     Raises:
-        EditError: If the file has an entry of that name, or cannot be edited.
+        EditError: If the file has another entry of that name, or cannot be edited.
     """
 
     def add(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
         servers = _servers(document)
-        if name in servers:
+        if name in servers and servers[name] != replaces:
             raise EditError(f"{name} is there already.")
         content = {**document.content, SERVERS: {**servers, name: dict(entry)}}
+        if name in servers:
+            start = _value_start(text, document, SERVERS, name)
+            _, end = json.JSONDecoder().raw_decode(bare_json(text), start)
+            return f"{text[:start]}{_indented(entry, text, _INDENT * 2)}{text[end:]}", content
         top = bare_json(text).find("{")
         if top < 0:  # at most comments
             whole = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -152,11 +164,20 @@ def _with_member(text: str, start: int, name: str, value: object, outer: str) ->
     has_comma = text[_skip(text, last) : end - 1].startswith(",")
     comma = "" if is_first or has_comma else ","
     indent = outer + _INDENT
-    member = f"{json.dumps(name)}: {json.dumps(value, indent=2, ensure_ascii=False)}"
-    newline = "\r\n" if "\r\n" in text else "\n"
-    member = member.replace("\n", f"{newline}{indent}")
+    newline = _newline(text)
+    member = f"{json.dumps(name)}: {_indented(value, text, indent)}"
     closing = "" if "\n" in text[rest:end] else f"{newline}{outer}"
     return f"{text[:last]}{comma}{text[last:rest]}{newline}{indent}{member}{closing}{text[rest:]}"
+
+
+def _indented(value: object, text: str, indent: str) -> str:
+    """Write a value as it stands in a text, its further lines indented."""
+    lines = json.dumps(value, indent=2, ensure_ascii=False)
+    return lines.replace("\n", f"{_newline(text)}{indent}")
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _without_member(text: str, document: SettingsDocument, *keys: str) -> str:
