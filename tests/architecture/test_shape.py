@@ -196,11 +196,11 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 11_960,
-    "engine/mcp": 7_060,
+    "engine/mcp": 7_085,
     "engine/chats": 4_110,
     "cli": 2_610,
     "engine/settings": 2_390,
-    "model": 2_280,
+    "model": 2_290,
     "engine": 1_830,
     "engine/sign_in": 1_650,
     "engine/trust": 1_370,
@@ -212,7 +212,7 @@ BUDGET: Final = {
     "engine/demo": 460,
     ".": 410,
     "engine/logs": 400,
-    "engine/keys": 340,
+    "engine/keys": 390,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 

@@ -1,13 +1,18 @@
 """`gemdeck mcp`: servers without a screen, a key or a model."""
 
+import hashlib
 import json
 import shlex
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend, SchemeSelectable
 
 from tests.cli.running import finish, library, notes_server, opened, run, write_settings
 from tests.support.terminal import Terminal
@@ -15,6 +20,7 @@ from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
 from tui.cli.servers.mcp import typed_value
 from tui.engine.files.paths import LOG_NAME, log_dir
+from tui.engine.keys import key_store
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
 
@@ -224,6 +230,69 @@ async def test_a_signal_ends_the_servers_too(tmp_path: Path) -> None:
         await eventually(began.exists)
         process.send_signal(signal.SIGINT)
         assert await finish(process) == ExitCode.CANCELLED
+
+
+class SecretService(SchemeSelectable, KeyringBackend):
+    """A keyring that finds what has the attributes asked for, as that of Linux does."""
+
+    priority = 5
+
+    def __init__(self) -> None:
+        self.items: list[tuple[dict[str, str], str]] = []
+        self.answer = threading.Event()
+        self.answer.set()
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self.answer.wait(20)
+        query = self._query(service, username)
+        found = (value for item, value in self.items if query.items() <= item.items())
+        return next(found, None)
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecretService]:
+    """Put a keyring in place of the user's, and the state where it usually is."""
+    monkeypatch.delenv("GEMDECK_HOME")
+    before, made = keyring.get_keyring(), SecretService()
+    keyring.set_keyring(made)
+    yield made
+    made.answer.set()
+    keyring.set_keyring(before)
+
+
+async def test_a_secret_of_an_extension_comes_from_the_keyring_or_is_said_to_be_missing(
+    ring: SecretService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, told, notes = Path.home() / ".gemini" / "extensions" / "sky", tmp_path / "told", None
+    place.mkdir(parents=True)
+    notes = notes_server()
+    script = 'echo "$API_KEY|$1" > "$0"; shift; exec "$@"'
+    args = ["-c", script, str(told), "${API_KEY}", notes["command"], *notes["args"]]
+    entry = {"command": "sh", "args": args, "cwd": "${extensionPath}", "env": notes["env"]}
+    manifest = {"name": "sky", "mcpServers": {"sky": entry}}
+    secret = {"name": "Key", "envVar": "API_KEY", "sensitive": True}
+    (place / "gemini-extension.json").write_text(json.dumps({**manifest, "settings": [secret]}))
+    missing = await run("mcp", "list", "--json")
+    [sky] = missing.json["servers"]
+    assert (missing.code, sky["status"]) == (ExitCode.OK, "ready")
+    assert "Without API_KEY: the keyring has no value. Set it: gemini extensions" in sky["reason"]
+    assert "Without API_KEY" in (await run("doctor", "--offline")).stdout
+    ring.answer.clear()
+    with monkeypatch.context() as hurried:
+        hurried.setattr(key_store, "KEYRING_LIMIT", 0.05)
+        hanging = await run("mcp", "list")
+    assert "Without API_KEY: the keyring did not answer" in hanging.stdout
+    ring.answer.set()
+    service = f"Gemini CLI Extensions sky {hashlib.sha256(b'sky').hexdigest()}"
+    ring.items.append(({"service": service, "account": "__secret__API_KEY"}, "hunter22"))
+    found = await run("mcp", "list", "--json")
+    assert found.json["servers"][0]["reason"] == ""
+    assert told.read_text() == "hunter22|hunter22\n"
+    told.unlink()
+    assert "hunter22" not in (await run("mcp", "logs", "sky")).stdout
 
 
 def added(folder: Path) -> dict[str, Any]:

@@ -25,7 +25,14 @@ from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStandin
 from tui.model.frozen import dataclass
 from tui.model.models import ModelEvents
 from tui.model.requests import BellSet, PendingRequest
-from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.model.servers import (
+    Failure,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    ServerView,
+    Transport,
+)
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 
@@ -103,6 +110,8 @@ class ServerStatusChanged:
     info: ServerInfo | None = None
     since: float = 0.0
     restarted: str = ""
+    transport: Transport | None = None
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ class ServerView:
     Attributes:
         id: Its name from the settings.
         origin: The layer that defines it.
-        transport: Its transport.
+        transport: Its transport; while connected that in use.
         target: Its command line or URL, without secrets.
         description: The user's description, from the settings.
         status: Its status.
@@ -187,6 +187,7 @@ class ServerView:
         last_failure: Why the last attempt failed; kept during the next one.
         since: When it reached its status, in seconds of `time.monotonic`.
         restarted: How often it was started again by itself and why, or an empty string.
+        lacks: What it was started without, why, and what to do; or an empty string.
         last_words: The last line that it wrote while it was starting.
         environment: The names of the variables that it gets, for stdio.
         variables: The names of those that its entry sets.
@@ -212,6 +213,7 @@ class ServerView:
     last_failure: Failure | None = None
     since: float = 0.0
     restarted: str = ""
+    lacks: str = ""
     last_words: str = ""
     environment: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()

@@ -248,6 +248,8 @@ def _moved(view: ServerView, event: e.ServerStatusChanged) -> ServerView:
         info=event.info,
         since=event.since,
         restarted=event.restarted,
+        transport=event.transport or view.transport,
+        lacks=event.lacks,
         last_words="",
     )
     return _keep_failure(after, view)

@@ -150,7 +150,7 @@ class ServerSession:
             words = f"no answer within {self._start.timeout:g} s"
             return words, view.last_words or "Give it more time with --timeout."
         if failure is None:
-            return "", way_out(view)
+            return view.lacks, way_out(view)
         return failure.reason, way_out(view) or failure.advice
 
     def log(self, name: str) -> tuple[LogLine, ...]:

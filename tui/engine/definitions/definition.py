@@ -234,6 +234,9 @@ class ServerDefinition:
         sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
         protocol: The era of the protocol to speak, where the settings force one.
         extension: The name of the gemini-cli extension it belongs to, or "".
+        keychain: The service under which the keyring has the secrets of that extension.
+        kept: The names of these secrets, each with the user's own value for want of one. They
+            are still references.
         timeout: Seconds a call may take.
         review_results: Whether the user sees results before the model does.
         trust: Whether its tools run unasked; never true for a project's server.
@@ -272,6 +275,8 @@ class ServerDefinition:
     sse_fallback: bool = False
     protocol: ProtocolEra = ProtocolEra.AUTO
     extension: str = ""
+    keychain: str = ""
+    kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     timeout: float = 600.0
     trust: bool = False
     review_results: bool = False

@@ -375,6 +375,8 @@ class ServerManager:
                 supervisor.info,
                 supervisor.since,
                 supervisor.restarted,
+                supervisor.transport,
+                supervisor.lacks,
             )
         )
         self.registry.count_again()
@@ -501,7 +503,7 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     return ServerView(
         id=definition.id,
         origin=definition.origin,
-        transport=definition.transport,
+        transport=supervisor.transport,
         target=shown_target(definition),
         description=definition.description,
         status=supervisor.status,
@@ -511,6 +513,7 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         catalog=catalog,
         since=supervisor.since,
         restarted=supervisor.restarted,
+        lacks=supervisor.lacks,
         environment=passed,
         variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
         withheld=withheld,

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.keys.extension_secrets import with_secrets
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.context import ClientContext
@@ -18,7 +19,15 @@ from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.model.chat import Severity
-from tui.model.servers import SETTLED, Failure, ServerId, ServerInfo, ServerStatus, advance
+from tui.model.servers import (
+    SETTLED,
+    Failure,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    Transport,
+    advance,
+)
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
@@ -69,6 +78,7 @@ class Supervisor:
         retry_at: When the next attempt starts, in seconds of `time.monotonic`, or None.
         since: When the status was reached, in seconds of `time.monotonic`.
         restarted: How often the server was started again by itself and why, or "".
+        lacks: What it was started without, why, and what to do; or "".
         info: The server's description of itself while it is ready, or None.
         live: The connection while the server is ready, or None.
         is_launching: Whether it was told to start, and its process does not run yet.
@@ -91,7 +101,7 @@ class Supervisor:
         self.failure: Failure | None = definition.failure
         self.retry_at: float | None = None
         self.since = time.monotonic()
-        self.restarted = ""
+        self.restarted = self.lacks = ""
         self.info: ServerInfo | None = None
         self.live: Connection | None = None
         self.is_launching = False
@@ -115,6 +125,11 @@ class Supervisor:
     @property
     def id(self) -> ServerId:
         return self.definition.id
+
+    @property
+    def transport(self) -> Transport:
+        """What is in use: of an address without a type, SSE where HTTP was refused."""
+        return self.live.transport.kind if self.live is not None else self.definition.transport
 
     @property
     def is_first_start(self) -> bool:
@@ -239,32 +254,31 @@ class Supervisor:
         self._log.begin()
         self._backoff.began()
         try:
-            async with (
-                asyncio.timeout(self.definition.timeout) as self._deadline,
-                running_server(
-                    self.definition, self._log, self._context, self._must_stop
-                ) as process,
-            ):
-                self.is_launching = False
-                self._grant(None)
-                connect = await self._load_connect()  # the process gets ready meanwhile
-                if not self._must_stop():
-                    self._grant(self.definition.timeout)
-                    self._attempt = connect(self.definition, self._log, self._context, process)
-                    async with self._attempt as live:
-                        is_connected = True
-                        self._on_offer(live.offer)
-                        if live.offer.is_empty:
-                            error = ServerError(
-                                "offers nothing: no usable tool, no prompt, no resource",
-                                "Look at its log, and at includeTools and excludeTools in the "
-                                "settings.",
-                                permanent=True,
-                            )
-                        elif not self._must_stop():
-                            self._grant(None)
-                            await self._serve(live)
-                        self._grant(CLOSE_TIMEOUT)
+            async with asyncio.timeout(self.definition.timeout) as self._deadline:
+                definition = await self._filled()
+                async with running_server(
+                    definition, self._log, self._context, self._must_stop
+                ) as process:
+                    self.is_launching = False
+                    self._grant(None)
+                    connect = await self._load_connect()  # the process gets ready meanwhile
+                    if not self._must_stop():
+                        self._grant(self.definition.timeout)
+                        self._attempt = connect(definition, self._log, self._context, process)
+                        async with self._attempt as live:
+                            is_connected = True
+                            self._on_offer(live.offer)
+                            if live.offer.is_empty:
+                                error = ServerError(
+                                    "offers nothing: no usable tool, no prompt, no resource",
+                                    "Look at its log, and at includeTools and excludeTools in the "
+                                    "settings.",
+                                    permanent=True,
+                                )
+                            elif not self._must_stop():
+                                self._grant(None)
+                                await self._serve(live)
+                            self._grant(CLOSE_TIMEOUT)
         except TimeoutError:
             if not is_connected and not self._must_stop():
                 error = ServerError(
@@ -283,6 +297,15 @@ class Supervisor:
             self.live = None
             self._log.flush()
         self._settle(error)
+
+    async def _filled(self) -> ServerDefinition:
+        """Return the server with the secrets that its extension keeps elsewhere."""
+        definition, self.lacks = self.definition, ""
+        if definition.kept:
+            definition, self.lacks = await with_secrets(definition, self._context.redactor)
+        if self.lacks:
+            self.remark(self.lacks)
+        return definition
 
     async def _serve(self, live: "Connection") -> None:
         """Be ready until the server ends or has to stop; publish at once why it ended."""
@@ -344,6 +367,7 @@ class Supervisor:
         code = self._attempt.transport.exit_code if self._attempt is not None else None
         masked = error.masked(self._log.mask)  # before a text is cut
         failure = self._log.mask_failure(masked.as_failure(self._log.tail()))
+        failure = replace(failure, advice=f"{self.lacks} {failure.advice}".strip())
         reason = sanitize_line(failure.reason, MAX_CAUSE)
         self._cause = reason if code is None else f"exit {code}"
         if isinstance(error, SignInError):

@@ -310,6 +310,14 @@ class ServerReader:
             secret = frozenset(v for name, v in env.items() if is_secret_variable(name, v))
             everything = MappingProxyType({**env, **definition.env})
             definition = replace(definition, env=everything, secrets=definition.secrets | secret)
+        if names := entry.source.kept:
+            read = references_in(dict(entry.raw))
+            own = {name: self._environ.get(name, "") if name in read else "" for name in names}
+            secrets = definition.secrets - {entry.source.variables[name] for name in names}
+            kept = MappingProxyType(own)
+            definition = replace(
+                definition, keychain=entry.source.keychain, kept=kept, secrets=secrets
+            )
         if entry.project:
             definition = replace(definition, trust=False)
         if withheld:

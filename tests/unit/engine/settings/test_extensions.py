@@ -1,5 +1,6 @@
 """The servers of gemini-cli extensions, and imports in files of context."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -218,6 +219,39 @@ def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine)
     [sky] = loaded.servers
     assert dict(sky.env) == {}
     assert "links to a file outside" in messages(loaded)[0]
+
+
+def test_a_sensitive_setting_is_looked_for_where_gemini_cli_keeps_it(machine: Machine) -> None:
+    """By `getExtensionId` and `getKeychainStorageName` of gemini-cli 0.61."""
+    settings = [
+        *({"envVar": "K", "sensitive": True}, {"envVar": "SET", "sensitive": True}),
+        *({"envVar": "PLAIN"}, {"envVar": "no name", "sensitive": True}),
+    ]
+    entry = {"url": "https://h/$K", "headers": {"X": "Bearer ${K}"}, "env": {"E": "$SET$PLAIN"}}
+    place = install(machine, "sky", {"sky": entry}, settings=settings)
+    (place / ".env").write_text("SET=set\n")
+    machine.environ["K"] = "own"
+    [sky] = machine.load().servers
+    assert (sky.url, dict(sky.headers), dict(sky.kept)) == (
+        *("https://h/${K}", {"X": "Bearer ${K}"}),
+        {"K": "own"},
+    )
+    assert "${K}" not in sky.secrets
+    assert sky.env["SET"] == "set"
+    rows = {
+        None: "sky",
+        ("git", "https://github.com/a/b.git"): "https://github.com/a/b",
+        ("github-release", "a/b"): "https://github.com/a/b",
+        ("git", "git@github.com:a/b.git"): "https://github.com/a/b",
+        ("git", "https://gitlab.com/a/b"): "https://gitlab.com/a/b",
+        ("local", "/src/a"): "/src/a",
+    }
+    for how, whole in rows.items():
+        if how is not None:
+            made = json.dumps({"type": how[0], "source": how[1]})
+            (place / ".gemini-extension-install.json").write_text(made)
+        number = hashlib.sha256(whole.encode()).hexdigest()
+        assert machine.servers()["sky"].keychain == f"Gemini CLI Extensions sky {number}", how
 
 
 @pytest.fixture

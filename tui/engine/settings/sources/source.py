@@ -2,10 +2,12 @@
 
 The user installed the extensions of gemini-cli, ``~/.gemini/extensions/NAME``, so their servers
 start like the user's own and rank below them. Of a manifest `mcpServers` and `settings` are read;
-what the user told gemini-cli to set is in the ``.env`` beside it. Which extensions are enabled for
-a folder comes from gemini-cli's own file: an extension disabled there is off here, too.
+what the user told gemini-cli to set is in the ``.env`` beside it, and what is sensitive in the
+keyring, where it is read when a server starts. Which extensions are enabled for a folder comes from
+gemini-cli's own file: an extension disabled there is off here, too.
 """
 
+import hashlib
 import io
 import os
 import re
@@ -75,6 +77,11 @@ MAX_EXTENSIONS: Final = 200
 
 MAX_NAME: Final = 64
 """Longest name of an extension, in characters."""
+
+_REPOSITORY: Final = re.compile(
+    r"(?:git@github\.com:|\w+://(?:[^/@]*@)?github\.com/)?([^/:?#]+)/([^/?#]+)/?(?:[?#].*)?"
+)
+"""How the repository of an extension is named; one word before the name is its owner at GitHub."""
 
 MAX_RULES: Final = 1_000
 """Rules that are read of when one extension is enabled."""
@@ -176,6 +183,8 @@ class Source:
         extension: The name of the gemini-cli extension it belongs to, or "".
         variables: What its references stand for besides the environment's variables.
         env: Variables that its servers get, for an extension.
+        keychain: The service under which gemini-cli keeps the secrets of an extension.
+        kept: The variables that it keeps there; as `variables` they stand for themselves.
     """
 
     origin: Origin
@@ -185,6 +194,8 @@ class Source:
     extension: str = ""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    keychain: str = ""
+    kept: tuple[str, ...] = ()
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -363,12 +374,17 @@ def parse_dotenv(text: str) -> Mapping[str, str]:
 
 def manifest_files(home: Path) -> list[Path]:
     """List where the manifests of a user's extensions are or may be."""
+    return [path for path, _ in _installations(home)]
+
+
+def _installations(home: Path) -> list[tuple[Path, Mapping[str, Any]]]:
+    """List the manifests, each with what gemini-cli wrote down when it installed the extension."""
     place = extensions_folder(home)
     try:
         names = sorted(entry.name for entry in os.scandir(place) if entry.is_dir())
     except OSError:
         return []
-    return [_origin_of(place / name) / MANIFEST for name in names[:MAX_EXTENSIONS]]
+    return [_installation(place / name) for name in names[:MAX_EXTENSIONS]]
 
 
 def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
@@ -377,7 +393,7 @@ def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
     if rules is None:
         return
     seen: set[str] = set()
-    for path in manifest_files(report.home):
+    for path, installed in _installations(report.home):
         source = read_source(Origin.EXTENSION, path, report)
         if source is None:
             continue
@@ -387,36 +403,55 @@ def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
             words = f"skipped: another extension has the same name, {name or 'empty'}"
             source.note(("name",), words)
         elif _is_enabled(rules.get(name), folder):
-            env = _settings(source, path.parent)
+            env, kept = _settings(source, path.parent)
             places = {"extensionPath": str(path.parent), "workspacePath": str(folder)}
-            known = {**env, **places, "/": os.sep, "pathSeparator": os.sep}
-            yield replace(source, extension=name, variables=known, env=env)
+            places |= {"/": os.sep, "pathSeparator": os.sep}
+            known = {**env, **{one: f"${{{one}}}" for one in kept}, **places}
+            found = replace(source, extension=name, variables=known, env=env, kept=kept)
+            yield replace(found, keychain=_keychain(str(given or name), installed))
         seen.add(name)
 
 
-def _origin_of(installed: Path) -> Path:
-    """Return the folder of an extension; a linked one is elsewhere."""
+def _installation(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+    """Return the manifest of an extension and how it was installed; a linked one is elsewhere."""
     try:
-        document = read_document(installed / INSTALLATION)
+        document = read_document(folder / INSTALLATION)
     except BadDocumentError:
-        return installed
-    match document.content if document is not None else {}:
+        document = None
+    installed = document.content if document is not None else {}
+    match installed:
         case {"type": "link", "source": str(place)} if Path(place).is_absolute():
-            return Path(place)
-    return installed
+            folder = Path(place)
+    return folder / MANIFEST, installed
 
 
-def _settings(source: Source, extension: Path) -> Mapping[str, str]:
-    """Return the variables that an extension declares as its settings and the user has set."""
+def _keychain(name: str, installed: Mapping[str, Any]) -> str:
+    """Name the service under which gemini-cli keeps the secrets of an extension."""
+    whole = str(installed.get("source", name))
+    is_cloned = installed.get("type") in {"git", "github-release"}
+    if is_cloned and (match := _REPOSITORY.fullmatch(whole)):
+        whole = f"https://github.com/{match[1]}/{match[2].replace('.git', '', 1)}"
+    return f"Gemini CLI Extensions {name} {hashlib.sha256(whole.encode()).hexdigest()}"
+
+
+def _settings(source: Source, extension: Path) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the variables that the user has set of those that an extension declares.
+
+    Returns:
+        Those in its ``.env``, and the names of other ones, which are sensitive.
+    """
     declared = source.content.get("settings")
     entries = declared[:MAX_RULES] if isinstance(declared, list) else ()
-    named = [entry.get("envVar") for entry in entries if isinstance(entry, dict)]
-    names = [name for name in named if isinstance(name, str)]
-    path = extension / ENV_FILE
-    if not names or leads_out(path, extension, source.report):
-        return {}
-    found = read_variables(path, source.report) or {}
-    return {name: found[name] for name in names if name in found}
+    named = {
+        str(entry["envVar"]): bool(entry.get("sensitive"))
+        for entry in entries
+        if isinstance(entry, dict) and _NAME.fullmatch(str(entry.get("envVar")))
+    }
+    path, found = extension / ENV_FILE, _NONE
+    if named and not leads_out(path, extension, source.report):
+        found = read_variables(path, source.report) or {}
+    env = {name: found[name] for name in named if name in found}
+    return env, tuple(name for name, is_kept in named.items() if is_kept and name not in env)
 
 
 def _enablement(report: Report) -> Mapping[str, Any] | None:

@@ -192,6 +192,8 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
     ]
     if view.restarted:
         parts.append(field("came back", view.restarted))
+    if view.lacks:
+        parts.append(field("lacks", view.lacks))
     if view.last_words:
         parts.append(field("last words", view.last_words))
     parts += _failure(view)
@@ -221,8 +223,8 @@ def summarize_server(view: ServerView, now: float) -> Content:
         parts.append(Content.styled(one_line(failure.reason), "$text-error"))
         parts += [muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:]]
         parts += [Content(one_line(failure.advice))] if failure.advice else []
-    elif recovered := recovery(view, now):
-        parts.append(Content.styled(one_line(recovered), "$text-warning"))
+    elif warning := recovery(view, now) or view.lacks:
+        parts.append(Content.styled(one_line(warning), "$text-warning"))
     if view.status is ServerStatus.STARTING and view.last_words:
         parts.append(muted(one_line(view.last_words)))
     if view.description:

@@ -9,6 +9,7 @@ from tests.unit.engine.mcp.network.support import WEB, connected, outcome, reaso
 from tests.unit.engine.mcp.support import FOLDER, call
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Progress
+from tui.model.events import ServerStatusChanged
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
@@ -53,7 +54,12 @@ async def test_a_bare_url_finds_either_kind_of_server_which_is_listed_and_called
     async with process(*arguments) as (base, _):
         for transport, fallback in ((Transport.HTTP, True), (Transport.SSE, False)):
             seen: list[Progress] = []
-            async with connected(f"{base}/sse", transport, sse_fallback=fallback) as (manager, _):
+            async with connected(f"{base}/sse", transport, sse_fallback=fallback) as (
+                manager,
+                watcher,
+            ):
+                moved = [one for one in watcher.events if isinstance(one, ServerStatusChanged)]
+                assert [one.transport for one in moved] == [transport, Transport.SSE]
                 result = await call(manager, "count", {"to": 2, "pause": 0.05}, seen.append)
                 assert result.parts == (TextPart("counted to 2"),)
                 assert Progress(1.0, 2.0, "at 1") in seen

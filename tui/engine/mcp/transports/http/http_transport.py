@@ -118,6 +118,11 @@ class HttpTransport:
         self._is_up = False
         self._is_ending = False
 
+    @property
+    def kind(self) -> Transport:
+        """The transport in use."""
+        return Transport.SSE if isinstance(self._channel, ServerSentEvents) else Transport.HTTP
+
     async def __aenter__(self) -> Streams:
         definition = self._definition
         self._http = http = await HttpClient.make(definition.url, definition.headers)

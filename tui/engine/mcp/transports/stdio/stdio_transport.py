@@ -28,6 +28,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     unsendable,
 )
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
+from tui.model.servers import Transport
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ class StdioTransport:
         ended: Set when the process has ended or is unusable.
         problem: Why the server cannot be used, or None.
     """
+
+    kind: Final = Transport.STDIO
 
     def __init__(self, process: ServerProcess, log: ServerLog) -> None:
         self._process = process
