@@ -205,7 +205,7 @@ BUDGET: Final = {
     "engine/sign_in": 1_650,
     "engine/trust": 1_370,
     "engine/approval": 1_340,
-    "engine/definitions": 1_070,
+    "engine/definitions": 1_075,
     "engine/commands": 910,
     "engine/files": 780,
     "store": 710,

@@ -15,12 +15,14 @@ import pytest
 from keyring.backend import KeyringBackend, SchemeSelectable
 
 from tests.cli.running import finish, library, notes_server, opened, run, write_settings
+from tests.fakes.gemini import FakeGemini
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
 from tui.cli.servers.mcp import typed_value
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.keys import key_store
+from tui.text import clip
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
 
@@ -67,6 +69,21 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
 
 
+async def test_the_last_words_of_a_server_that_fails_are_listed(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    dies = tmp_path / "dies.py"
+    dies.write_text("import sys; sys.exit('one\\ntwo\\nthree\\nFATAL: no TOKEN')")
+    write_settings({"mcpServers": {"dies": {"command": sys.executable, "args": [str(dies)]}}})
+    listed = await run("mcp", "list")
+    line, *said = listed.stdout.splitlines()
+    assert line.split()[0] == "dies"
+    assert "exited with code 1 before it was ready" in line
+    assert said == ["    two", "    three", "    FATAL: no TOKEN"]
+    one = await run("-p", "hi", gemini=gemini)
+    assert "before it was ready. Its last words: FATAL: no TOKEN" in one.stderr
+
+
 async def test_a_long_name_of_a_tool_widens_no_list() -> None:
     write_settings({"mcpServers": {"a": library(tools={"t" * 200: [], "short": []})}})
     lines = (await run("mcp", "tools", "a")).stdout.splitlines()
@@ -93,7 +110,9 @@ async def test_what_a_server_shouts_is_on_neither_stream(tmp_path: Path) -> None
 async def test_a_server_is_shown_with_what_it_offers_and_lists_have_a_line_for_each() -> None:
     listed = await run("mcp", "list")
     assert listed.code == ExitCode.OK
-    assert listed.stdout == "notes  ready  stdio  5 tools, 1 prompt, 4 resources\n"
+    command = shlex.join([notes_server()["command"], *notes_server()["args"]])
+    start = clip(f"notes  ready  stdio  {command}", len("notes  ready  stdio  ") + 64)
+    assert listed.stdout == f"{start}  5 tools, 1 prompt, 4 resources\n"
     result = await run("mcp", "show", "notes", "--json")
     assert result.code == ExitCode.OK
     assert "add_note" in result.json["tools"]

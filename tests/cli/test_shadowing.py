@@ -52,7 +52,7 @@ async def test_a_sign_in_opens_the_users_browser(opened: Path, tmp_path: Path) -
         oauth = {"redirectUri": back}
         write_settings({"mcpServers": {"web": {"httpUrl": server.url, "oauth": oauth}}})
         with anyio.fail_after(PATIENCE):
-            command = [sys.executable, "-P", "-m", "tui", "mcp", "auth", "web"]
+            command = [sys.executable, "-P", "-m", "tui", "mcp", "auth", "web", "--yes"]
             async with await anyio.open_process(
                 command, stdin=subprocess.DEVNULL, stdout=None, stderr=None, cwd=opened
             ) as process:

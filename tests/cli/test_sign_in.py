@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from anyio.abc import Process
 
 from tests.cli.running import finish, opened, run, write_settings
+from tests.cli.test_shadowing import OPENER, add_program
 from tests.servers.authority import walk_through
 from tests.servers.web import free_port
 from tests.support import warm
@@ -42,7 +44,12 @@ async def read_address(process: Process) -> str:
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-async def test_signing_in_and_out(comes_back: bool) -> None:
+async def test_signing_in_and_out(
+    comes_back: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a terminal the browser is not opened unasked."""
+    add_program(tmp_path / "bin", OPENER, f"touch {tmp_path}/browser")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     async with guarded() as server:
         configure(server.url)
         before = await run("mcp", "show", "web", "--json")
@@ -50,7 +57,7 @@ async def test_signing_in_and_out(comes_back: bool) -> None:
         assert before.json["advice"] == "To sign in: gemdeck mcp auth web"
 
         streams = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": Path.home()}
-        async with opened("mcp", "auth", "web", "--no-browser", **streams) as process:
+        async with opened("mcp", "auth", "web", **streams) as process:
             url = await read_address(process)
             answer = await walk_through(url, comes_back=comes_back)
             if not comes_back:
@@ -64,6 +71,7 @@ async def test_signing_in_and_out(comes_back: bool) -> None:
         assert server.authority.revoked
         again = await run("mcp", "show", "web", "--json")
         assert again.json["status"] == "needs sign-in"
+    assert not (tmp_path / "browser").exists()
 
 
 async def paste(process: Process, answer: httpx2.Response) -> None:

@@ -6,7 +6,7 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -23,6 +23,9 @@ from tui.text import sanitize_line
 T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+MAX_WORDS: Final = 3
+"""Last lines of a failed server that are shown with why it failed."""
 
 _VARIABLE: Final = "_GEMDECK_COMPLETE"
 """Where the shell says what it wants, by the library's rule."""
@@ -73,6 +76,12 @@ def way_out(view: ServerView) -> str:
     if view.status is ServerStatus.DISABLED and view.failure is None:
         return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
     return ""
+
+
+def last_words(view: ServerView) -> Sequence[str]:
+    """Return what a server that failed wrote last to its standard error."""
+    failure = view.failure or view.last_failure
+    return failure.stderr_tail[-MAX_WORDS:] if failure is not None else ()
 
 
 def advised(reason: str, advice: str) -> str:

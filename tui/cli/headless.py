@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from tui.cli.command import advised, way_out
+from tui.cli.command import advised, last_words, way_out
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
 from tui.cli.results import (
     Ending,
@@ -379,7 +379,8 @@ def _why_missing(view: ServerView) -> str:
         return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
     failure = view.failure or view.last_failure
     words = f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
-    return advised(words, way_out(view))
+    said = "".join(f"Its last words: {line}" for line in last_words(view)[-1:])
+    return advised(advised(words, said), way_out(view))
 
 
 def _meaning_words(meaning: Meaning) -> str:

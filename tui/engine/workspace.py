@@ -396,14 +396,17 @@ class PathReader:
             data = self._read(path, self._media_left)
             self._media_left -= len(data)
             media = MediaPart(kind, base64.b64encode(data).decode())
-            return (TextPart(f"[File {name}: {kind}]"), media), f"{kind}, {len(data):,} bytes"
+            return (
+                TextPart(f"[File {name}: {kind}]"),
+                media,
+            ), f"{kind}, {counted(len(data), 'byte')}"
         data = self._read(path, self._text_left)
         if b"\0" in data[:_BINARY_SAMPLE]:
             raise UnreadablePathError("it is no text, image or PDF")
         self._text_left -= len(data)
         text = for_model(data.decode("utf-8-sig", "replace"))[0]
         parts = (TextPart(f"[File {name}]"), TextPart(text or "[It is empty.]"))
-        return (*parts, TextPart(f"[End of {name}]")), f"{len(text):,} characters"
+        return (*parts, TextPart(f"[End of {name}]")), counted(len(text), "character")
 
     def _read(self, path: Path, left: int) -> bytes:
         size = path.stat().st_size

@@ -6,7 +6,7 @@ from typing import Final
 from tests.ui.harness import Running, running, toasts
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.catalog import Catalog, PromptView
+from tui.model.catalog import Catalog, PromptView, ResourceView
 from tui.model.chat import (
     EntryId,
     ToolCall,
@@ -43,6 +43,7 @@ CALLS: Final[dict[str, tuple[str, tuple[object, ...]]]] = {
     "/mcp auth search": ("sign_ins.begin", ("search",)),
     "/mcp logout drive": ("sign_ins.end", ("drive",)),
     "/mcp refresh": ("servers.restart_all", ()),
+    "/mcp reload": ("servers.restart_all", ()),
     "/clear": ("conversations.current.clear", ()),
     "/new": ("conversations.current.clear", ()),
     "/directory add ~/more and more": ("features.add_folder", ("~/more and more",)),
@@ -105,6 +106,12 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
         environment=("HOME", "PATH", "GIT_DIR"),
         variables=("GIT_DIR",),
         extension="tools [/x]",
+        description="Our branches",
+        catalog=replace(
+            store.state.servers[0].catalog,
+            prompts=(PromptView("review"),),
+            resources=tuple(ResourceView(f"a:{n}", f"r{n}") for n in range(12)),
+        ),
     )
     store.dispatch(e.ServersConfigured((git, *store.state.servers[1:])))
     async with running(store) as deck:
@@ -119,7 +126,9 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
             "extension    tools [/x]",
             "variables    GIT_DIR, 2 inherited",
             "discovery    completed",
-            "offers       6 tools, 0 prompts, 0 resources",
+            "offers       6 tools, 1 prompt, 12 resources",
+            "prompts      review",
+            "resources    r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, … 2 more",
             "tools        branch_list, commit, diff, log, show, status",
         ):
             assert row in report_on_git.splitlines(), row
@@ -127,10 +136,13 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
         everything = await report(deck, "/mcp")
         assert "✕ weather  failed" in everything
         assert "The server ended with exit code 1" in everything
+        assert "No module named 'pandas'" in everything, "its last words"
+        assert "Our branches" not in everything
         assert "○ legacy  disabled" in everything
         assert everything.count("discovery    not started") == 2
         described = await report(deck, "/mcp desc git")
         assert "Record changes to the repository." in described
+        assert "description  Our branches" in described
         assert '"required": ["repo_path"]' not in described
         assert '"required": ["repo_path"]' in await report(deck, "/mcp schema git")
 
@@ -281,8 +293,8 @@ def test_parts_servers_and_themes_are_completed() -> None:
     assert offered("/none x") == offered("see /mcp re") == offered("/mcp\nre") == []
 
 
-def test_prompts_are_sorted_by_server_and_a_renamed_one_says_so() -> None:
-    zoo = Catalog(prompts=(PromptView("zebra"), PromptView("Ape")))
+def test_prompts_are_offered_by_server_and_a_renamed_one_says_so() -> None:
+    zoo = Catalog(prompts=(PromptView("Ape"), PromptView("zebra")))
     again = Catalog(prompts=(PromptView("other_zebra", own_name="zebra"),))
     views = [
         replace(decks.server(decks.GIT, ServerStatus.READY), catalog=zoo),

@@ -16,6 +16,7 @@ from tui.cli.command import (
     advised,
     finish,
     json_option,
+    last_words,
     no_such,
     prints_json,
     shown,
@@ -84,13 +85,18 @@ async def list_servers(start: StartOptions) -> CommandOutput:
     async with serving(start, None) as session:
         found = [_server(view, session) for view in session.views]
         rows = [
-            (one["name"], one["status"], one["transport"], _offers(one), one["reason"])
+            (
+                *(one["name"], one["status"], one["transport"], clip(one["target"], MAX_SHOWN)),
+                "  ".join(filter(None, (_offers(one), one["reason"]))),
+            )
             for one in found
         ]
         off = (ServerStatus.READY, ServerStatus.DISABLED)
         code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
-        return CommandOutput(value, table(rows) or "No servers are configured.", code)
+        lines = zip(table(rows).split("\n"), found, strict=False)
+        text = "\n".join("\n    ".join((line, *one["last_output"])) for line, one in lines)
+        return CommandOutput(value, text or "No servers are configured.", code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp show files")
@@ -432,6 +438,7 @@ def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
         "resources": len(view.catalog.resources),
         "reason": reason,
         "advice": advice,
+        "last_output": list(last_words(view)),
     }
 
 
@@ -447,7 +454,7 @@ def _details(view: ServerView) -> dict[str, Any]:
         "templates": [template.uri_template for template in catalog.templates],
         "environment": list(view.environment),
         "withheld": list(view.withheld),
-        "last_output": list(failure.stderr_tail) if failure is not None else [],
+        "last_output": list(failure.stderr_tail if failure is not None else last_words(view)),
     }
 
 

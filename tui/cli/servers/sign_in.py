@@ -39,9 +39,10 @@ async def auth(
     """Sign in to a server in your browser.
 
     Where the browser cannot come back, as over SSH, paste the address that it ends at.
-    Without a terminal, credentials that need no browser are sent only with --yes.
+    Without a terminal, only --yes opens the browser, or sends credentials that need none.
     """
-    open_url = open_nothing if no_browser else open_in_browser
+    is_alone = not (yes or (sys.stdin is not None and sys.stdin.isatty()))
+    open_url = open_nothing if no_browser or is_alone else open_in_browser
     async with serving(start, [server], open_url=open_url) as session:
         person, sign_ins = _Person(session.engine, says_yes=yes), session.engine.sign_ins
         begin = sign_ins.import_gemini if gemini_cli else sign_ins.sign_in

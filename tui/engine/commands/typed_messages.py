@@ -41,7 +41,7 @@ from tui.model.input.typed import (
     usage,
 )
 from tui.model.servers import ServerId
-from tui.text import clip, for_model, sanitize, sanitize_line
+from tui.text import clip, counted, for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
 """Characters of a name in a notice."""
@@ -170,7 +170,7 @@ class Attachments:
         if reading.problem:
             words = f"{one.uri} of {one.server} was not sent: {reading.problem}."
             raise MessageError(words, "Send the message without it.")
-        size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
+        size = counted(len(reading.content.text), "character") if reading.content.text else ""
         what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
         line = f"[{sanitize_line(one.uri)} of {one.server}: {what}] {reading.remark}".strip()
         return line, reading.parts

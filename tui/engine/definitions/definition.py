@@ -212,6 +212,12 @@ class SignInSettings:
     audience: str = ""
     account: str = ""
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the entry forbids a sign-in in the browser."""
+        is_own = self.provider is AuthProviderType.DYNAMIC_DISCOVERY
+        return is_own and self.oauth.enabled is False
+
 
 @dataclass(frozen=True, slots=True)
 class ServerDefinition:

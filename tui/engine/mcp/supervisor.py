@@ -364,6 +364,9 @@ class Supervisor:
     def _fail(self, error: ServerError) -> None:
         """Publish a failure, and decide whether and when to retry."""
         self._is_told = True
+        if isinstance(error, SignInError) and self.definition.sign_in.is_off:
+            advice = "Remove oauth.enabled from its entry to sign in, or set `headers`."
+            error = ServerError(error.reason, advice, permanent=True)
         code = self._attempt.transport.exit_code if self._attempt is not None else None
         masked = error.masked(self._log.mask)  # before a text is cut
         failure = self._log.mask_failure(masked.as_failure(self._log.tail()))

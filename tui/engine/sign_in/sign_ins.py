@@ -88,8 +88,7 @@ class SignIns:
     def credentials(self, definition: ServerDefinition) -> "TokenSession | GoogleSession | None":
         """Return what signs requests to a server; None if nothing does."""
         session = self._session(definition)
-        is_off = definition.sign_in.oauth.enabled is False
-        return None if is_off and isinstance(session, TokenSession) else session
+        return None if definition.sign_in.is_off else session
 
     async def sign_in(self, definition: ServerDefinition) -> str:
         """Sign in with the person; return in a sentence what came of it.
@@ -100,7 +99,7 @@ class SignIns:
         session = self._session(definition)
         if isinstance(session, GoogleSession):
             return await self._agree(session)
-        if definition.sign_in.oauth.enabled is False:
+        if definition.sign_in.is_off:
             raise AuthError(
                 "is not signed in to: its entry forbids it", "Remove oauth.enabled from its entry."
             )

@@ -87,12 +87,12 @@ def checked_endpoint(url: str, server: str, what: str, *, is_own: bool = False) 
     if "@" in parts.netloc:
         raise _refused(what, f"hides its host {shown} behind a user name")
     if parts.fragment:
-        raise _refused(what, f"at {shown} carries a fragment")
+        raise _refused(what, f"carries a fragment, at {shown}")
     is_local = is_loopback(host)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
-        raise _refused(what, f"at {shown} is not encrypted (https)")
+        raise _refused(what, f"is not encrypted (https), at {shown}")
     if is_local and not is_own and not is_loopback(urlsplit(server).hostname or ""):
-        raise _refused(what, f"at {shown} is on this computer, and the server is not")
+        raise _refused(what, f"is on this computer, at {shown}, and the server is not")
     return url
 
 

@@ -36,12 +36,14 @@ class OwnCommand:
         does: What it does, in a few words.
         takes: What stands after it.
         parts: Its parts; the first one is meant where none is named.
+        alias: What may be typed for its name, as in gemini-cli.
     """
 
     name: str
     does: str
     takes: Takes = Takes.NOTHING
     parts: tuple["OwnCommand", ...] = ()
+    alias: str = ""
 
     @property
     def usage(self) -> str:
@@ -89,7 +91,7 @@ OWN_COMMANDS: Final = _table(
             _C("schema", "the same with the schemas of its tools", Takes.SOME_SERVERS),
             _C("auth", "sign in to a server", Takes.SOME_SERVERS),
             _C("logout", "revoke and forget a server's sign-in", Takes.SERVER),
-            _C("refresh", "restart all servers"),
+            _C("refresh", "restart all servers", alias="reload"),
             _C("restart", "restart a server", Takes.SERVER),
             _C("start", "start a server, or those of an extension", Takes.SERVER),
             _C("stop", "stop a server, or those of an extension", Takes.SERVER),
@@ -154,7 +156,7 @@ def find_own_command(text: str) -> TypedCommand | None:
         return TypedCommand((name,), command.takes, rest)
     word, _, after = rest.partition(" ")
     for part in command.parts:
-        if part.name == word:
-            return TypedCommand((name, word), part.takes, after.strip())
+        if word and word in {part.name, part.alias}:
+            return TypedCommand((name, part.name), part.takes, after.strip())
     first = command.parts[0]
     return TypedCommand((name, first.name), first.takes, rest)

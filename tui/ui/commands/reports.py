@@ -15,11 +15,14 @@ from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
-from tui.ui.widgets.text.describe import field, muted, setup_lines
+from tui.ui.widgets.text.describe import failure_lines, field, muted, setup_lines
 from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
-"""Tools of one server that are listed."""
+"""Tools, or prompts, of one server that are listed."""
+
+MAX_RESOURCES: Final = 10
+"""Resources of one server that are listed, as in gemini-cli."""
 
 VALUE_WIDTH: Final = 52
 """Cells of a value that fit into the dialog beside its name at 80 columns."""
@@ -45,17 +48,27 @@ def describe_servers(
     for view in views:
         parts += [Content()] if parts else []
         parts += _server(view, now)
-        tools = view.catalog.tools
-        if tools and not descriptions:
-            names = ", ".join(one_line(tool.name) for tool in tools[:MAX_TOOLS])
-            more = f", … {len(tools) - MAX_TOOLS:,} more" if len(tools) > MAX_TOOLS else ""
-            parts += _long_field("tools", names + more)
-        elif tools:
-            for tool in tools[:MAX_TOOLS]:
-                parts += _tool(tool, schemas=schemas)
-            if len(tools) > MAX_TOOLS:
-                parts.append(muted(f"… {len(tools) - MAX_TOOLS:,} more"))
+        catalog = view.catalog
+        if descriptions and view.description:
+            parts.append(field("description", view.description))
+        parts += _names("prompts", [prompt.name for prompt in catalog.prompts])
+        resources = [one.name for one in catalog.resources]
+        resources += [one.name for one in catalog.templates]
+        parts += _names("resources", resources, MAX_RESOURCES)
+        tools = catalog.tools
+        if not descriptions:
+            parts += _names("tools", [tool.name for tool in tools])
+            continue
+        for tool in tools[:MAX_TOOLS]:
+            parts += _tool(tool, schemas=schemas)
+        if len(tools) > MAX_TOOLS:
+            parts.append(muted(f"… {len(tools) - MAX_TOOLS:,} more"))
     return Content("\n").join(parts)
+
+
+def _names(kind: str, names: Sequence[str], limit: int = MAX_TOOLS) -> Iterable[Content]:
+    more = f", … {len(names) - limit:,} more" if len(names) > limit else ""
+    return _long_field(kind, ", ".join(map(one_line, names[:limit])) + more) if names else ()
 
 
 def describe_model_context(
@@ -103,10 +116,10 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     yield Content.assemble(
         f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$text-muted")
     )
-    if view.failure is not None:
-        yield Content.styled(one_line(view.failure.reason), "$text-error")
-        if view.failure.advice:
-            yield Content(one_line(view.failure.advice))
+    if (failure := view.failure or view.last_failure) is not None:
+        yield from failure_lines(failure)
+    if view.lacks:
+        yield Content.styled(one_line(view.lacks), "$text-warning")
     yield from _long_field(view.transport.value, view.target)
     yield from setup_lines(view)
     if view.environment:

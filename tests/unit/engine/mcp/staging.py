@@ -37,6 +37,7 @@ class Pretended(Connection):
 
     def __init__(self) -> None:
         self.transport: Any = self
+        self.kind = Transport.STDIO
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]
         self.offer = read_offer(RawOffer(tools=tools), definition())

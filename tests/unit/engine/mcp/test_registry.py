@@ -118,8 +118,8 @@ def test_prompts_that_clash_get_their_servers_name_are_told_once_and_lead_back()
     made = registry({GIT, SVN})
     assert made.update(SVN, prompts("log", "review")) == {}
     assert made.update(GIT, prompts("log", "blame")) == {}
-    assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["log", "blame"]
-    assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["svn_log", "review"]
+    assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["blame", "log"]
+    assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["review", "svn_log"]
     assert made.own_prompt_name(SVN, "svn_log") == "log"
     assert made.own_prompt_name(SVN, "review") == "review"
     assert made.own_prompt_name(SVN, "memo://{day}") == "memo://{day}"

@@ -248,7 +248,9 @@ async def test_sign_in_can_be_turned_off() -> None:
     person = Person()
     off = oauth(enabled=False)
     async with guarded() as server, deck(server.url, person, sign_in=off) as one:
-        await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
+        change = await one.watcher.until(WEB, S.STARTING, S.FAILED)
+        assert change.failure is not None
+        assert change.failure.advice.startswith("Remove oauth.enabled from its entry")
         with pytest.raises(AuthError, match="forbids"):
             await one.sign_in()
         assert one.sign_ins.credentials(one.definition) is None, "whatever is kept of it"

@@ -345,10 +345,11 @@ class Registry:
         self._renamed_prompts = {}
         for (server, offer), names in zip(ordered, named, strict=True):
             pairs = list(zip(offer.prompts, names, strict=True))
-            views[server] = tuple(
+            renamed = (
                 prompt if name == prompt.name else replace(prompt, name=name, own_name=prompt.name)
                 for prompt, name in pairs
             )
+            views[server] = tuple(sorted(renamed, key=lambda prompt: prompt.name.casefold()))
             self._renamed_prompts[server] = {n: p.name for p, n in pairs if n != p.name}
         return views
 

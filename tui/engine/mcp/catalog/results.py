@@ -475,4 +475,4 @@ def _problem(
 
 def _blob_line(blob: types.BlobResourceContents) -> str:
     padding = len(blob.blob) - len(blob.blob.rstrip("="))
-    return f"[{media_type(blob.mime_type)}, {len(blob.blob) * 3 // 4 - padding:,} bytes]"
+    return f"[{media_type(blob.mime_type)}, {counted(len(blob.blob) * 3 // 4 - padding, 'byte')}]"

@@ -42,7 +42,7 @@ from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
 from tui.model.chat import Progress, Severity
 from tui.model.servers import ProtocolEra, ServerInfo
-from tui.text import sanitize, sanitize_line
+from tui.text import counted, sanitize, sanitize_line
 
 _Result = TypeVar("_Result")
 _Answer = TypeVar("_Answer")
@@ -361,9 +361,10 @@ class Connection:
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self._client = client
-        counts = map(len, (self.offer.tools, self.offer.prompts, self.offer.resources))
-        words = "%s: offers %d tools, %d prompts, %d resources"
-        logger.debug(words, definition.id, *counts)
+        offer = self.offer
+        tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")
+        resources = counted(len(offer.resources), "resource")
+        logger.debug("%s: offers %s, %s, %s", definition.id, tools, prompts, resources)
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""

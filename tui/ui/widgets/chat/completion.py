@@ -302,7 +302,7 @@ def _own(typed: str) -> Iterable[Completion]:
 
 def _prompts(servers: Sequence[ServerView]) -> Iterator[Completion]:
     for server in _ready(servers):
-        for prompt in sorted(server.catalog.prompts, key=lambda prompt: prompt.name.casefold()):
+        for prompt in server.catalog.prompts:
             if prompt.problem or prompt.name.startswith(("/", "*")):  # no command when typed
                 continue
             renamed = f" · its {one_line(prompt.own_name)}, renamed" if prompt.own_name else ""

@@ -220,9 +220,7 @@ def summarize_server(view: ServerView, now: float) -> Content:
         failure = UNREVIEWED
     parts = [_heading(view.id)]
     if failure is not None:
-        parts.append(Content.styled(one_line(failure.reason), "$text-error"))
-        parts += [muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:]]
-        parts += [Content(one_line(failure.advice))] if failure.advice else []
+        parts += failure_lines(failure)
     elif warning := recovery(view, now) or view.lacks:
         parts.append(Content.styled(one_line(warning), "$text-warning"))
     if view.status is ServerStatus.STARTING and view.last_words:
@@ -234,6 +232,14 @@ def summarize_server(view: ServerView, now: float) -> Content:
     elif failure is None:
         parts.append(muted(one_line(view.target)))
     return _lines(parts)
+
+
+def failure_lines(failure: Failure) -> Iterator[Content]:
+    """Say why a server is not available: the reason, its last words, and what to do."""
+    yield Content.styled(one_line(failure.reason), "$text-error")
+    yield from (muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:])
+    if failure.advice:
+        yield Content(one_line(failure.advice))
 
 
 def describe_grant(grant: GrantView) -> Content:
