@@ -195,7 +195,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 11_960,
+    "ui": 11_970,
     "engine/mcp": 7_085,
     "engine/chats": 4_110,
     "cli": 2_610,

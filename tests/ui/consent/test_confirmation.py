@@ -331,7 +331,7 @@ async def test_calls_keep_their_numbers_when_others_are_answered() -> None:
         assert "call 1 of 3" in hands.text
         await hands.arm()
         await hands.press("c")
-        assert "call 3 of 3" in hands.text
+        await hands.until_shown("call 3 of 3")
         rows = str(hands.modal.calls.render())
         assert "▸ 3 tool2" in rows
         assert "1 tool0" in rows

@@ -28,6 +28,7 @@ from tui.ui.questions.arming import (
     WRITING,
     Arming,
 )
+from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
 
 LARGE = (120, 40)
@@ -48,6 +49,46 @@ async def test_an_allowing_letter_is_dropped_if_another_letter_follows_and_else_
         assert hands.decisions == []
         hands.clock.advance(0.011)
         await hands.until(lambda: hands.decisions == [Decision(Choice.ONCE)])
+
+
+async def test_a_key_that_came_too_early_is_asked_for_again_until_the_next_one() -> None:
+    async with confirming() as hands:
+        for key in ("o", "d"):
+            await hands.ask_next(asked(), armed=False)
+            await hands.pilot.press("down", key)
+            assert hands.hint == f"Too early: press {key} again"
+            await hands.arm()
+            assert hands.hint == f"Too early: press {key} again", "it stays"
+            await hands.pilot.press("down")
+            assert "scroll the arguments" in hands.hint
+        await hands.ask_next(asked({"text": "line\n" * 99}), armed=False)
+        await hands.pilot.press("o")
+        assert hands.hint == EARLY[0], "there is more to read before that"
+        assert hands.decisions == []
+
+
+async def test_what_neither_allows_nor_denies_counts_at_once_where_no_key_came_just_before() -> (
+    None
+):
+    async with confirming() as hands:
+        for key, shown in (
+            ("j", '"branch"'),
+            ("full_stop", "Always this server"),
+            ("e", "Edit the arguments"),
+            ("w", "Deny with a reason"),
+        ):
+            await hands.ask_next(asked(), armed=False)
+            await hands.pilot.press("down")
+            hands.clock.advance(ARMING_SECONDS - 0.01)
+            await hands.pilot.press(key)
+            assert shown not in hands.text
+            assert hands.hint.startswith("Too early")
+            await hands.ask_next(asked(), armed=False)
+            await hands.pilot.press(key)
+            await hands.until_shown(shown)
+            await hands.pilot.press("escape")
+            await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
+        assert hands.decisions == []
 
 
 async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() -> None:

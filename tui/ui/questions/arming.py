@@ -3,7 +3,8 @@
 A question takes answers once it has been on the screen for `ARMING_SECONDS` and nobody is typing.
 What is typed as text holds answers back; keys that scroll or move the focus do not. An answer that
 allows something is held for a moment and dropped if another key follows, since then it was part of
-a word, a paste or a held key. A wide answer wants its key, or its click, twice.
+a word, a paste or a held key. A wide answer wants its key, or its click, twice. What neither allows
+nor denies waits for nothing where its key is the first after a pause.
 
 What counts is when a key was typed, not when its turn came: a busy event loop handles a word all
 at once, and late. So nothing that is held is given right after the loop stood still.
@@ -150,6 +151,8 @@ class Keyboard:
         """When something was typed last that is neither for a field nor for the message."""
         self.pointed_at = -inf
         """When a button of the mouse went down last."""
+        self.rested = False
+        """Whether no key had come for `PAUSE_SECONDS` before the last one."""
         self._key_at = self._draft_at = -inf
         self._composer: Composer | None = None
 
@@ -168,7 +171,8 @@ class Keyboard:
             self.pointed_at = self.typed_at(event)
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             return
-        now = self._key_at = self.typed_at(event)
+        now = self.typed_at(event)
+        self.rested, self._key_at = now >= self._key_at + PAUSE_SECONDS, now
         is_text = isinstance(event, events.Paste) or event.is_printable
         if isinstance(app.focused, Composer):
             self._composer = app.focused
@@ -269,6 +273,8 @@ class Arming:
         self._second: SecondPress[Answer] = SecondPress(self._clock)
         self._held: _Held | None = None
         self._was_early = False
+        self.early = ""
+        """The key of an answer that came too early and has to be pressed again; until the next."""
         self._timer: Timer | None = None
         self._timer_due = inf
 
@@ -311,6 +317,7 @@ class Arming:
 
     def text(self, event: events.Key | events.Paste) -> None:
         """Take note of what is no answer but text; it holds answers back, and goes nowhere."""
+        self.early = ""
         at = self._keyboard.typed_at(event)
         self._last = (event.key if isinstance(event, events.Key) else "", at)
         if isinstance(event, events.Paste) or event.is_printable:
@@ -321,12 +328,14 @@ class Arming:
         """Let the user finish what was being written as the question came."""
         if not self._keyboard.continue_draft(event):
             return False
+        self.early = ""
         self._postpone(self._keyboard.typed_at(event) + PAUSE_SECONDS)
         self._look()
         return True
 
     def forget(self) -> None:
-        """Wait for no second press, since another key came; scrolling holds nothing back."""
+        """Wait for no key again, since another one came; scrolling holds nothing back."""
+        self.early = ""
         self._second.forget()
 
     def press(self, event: events.Key, answer: "Answer", *, refused: bool) -> None:
@@ -339,8 +348,13 @@ class Arming:
         """
         at = self._keyboard.typed_at(event)
         allows = answer.allows and not refused
-        self._held = None
-        if not self._counts(at) or self._is_typing(event, at, allows=allows):
+        self._held, self.early = None, ""
+        is_typing = self._is_typing(event, at, allows=allows)
+        is_step = answer.value is None and not answer.scoped
+        is_at_once = is_step and self._keyboard.rested and self.is_begun
+        if not is_at_once and (is_typing or not self._counts(at)):
+            is_text = at < self._keyboard.text_at + PAUSE_SECONDS
+            self.early = "" if refused or is_text else event.key
             self._drop_early(at)
         elif refused or not self._waits_for_second(answer):
             self._second.forget()

@@ -159,6 +159,7 @@ class Question(ModalScreen[None], Generic[R]):
     def changed(self) -> None:
         """Ask anew: what changed while it was on the screen is shown from its beginning."""
         self._arming.end()
+        self._arming.forget()
         self.frame.border_title = self.full_title()
         self.show_text()
         self.show_answers()
@@ -335,6 +336,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def hint_words(self) -> str:
         short = self.is_short
+        if key := self._arming.early:
+            return f"Too early: press {self.app.get_key_display(Binding(key, ''))} again"
         if not self.armed:
             return self._arming.hint[short]
         if self._said:
