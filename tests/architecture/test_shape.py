@@ -195,7 +195,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 11_970,
+    "ui": 12_090,
     "engine/mcp": 7_085,
     "engine/chats": 4_110,
     "cli": 2_610,

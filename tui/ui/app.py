@@ -252,8 +252,17 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if self._pending is not None:
             self._pending.open_now()
 
+    async def action_step_aside(self, action: str) -> None:
+        """Put the question away, and do on the main screen what its key does there."""
+        if self._pending is not None:
+            self._pending.put_away()
+        if len(self.screen_stack) == 1:
+            await self.run_action(action, self.deck)
+
     async def action_open(self, name: str) -> None:
         """Open what has a name."""
+        if name == DialogName.PALETTE and self._pending is not None:
+            self._pending.put_away()
         from tui.ui.opening import open_named  # noqa: PLC0415 - with all dialogs, on first use
 
         await open_named(self.deck, DialogName(name))

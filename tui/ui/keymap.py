@@ -1,6 +1,7 @@
 """The deck's key bindings: of a place, in order, and as they are shown."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -294,10 +295,28 @@ KEYS: Final = (
 )
 """All keys of the deck, in the order of the help."""
 
+SEARCH: Final = "composer.search"
+
+_STAY: Final = ("app.help", "deck.border-left", "deck.border-right")
+"""Keys of the deck for which a question does not step aside: its help lies over it."""
+
 
 def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:
     """Return the bindings of some places, or those with the ids in `only`."""
     return [key.binding() for key in KEYS if (key.id in only if only else key.place in places)]
+
+
+def over_questions() -> list[BindingType]:
+    """Return the keys of panes, tabs and the search, for which a question steps aside."""
+    return [
+        replace(
+            key.binding(),
+            action=f"app.step_aside({'focused.' * (key.id == SEARCH) + key.action!r})",
+            priority=True,
+        )
+        for key in KEYS
+        if key.id == SEARCH or (key.place in (Place.DECK, Place.TABS) and key.id not in _STAY)
+    ]
 
 
 def order(binding_id: str | None) -> int:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from textual.app import App
 from textual.timer import Timer
 
+from tui.model.chat import ConversationId
 from tui.model.consent import RequestId
 from tui.model.requests import (
     ConfirmationRequest,
@@ -85,6 +86,9 @@ class PendingController:
     confirmation belongs to the running turn and opens at once. A question that nobody asked for
     opens once no key has come for a while; until then a line above the composer says that it waits.
 
+    A question is kept as it is while another conversation is on the screen, and where the user put
+    it away: it then comes back only when it is asked for, or its conversation comes back.
+
     Args:
         app: The running app.
         bridge: Where the state comes from.
@@ -100,9 +104,13 @@ class PendingController:
         self._commands = commands
         self._keyboard = keyboard
         self._screen: Question[Any] | None = None
+        self._kept: list[Question[Any]] = []
+        self._aside: dict[RequestId, ConversationId] = {}
+        """What the user put away, and in which conversation."""
         self._bell = Bell(app, keyboard.clock)
         self._announced: set[RequestId] = set()
         self._wanted: RequestId | None = None
+        self._current = bridge.state.current
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -120,28 +128,54 @@ class PendingController:
             return
         request = next(iter(pending_here(state)), state.pending[0])
         self._wanted = request.id
+        self._aside.clear()
         conversation = conversation_of(request) or state.current
         if conversation != state.current:
             self._app.screen_stack[0].post_message(ShowConversation(conversation))
         self._show()
 
+    def put_away(self) -> None:
+        """Put the question on the screen away unanswered, with those that wait behind it."""
+        state, screen = self._bridge.state, self._app.screen
+        if self._screen is not None and self._screen.step_aside():
+            self._kept.append(self._screen)
+            self._screen = None
+            self._aside |= dict.fromkeys((one.id for one in pending_here(state)), state.current)
+            self._show()
+        elif isinstance(screen, Question):
+            screen.dismiss()  # nobody asks but the user, who chose a link
+
     def _show(self) -> None:
         """Show the first question of the conversation on the screen, or of none."""
         state = self._bridge.state
         self._announce(state.pending)
-        pending = pending_here(state)
-        waits = bool(pending) and not self._go_on(pending) and not self._open(pending)
+        asked, came = {one.id for one in state.pending}, state.current != self._current
+        self._current = state.current
+        self._aside = {
+            one: at
+            for one, at in self._aside.items()
+            if one in asked and not (came and at == state.current)
+        }
+        for gone in [kept for kept in self._kept if not self._is_asked(kept)]:
+            self._kept.remove(gone)
+            gone.close()
+        aside = [kept for kept in self._kept if kept.request.id in self._aside]
+        here = pending_here(state)
+        pending = tuple(
+            one
+            for one in here
+            if one.id not in self._aside and not any(kept.accepts(one) for kept in aside)
+        )
+        is_open = self._go_on(pending) or self._open(pending)
         lines = self._app.screen_stack[0].query("ChatPane.-current WorkingLine")
         for line in lines.results(WorkingLine):
-            line.waiting = self._waiting_line() if waits else ""
+            line.waiting = self._waiting_line() if here and not is_open else ""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if waits:
+        if pending and not is_open:
             left = max(MIN_WAIT, self._keyboard.pause_left)
             self._timer = self._app.set_timer(min(left, LOOK_SECONDS), self._look_again)
-        elif not pending:
-            self._close()
 
     def _look_again(self) -> None:
         if self._app.screen_stack:  # which is empty once the app is closing
@@ -149,21 +183,24 @@ class PendingController:
 
     def _go_on(self, pending: tuple[PendingRequest, ...]) -> bool:
         """Let the question on the screen go on where it is still the first."""
-        if self._screen is None or not self._screen.accepts(pending[0]):
+        if self._screen is None or not pending or not self._screen.accepts(pending[0]):
             return False
         self._screen.show(pending, self._count(pending))
         return True
 
     def _open(self, pending: tuple[PendingRequest, ...]) -> bool:
-        """Open the first question, if it may open now."""
-        self._close()
-        request = pending[0]
-        is_asked_for = isinstance(request, _AT_ONCE) or request.id == self._wanted
-        if not is_asked_for and self._keyboard.pause_left:
+        """Open the first question, if there is one and it may open now."""
+        self._leave()
+        request = next(iter(pending), None)
+        is_asked_for = isinstance(request, _AT_ONCE) or (request and request.id == self._wanted)
+        if request is None or (not is_asked_for and self._keyboard.pause_left):
             return False
-        self._screen = self._make(request)
+        kept = next((one for one in self._kept if one.accepts(request)), None)
+        if kept is not None:
+            self._kept.remove(kept)
+        self._screen = kept or self._make(request)
         self._screen.show(pending, self._count(pending))
-        self._app.push_screen(self._screen)
+        self._screen.come()
         return True
 
     def _make(self, request: PendingRequest) -> Question[Any]:
@@ -202,7 +239,7 @@ class PendingController:
         Calls are one question.
         """
         state = self._bridge.state
-        number = len(pending) + state.queued
+        number = len(pending_here(state)) + state.queued
         if isinstance(pending[0], ConfirmationRequest):
             number -= sum(isinstance(one, ConfirmationRequest) for one in pending[1:])
         words = f"1 of {number}" if number > 1 else ""
@@ -212,7 +249,7 @@ class PendingController:
     def _waiting_line(self) -> str:
         bindings = self._app.screen_stack[0].active_bindings
         key = keymap.key_of(self._app, bindings, "app.question") or "F8"
-        return f"A question waits: {key} opens it · so does a pause in typing"
+        return f"A question is waiting: {key}"
 
     def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""
@@ -221,7 +258,13 @@ class PendingController:
             self._bell.ring()
         self._announced = ids
 
-    def _close(self) -> None:
+    def _is_asked(self, screen: Question[Any]) -> bool:
+        return any(map(screen.accepts, self._bridge.state.pending))
+
+    def _leave(self) -> None:
+        """Take the question off the screen: it is settled, or another conversation is there."""
         screen, self._screen = self._screen, None
-        if screen is not None:
+        if screen is not None and self._is_asked(screen) and screen.step_aside():
+            self._kept.append(screen)
+        elif screen is not None:
             screen.close()

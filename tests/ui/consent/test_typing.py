@@ -279,7 +279,7 @@ async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and
 
         async def raise_question() -> None:
             app.store.dispatch(e.RequestRaised(address()))
-            await until(pilot, lambda: "A question waits" in str(app.chat.working.render()))
+            await until(pilot, lambda: "A question is waiting" in str(app.chat.working.render()))
 
         async def settle_question() -> None:
             app.store.dispatch(e.RequestSettled(address().id))
@@ -303,7 +303,7 @@ async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and
         await settle_question()
         await pilot.press("b")
         await raise_question()
-        assert "opens it ·" in str(app.chat.working.render())
+        assert str(app.chat.working.render()) == "A question is waiting: f8"
         await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, Question))
         assert app.chat.composer.text == "helloba"

@@ -137,12 +137,12 @@ def test_the_branch_goes_before_the_path_is_cut() -> None:
 
 async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
     async with running(decks.full_store()) as deck:
+        without = deck.lines[-1]
         deck.dispatch(e.RequestRaised(form()))
         await deck.until(lambda: deck.on_top(FormQuestion))
         await deck.settle()
-        assert deck.lines[-1].split() == ["F1", "help", "^P", "palette", "^Q", "quit"]
-        await deck.press("f2")
-        assert deck.on_top(FormQuestion)
+        assert deck.lines[-1] == without
+        assert {"F1", "^P", "F2", "F7"} <= set(without.split())
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
         await deck.press("escape")

@@ -37,7 +37,7 @@ from tui.ui.questions.calls.steps import (
     EditArgumentsScreen,
     QuestionStep,
 )
-from tui.ui.questions.question import Question
+from tui.ui.questions.question import Question, bring, drop_kept, keep
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame, Heading
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -159,6 +159,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._scope = GrantScope.SESSION
         self._shows_json = self._shows_more = False
         self._step: QuestionStep | None = None
+        self._ended: Callable[[str | None], None] | None = None
         self._room: RoomAbove | None = None
         self.add_class("-placing")
 
@@ -422,6 +423,28 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self._call.show_other()
             self.changed()
 
+    def step_aside(self) -> bool:
+        """Leave with the step that lies over it, and give the conversation its rows again."""
+        if self._step is not None and self._step.is_active:
+            keep(self._step)
+        is_aside = super().step_aside()
+        if is_aside and self._room is not None:
+            self._room.give_back()
+        return is_aside
+
+    def come(self) -> None:
+        super().come()
+        if self._room is not None:
+            self.add_class("-placing")
+            self._room.take()
+        if self._step is not None:
+            bring(self._step, self._ended)
+
+    def action_scroll_chat(self, rows: int, pages: int) -> None:
+        if self._room is not None:
+            self._room.let_go()
+        super().action_scroll_chat(rows, pages)
+
     def close(self) -> None:
         """Go away, and say so where the user was writing."""
         if self._withdraw_step():
@@ -486,12 +509,13 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
                 take(text)
 
         self._arming.end()
-        self._step = step
-        self.app.push_screen(step, ended)
+        self._step, self._ended = step, ended
+        bring(step, ended)
 
     def _withdraw_step(self) -> bool:
         """Take the step away; tell whether there was one."""
         step, self._step = self._step, None
         if step is not None:
             step.withdraw()
+            drop_kept(step)
         return step is not None

@@ -3,9 +3,9 @@
 Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import ClassVar, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import var
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Button
 
@@ -37,6 +37,24 @@ QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLE
 
 WHEEL_ROWS: Final = 2
 """Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
+
+
+def keep(screen: Screen[Any]) -> None:
+    """Take the screen on top away, to come back as it is."""
+    screen.app.install_screen(screen, f"kept-{id(screen)}")  # else it would be removed
+    screen.app.pop_screen()
+
+
+def bring(screen: Screen[Any], ended: Callable[[Any], None] | None = None) -> None:
+    """Put a screen on top, whether it was kept or is new; `ended` takes what it gives."""
+    screen.app.uninstall_screen(screen)
+    screen.app.push_screen(screen, ended)
+
+
+def drop_kept(screen: Screen[Any]) -> None:
+    """Remove a screen if it was kept."""
+    if screen not in screen.app.screen_stack and screen.app.uninstall_screen(screen):
+        screen.remove()
 
 
 class Question(ModalScreen[None], Generic[R]):
@@ -76,6 +94,9 @@ class Question(ModalScreen[None], Generic[R]):
     CSS_PATH = QUESTION_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(only=("app.help",)),
+        *keymap.over_questions(),
+        Binding("shift+pageup", "scroll_chat(0, -1)", show=False, priority=True),
+        Binding("shift+pagedown", "scroll_chat(0, 1)", show=False, priority=True),
         *(Binding(key, f"scroll{by}", show=False) for key, by in SCROLL_KEYS.items()),
         Binding("left", "app.focus_previous", "Button before", show=False),
         Binding("right", "app.focus_next", "Button after", show=False),
@@ -241,10 +262,27 @@ class Question(ModalScreen[None], Generic[R]):
         self._arming.end()
         if self.is_active:
             self.dismiss()
+        else:
+            drop_kept(self)
 
-    def on_screen_suspend(self) -> None:
+    def step_aside(self) -> bool:
+        """Leave the screen unanswered, to come back as it is; tell whether nothing lies over it."""
+        if not self.is_active:
+            return False
         self._covered = True
         self._arming.end()
+        keep(self)
+        return True
+
+    def come(self) -> None:
+        """Come on the screen, for the first time or again."""
+        bring(self)
+
+    def on_screen_suspend(self) -> None:
+        if not self.is_active:  # else it left and came back before Textual told it
+            self._covered = True
+            self._arming.end()
+            self._arming.forget()
 
     def on_screen_resume(self) -> None:
         """Go away where that was asked while another dialog stood above, else begin anew."""
@@ -315,11 +353,23 @@ class Question(ModalScreen[None], Generic[R]):
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
 
-    def on_mouse_scroll_down(self) -> None:
-        self.action_scroll(WHEEL_ROWS, 0)
+    def action_scroll_chat(self, rows: int, pages: int) -> None:
+        """Scroll the conversation below, in which stands what led to the question."""
+        for chat in self.app.screen_stack[0].query("ChatPane.-current Transcript"):
+            chat.release_anchor()
+            chat.scroll_relative(y=rows + pages * chat.size.height, animate=False, immediate=True)
+            # Textual draws no scrolling of a screen that another one lies over.
+            chat.call_after_refresh(self.refresh)
 
-    def on_mouse_scroll_up(self) -> None:
-        self.action_scroll(-WHEEL_ROWS, 0)
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._turn_wheel(event, WHEEL_ROWS)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._turn_wheel(event, -WHEEL_ROWS)
+
+    def _turn_wheel(self, event: events.MouseEvent, rows: int) -> None:
+        is_here = self.frame.region.contains(*event.screen_offset)
+        (self.action_scroll if is_here else self.action_scroll_chat)(rows, 0)
 
     def watch_armed(self) -> None:
         if not self.is_mounted:

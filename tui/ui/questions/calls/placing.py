@@ -70,28 +70,42 @@ class RoomAbove:
     ) -> None:
         self._frame = frame
         self._call = call
-        self._ready: Callable[[], None] | None = ready
-        self._still = 0
-        self._bottom: int | None = None
+        self._when_ready = ready
         self._transcript = (
             frame.app.screen_stack[0].query("ChatPane.-current Transcript").first(Transcript)
         )
-        self._stood_at = self._transcript.scroll_y
-        self._follows = self._transcript.follows_end
-        self._looks = 0
         self._timer = frame.set_interval(LAYOUT_SECONDS, self._look, pause=True)
+        self.take()
         for widget in (frame, self._transcript):
             frame.screen.watch(widget, "virtual_size", self.make_later)
 
+    def take(self) -> None:
+        """Take the rows that the question needs, at first or once more."""
+        self._ready: Callable[[], None] | None = self._when_ready
+        self._still = 0
+        self._stood_at = self._transcript.scroll_y
+        self._follows = self._transcript.follows_end
+        self._left_alone: EntryId | None = None
+        self._takes = True
+        self.make_later()
+
+    def let_go(self) -> None:
+        """Leave it to the user what of the conversation is in sight, until the next call."""
+        self._left_alone = self._call()
+
     def make_later(self) -> None:
         """Make room once what changed has been laid out."""
-        self._looks, self._still = LAYOUT_LOOKS, min(self._still, STILL_LOOKS)
-        self._bottom = None
-        self._timer.resume()
+        if self._takes:
+            self._looks, self._still = LAYOUT_LOOKS, min(self._still, STILL_LOOKS)
+            self._bottom: int | None = None
+            self._timer.resume()
 
     def give_back(self) -> None:
         """Give the conversation its rows again."""
-        self._timer.stop()
+        if not self._takes:
+            return
+        self._takes = False
+        self._timer.pause()
         self._transcript.styles.margin = (0, 0, 0, 0)
         if self._follows:
             self._transcript.anchor()
@@ -127,8 +141,9 @@ class RoomAbove:
             transcript.styles.margin = (0, 0, rows, 0)
             self._bottom = top
             return True
-        view = next((one for one in transcript.views if one.entry.id == self._call()), None)
-        if view is None or not view.region:
+        call = self._call()
+        view = next((one for one in transcript.views if one.entry.id == call), None)
+        if call == self._left_alone or view is None or not view.region:
             return False
         above = view.virtual_region.y - view.styles.margin.top - transcript.size.height
         place = min(max(0, above), transcript.max_scroll_y)

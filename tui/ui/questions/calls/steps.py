@@ -44,6 +44,7 @@ class QuestionStep(ModalScreen[str | None]):
     """
 
     CSS_PATH = QUESTION_STYLES
+    BINDINGS: ClassVar[list[BindingType]] = keymap.over_questions()
 
     def __init__(self, request: ConfirmationRequest) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ from typing import Final
 
 from textual.content import Content
 from textual.reactive import reactive
+from textual.style import Style
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -95,6 +96,12 @@ def _key_line(line: tuple[str, str]) -> Content:
     return Content.assemble((f"  {key:<8}", "$accent"), (text, "$text-muted"))
 
 
+def _question(words: str) -> Content:
+    """Write that a question waits; a click opens it."""
+    style = Style.from_meta({"@click": "app.open_question"})
+    return Content.styled(words, "$text-warning").stylize(style)
+
+
 class WorkingLine(HintLine):
     """What the running turn is doing, or that a question waits; else a hint or an empty row.
 
@@ -131,8 +138,8 @@ class WorkingLine(HintLine):
 
     def line(self) -> Content:
         if self.waiting:
-            return Content.styled(self.waiting, "$text-warning")
-        elsewhere = [Content.styled(self.elsewhere, "$text-warning")] if self.elsewhere else []
+            return _question(self.waiting)
+        elsewhere = [_question(self.elsewhere)] if self.elsewhere else []
         return Content("   ").join([*elsewhere, *self._parts()])
 
     def _parts(self) -> list[Content]:
