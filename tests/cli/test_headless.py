@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -62,8 +63,10 @@ async def test_an_allowed_tool_runs_and_its_result_reaches_the_model(gemini: Fak
     assert found["session_id"]
     [(model, counts)] = found["stats"]["models"].items()
     assert model == found["model"]
-    assert counts["api"].keys() == {"totalRequests", "totalErrors", "totalLatencyMs"}
-    assert (counts["api"]["totalRequests"], counts["api"]["totalErrors"]) == (2, 0)
+    requests = {"totalRequests": 2, "totalErrors": 0, "totalLatencyMs": ANY}
+    assert counts["api"] == {**requests, "errorsByType": {}}
+    assert counts["roles"] == {"main": {**requests, "tokens": counts["tokens"]}}
+    assert found["stats"]["files"] == {"totalLinesAdded": 0, "totalLinesRemoved": 0}
     assert counts["tokens"]["prompt"] == found["usage"]["prompt_tokens"]
     tools = found["stats"]["tools"]
     assert (tools["totalCalls"], tools["totalSuccess"], tools["totalFail"]) == (1, 1, 0)
@@ -138,6 +141,10 @@ async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGem
     }
     assert result.json["usage"]["prompt_tokens"] > 0
     assert result.json["cost"] == {"amount": pytest.approx(0.307), "currency": "EUR"}
+    [counts] = result.json["stats"]["models"].values()
+    assert (
+        counts["api"]["errorsByType"] == {"UNKNOWN": counts["api"]["totalErrors"]} == {"UNKNOWN": 1}
+    )
     [retry] = result.json["warnings"]
     assert "Trying again" in retry
     assert retry in result.stderr

@@ -111,12 +111,16 @@ class Statistics:
         """Return requests and tokens by model; none if nothing was asked."""
         if not self._requests:
             return {}
+        errors = self._requests - self._answered
         requests = {
             "totalRequests": self._requests,
-            "totalErrors": self._requests - self._answered,
+            "totalErrors": errors,
             "totalLatencyMs": _milliseconds(self._latency),
         }
-        return {state.model.name: {"api": requests, "tokens": _tokens(state.conversation.usage)}}
+        api = {**requests, "errorsByType": {"UNKNOWN": errors} if errors else {}}
+        tokens = _tokens(state.conversation.usage)
+        roles = {"main": {**requests, "tokens": tokens}}
+        return {state.model.name: {"api": api, "tokens": tokens, "roles": roles}}
 
     def by_tool(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
         """Return how calls went, in total and by the tool's name."""
@@ -192,7 +196,12 @@ def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dic
             "cached_tokens": usage.cached,
         },
         **({"cost": cost} if cost is not None else {}),
-        "stats": {"models": statistics.by_model(state), "tools": statistics.by_tool(calls)},
+        "stats": {
+            "models": statistics.by_model(state),
+            "tools": statistics.by_tool(calls),
+            # gemini-cli counts lines of its own tools only, which gemdeck has not.
+            "files": {"totalLinesAdded": 0, "totalLinesRemoved": 0},
+        },
         "warnings": ending.warnings,
         "error": error_object(ending),
     }

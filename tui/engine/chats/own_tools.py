@@ -229,12 +229,6 @@ async def _read(servers: ServerManager, allowed: str, arguments: JsonObject) -> 
     return ToolResult(reading.parts, display)
 
 
-_READ_ON: Final = (
-    "Read on in a result that was too long for one answer. Where it was cut, it gives the id and "
-    "the offset."
-)
-
-
 @dataclass(slots=True)
 class KeptResults:
     """The results of a conversation that were too long for the model, whole.
@@ -294,8 +288,9 @@ class KeptResults:
     def tool(self) -> OwnTool:
         """Return the tool to read on; a call counts as one of the server that gave the result."""
         properties = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
+        words = "Read on in a long result, with the id and the offset that stand where it was cut."
         made = make_own_tool(
-            "read_result", _READ_ON, properties, self._read, *properties, is_free=True
+            "read_result", words, properties, self._read, *properties, is_free=True
         )
         return replace(made, bind=partial(self._bind, made))
 

@@ -149,6 +149,8 @@ def test_the_generation_and_what_depends_on_it_are_read_off_the_name() -> None:
     for model, expected in (
         ("gemini-3.8-flash", (3, 8)),
         ("models/gemini-2.5-pro", (2, 5)),
+        ("models/gemini-3.5-flash", (3, 5)),
+        ("publishers/google/models/gemini-3.8-flash-001", (3, 8)),
         ("gemini-4-argon", (4, 0)),
         ("gemini-flash-latest", (3, 0)),
         ("gemma-4-31b-it", (0, 0)),
@@ -157,7 +159,8 @@ def test_the_generation_and_what_depends_on_it_are_read_off_the_name() -> None:
         assert generation(model) == expected
     assert [thinks(m) for m in ("gemini-2.0-flash", "gemini-2.5-pro")] == [False, True]
     assert [signs_calls(m) for m in ("gemini-2.5-pro", "gemini-3-flash")] == [False, True]
-    assert [takes_media_in_responses(m) for m in ("gemini-2.5-pro", "gemini-4")] == [False, True]
+    shown = ("gemini-2.5-pro", "gemini-3-flash", "models/gemini-3.5-flash", "gemini-4")
+    assert [*map(takes_media_in_responses, shown)] == [False, True, True, True]
     assert [context_limit(m) for m in ("gemini-2.5-pro", "gemma-3", "x")] == [1_048_576, 131_072, 0]
 
 

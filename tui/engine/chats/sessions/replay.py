@@ -422,8 +422,7 @@ class Replay:
                 severity = Severity(record["status"])
                 said = record["text"], record["advice"], record.get("brief", "")
                 text, advice, brief = (sanitize(_text(one)) for one in said)
-                notice = ChatNotice(self._id(record), severity, text, advice, brief)
-                self._put(record, notice)
+                self._put(record, ChatNotice(self._id(record), severity, text, advice, brief))
             case "took":
                 calls, tokens = _number(record["calls"]), _number(record["tokens"])
                 seconds = _seconds(record["seconds"]) or 0.0

@@ -273,8 +273,8 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         )
     beside += hidden_note([*pieces, *beside])
     whole = [*pieces, *beside]
-    parts = tuple(piece.part for piece in whole)
-    return ToolResult(parts, _display(whole), bool(result.is_error), len(beside))
+    said = tuple(piece.part for piece in whole), _display(whole)
+    return ToolResult(*said, bool(result.is_error), len(beside))
 
 
 def _display(pieces: Iterable[Piece], *notes: str) -> str:

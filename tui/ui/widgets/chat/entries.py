@@ -457,16 +457,13 @@ class NoticeEntry(EntryView):
     def blocks(self) -> Sequence[Block]:
         glyph, style = _NOTICE_STYLES[self.entry.severity]
         label = f"{glyph} {self.entry.severity.value}  "
-        text: list[Block] = [LineBlock(self._line)]
+        advice = styled(self.entry.advice, ".entry-muted")
+        line = Content(f"▸ {self.entry.brief} ") + advice
+        text: list[Block] = [LineBlock(lambda _: line)]
         if self.expanded or not self.expandable:
             text = clipped_text(self.entry.text)
-            if self.entry.advice:
-                text.append(TextBlock(styled(self.entry.advice, ".entry-muted"), spaced=False))
+            text += [TextBlock(advice, spaced=False)] if self.entry.advice else []
         return [IndentBlock(styled(label, style), Content(" " * len(label)), text)]
-
-    def _line(self, _: int) -> Content:
-        advice = styled(f" {self.entry.advice}", ".entry-muted")
-        return Content(f"▸ {self.entry.brief}") + advice
 
     def title(self) -> str:
         return self.entry.severity.value.capitalize()
