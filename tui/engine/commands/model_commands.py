@@ -295,7 +295,7 @@ class ModelCommands:
         after += sum(part.tokens for part in parts if part.name in {"tools", "instructions"})
         one.usage = replace(Usage(), context=after, context_limit=one.usage.context_limit)
         one.publish(UsageReported(one.usage))
-        brief = f"The conversation was compressed from {size:,} to about {after:,} tokens."
+        brief = f"Compressed from {size:,} to about {after:,} tokens."
         words = f"{brief} This is the model's summary:\n\n{sanitize(summary)}"
         advice = "The full version is in /sessions." if kept is not None else UNSAVED
         notice = ChatNotice(context.new_entry(), Severity.INFO, words, advice, brief)

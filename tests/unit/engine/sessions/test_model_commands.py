@@ -172,7 +172,7 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
     async with play(steps, shop) as it:
         await it.ask("one")
         it.engine.model.compress()
-        await eventually(lambda: "was compressed" in remarks(it))
+        await eventually(lambda: "Compressed" in remarks(it))
         assert "functionDeclarations" not in str(it.fake.requests[1].body)
         notice = entries(it.store.state)[-1]
         assert isinstance(notice, ChatNotice)
