@@ -4,6 +4,7 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tests.security.decks import Deck, Play, Script, Turncoat, play, shop
 from tests.support.waiting import eventually
 from tests.unit.engine.chats.support import make_tool
 from tests.unit.engine.mcp.support import FOLDER
+from tests.unit.engine.sessions.test_resuming import library
+from tests.unit.engine.sessions.written import turn, write
 from tests.unit.engine.test_own_tools import answers, declared
 from tui.engine.approval.inquiry import MAX_SAME_CALLS
 from tui.engine.chats import own_tools
@@ -96,7 +99,7 @@ async def test_the_same_call_a_third_time_asks_whatever_rules_say(
         assert len(shop.calls) == 6
 
 
-async def test_the_model_reads_on_in_a_result_that_was_cut(play: Play) -> None:
+async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Play) -> None:
     """Of the first answer it gets as much as the settings say; the rest it gets unasked."""
     text = "".join(f"{number:04}" for number in range(800))
     entry = {"command": sys.executable, "args": [str(FOLDER / "raw.py")]}
@@ -117,7 +120,7 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(play: Play) -> None:
             ("read_result", {"id": key, "offset": offset})
             for key, offset in ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
         ]
-        running.fake.steps += [[Call(read)], [Say("done")], [Call(read[:1])], [Say("done")]]
+        running.fake.steps += [[Call(read)], [Say("done")]]
         await running.ask("read on")
         assert len(running.raised(ConfirmationRequest)) == 1
         rest = f'call read_result(id="{found[2]}", offset=1500) for the rest'
@@ -130,11 +133,20 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(play: Play) -> None:
         assert [(call.server, call.tool) for call in running.calls[1:3]] == [
             ("raw", "read_result")
         ] * 2
-        running.engine.clear_conversation()
-        await running.ask("read on")
-        assert answers(running) == [f"The call cannot be made: {GONE}"]
-        names = [declared(running, request) for request in range(6)]
-        assert ["read_result" in one for one in names] == [False, True, True, True, False, False]
+        names = [declared(running, request) for request in range(4)]
+        assert ["read_result" in one for one in names] == [False, True, True, True]
+        view = write(library(), home / "work", turn(1, "one", "1"))
+        for is_resumed in (True, False):
+            running.fake.steps += [*script, [Call(read[:1])], [Say("done")]]
+            await running.answered("go", Choice.ONCE)
+            assert "read_result" in declared(running, -1)
+            if is_resumed:
+                await running.engine.sessions.resume(view.id)
+            else:
+                running.engine.clear_conversation()
+            await running.ask("read on")
+            assert "read_result" not in declared(running, -1)
+            assert answers(running) == [f"The call cannot be made: {GONE}"]
 
 
 def test_what_stands_beside_a_text_takes_nothing_from_it() -> None:
