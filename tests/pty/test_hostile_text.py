@@ -175,7 +175,12 @@ class Scene:
             self._answer_calls(terminal)
             self._look_at_rules(terminal)
             send(terminal, "again")
-            terminal.wait_for("The request is wrong")  # which puts the message back
+            terminal.wait_for("The service refused the request")  # which puts the message back
+            terminal.press("shift+tab")
+            terminal.wait_for("↵ open")
+            terminal.press("enter")
+            terminal.wait_for("The request is wrong")
+            terminal.press("escape")
             leave(terminal)
             return terminal.raw
 
