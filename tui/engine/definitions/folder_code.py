@@ -126,6 +126,13 @@ _ADDRESS_VARIABLES: Final = frozenset(
 _BLANKS: Final = re.compile(r"\s")
 _SEPARATORS: Final = re.compile(r"[\s=:,;]+")
 
+_DATA_NAME: Final = re.compile(
+    r"(?:.*_)?(?:MEMORY|DATA|DATABASE|DB|STORE|STORAGE|CACHE|LOG|STATE|HISTORY)(?:_(?:FILE|PATH))*"
+)
+"""A variable that says where a server keeps its own data."""
+
+_DATA: Final = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".db", ".sqlite", ".sqlite3")
+
 _DATABASE: Final = b"SQLite format 3\0"
 _DATABASES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
@@ -515,6 +522,8 @@ class ServerCode:
         named = (programs if by_name else guarded).look(program) if program else None
         if named is not None:
             found = (named, *(file for file in found if file.path != named.path))
+        data = set() if is_projects else _data_of(server, start)
+        found = tuple(file for file in found if file.path not in data or _is_executable(file))
         only_path = (server.developed or (not is_projects and _is_database(f)) for f in found)
         return tuple(
             FolderFile(file.path, None, "") if is_path else file
@@ -556,6 +565,20 @@ def changed_code(
     known = {file.path for file in server.files}
     now = ServerCode(environ, folder, home, reads=False).find(server, server.program)
     yield from (one.path for one in now if one.path not in known)
+
+
+def _data_of(server: ServerDefinition, start: Path) -> set[str]:
+    """Return the files that variables of a user's entry call data, and that nothing else names."""
+    named = {str(start / piece) for word in server.args for piece in pieces_of(word)}
+    return {
+        str(start / value)
+        for name, value in server.env.items()
+        if _DATA_NAME.fullmatch(name.upper()) and value.endswith(_DATA)
+    } - named
+
+
+def _is_executable(file: FolderFile) -> bool:
+    return os.access(file.path, os.X_OK)
 
 
 def _is_database(file: FolderFile) -> bool:

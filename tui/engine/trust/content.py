@@ -225,6 +225,10 @@ class FolderContent:
     def lines(self) -> list[str]:
         return [line for server in self.servers for line in server.lines] + [*self.rule_lines]
 
+    def parts(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the lines of each server, and last the rules."""
+        return {**{server.name: server.lines for server in self.servers}, "": self.rule_lines}
+
     def without(self, server: str) -> object:
         """Return what tells this content from others, one server left out."""
         return {one.name: one.hash for one in self.servers if one.name != server}, self.rules
@@ -263,13 +267,21 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
 
 def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLine, ...]:
     """Show what changed, line by line, with a little of what stayed around it."""
-    old, new = before.lines(), now.lines()
-    if before.servers and not old:
+    if before.servers and not before.lines():
         return (DifferenceLine(" ", "The trusted content was too long to keep for comparison."),)
-    lines = compared_lines(old, new)
-    return tuple(
-        replace(line, text=_told(line.text, old)) if line.sign == "+" else line for line in lines
-    )
+    was, is_now = before.parts(), now.parts()
+    lines: list[DifferenceLine] = []
+    for name in {**was, **is_now}:
+        old, new = was.get(name, ()), is_now.get(name, ())
+        if old != new:
+            same = int(old[:1] == new[:1])  # its first line says which server it is
+            lines += (DifferenceLine(" ", line) for line in old[:same])
+            compared = compared_lines([*old[same:]], [*new[same:]])
+            lines += (
+                replace(line, text=_told(line.text, old)) if line.sign == "+" else line
+                for line in compared
+            )
+    return tuple(lines)
 
 
 def _server(

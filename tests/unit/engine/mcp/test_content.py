@@ -120,9 +120,12 @@ def test_what_is_for_the_model_only_is_named_on_the_screen() -> None:
 
 
 def test_no_content_says_that_it_could_not_be_read() -> None:
-    nothing: tuple[object, ...] = ([], None, "text")
-    for content in nothing:
-        assert convert_raw({"content": content}) == ToolResult((TextPart(UNREADABLE),), UNREADABLE)
+    empty: tuple[object, ...] = ([], None)
+    for nothing in empty:
+        assert convert_raw({"content": nothing}) == ToolResult((TextPart(UNREADABLE),), UNREADABLE)
+    words = "[The tool's response cannot be read.]"
+    odd = convert_raw({"content": "text"})
+    assert odd == ToolResult((TextPart(words),), words, is_error=True)
 
 
 def test_an_error_is_an_error_with_or_without_words() -> None:

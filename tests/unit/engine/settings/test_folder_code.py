@@ -223,6 +223,32 @@ def test_a_database_that_a_server_of_the_user_writes_asks_nothing(machine: Machi
     assert machine.servers()["it"].files[0].content
 
 
+def test_data_that_a_variable_of_the_user_names_asks_nothing_and_code_does(
+    machine: Machine,
+) -> None:
+    def files(name: str, value: str, *args: str) -> list[str]:
+        server = machine.server(command="npx", args=["-y", "x", *args], env={name: value})
+        return [Path(file.path).name for file in server.files]
+
+    for file in ("m.json", "m.jsonl", "m.js", "m.py"):
+        (machine.folder / file).write_text("{}")
+    assert files("MEMORY_FILE_PATH", "./m.json") == []
+    assert files("DB_PATH", str(machine.folder / "m.jsonl")) == []
+    for name, value, args in (
+        *(("MEMORY_FILE_PATH", "m.js", ""), ("MEMORY_FILE_PATH", "m.py", "")),
+        *(("DATA_CONFIG", "m.json", ""), ("NODE_OPTIONS", "m.json", "")),
+        *(("CONFIG_FILE", "m.json", ""), ("MEMORY_FILE_PATH", "m.json", "--config=m.json")),
+    ):
+        assert files(name, value, *args.split()) == [value], (name, value, args)
+    (machine.folder / "m.json").chmod(0o755)
+    assert files("MEMORY_FILE_PATH", "m.json") == ["m.json"]
+    (machine.folder / "m.json").chmod(0o644)
+    entry = {"command": "npx", "args": [], "env": {"MEMORY_FILE_PATH": "m.json"}}
+    machine.write("user", {})
+    machine.write("project", {"mcpServers": {"it": entry}})
+    assert machine.servers()["it"].files[0].content, "a project cannot say so"
+
+
 @pytest.mark.timeout(30)
 def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path) -> None:
     database, pipe = tmp_path / "notes.db", tmp_path / "pipe.db"

@@ -9,7 +9,7 @@ import pytest
 from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.definitions.folder_code import file_state
-from tui.engine.trust.content import ServerContent
+from tui.engine.trust.content import FolderContent, ServerContent, difference
 from tui.engine.trust.folder_gate import NO_ID, OpenedFolder
 from tui.engine.trust.starts import StartFinder, described
 from tui.engine.trust.trust_questions import TrustCase, request_of
@@ -162,3 +162,22 @@ def test_A06_what_others_can_write_is_not_reached_from_above(folder: Path) -> No
     assert found(unattended, one).said is None
     assert found(finds, one).said is A.TRUST
     assert found(unattended, one).said is A.TRUST
+
+
+def test_a_difference_says_of_each_line_whose_it_is() -> None:
+    def folder(**servers: str) -> FolderContent:
+        made = (
+            ServerContent(name, "s", "stdio", lines, (f"server {name}", *lines.split()))
+            for name, lines in servers.items()
+        )
+        return FolderContent("", tuple(made), "", ("It may call 5 tools.",))
+
+    lines = difference(
+        folder(a="npx -y one", b="uvx", gone="npx -y two"),
+        folder(a="npx -y one", b="uvx x", new="npx -y two"),
+    )
+    assert [f"{line.sign} {line.text}" for line in lines] == [
+        *("  server b", "  uvx", "+ x"),
+        *("- server gone", "- npx", "- -y", "- two"),
+        *("+ server new", "+ npx", "+ -y", "+ two"),
+    ]

@@ -252,6 +252,8 @@ def repair_result(raw: JsonObject) -> JsonObject:
         mended["content"].append(_note(f"{more} more content blocks are left out"))
     if "isError" in raw:
         mended["isError"] = bool(raw["isError"])
+    if not isinstance(content, list | None) and raw.get("structuredContent") is None:
+        mended |= {"content": [_note("the tool's response cannot be read")], "isError": True}
     if not isinstance(raw.get("_meta", {}), dict):
         del mended["_meta"]
     return mended
