@@ -196,7 +196,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 12_090,
-    "engine/mcp": 7_085,
+    "engine/mcp": 7_090,
     "engine/chats": 4_110,
     "cli": 2_620,
     "engine/settings": 2_390,
