@@ -198,7 +198,7 @@ BUDGET: Final = {
     "ui": 12_090,
     "engine/mcp": 7_090,
     "engine/chats": 4_110,
-    "cli": 2_620,
+    "cli": 2_630,
     "engine/settings": 2_390,
     "model": 2_290,
     "engine": 1_830,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from tui.cli.command import advised, last_words, way_out
+from tui.cli.command import advised, way_out
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
 from tui.cli.results import (
     Ending,
@@ -45,7 +45,7 @@ from tui.model.events import (
     TurnFinished,
     TurnPhaseChanged,
 )
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
 from tui.model.sessions import ConversationRestored
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
@@ -286,7 +286,8 @@ class _Session:
             ):
                 self._name_denied(server, tool, source.removeprefix(f"{NOBODY_TO_ASK}: "))
             case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
-                self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
+                reason = _reason(failure) if failure is not None else "unknown"
+                self.warn(f"server {server} failed: {reason}")
             case TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
                 sys.stderr is not None and sys.stderr.isatty()
             ):
@@ -378,9 +379,14 @@ def _why_missing(view: ServerView) -> str:
         words = f": {view.last_words}" if view.last_words else ""
         return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
     failure = view.failure or view.last_failure
-    words = f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
-    said = "".join(f"Its last words: {line}" for line in last_words(view)[-1:])
-    return advised(advised(words, said), way_out(view))
+    if failure is None:
+        return advised(view.status.value, way_out(view))
+    return advised(f"{view.status.value}: {_reason(failure)}", way_out(view))
+
+
+def _reason(failure: Failure) -> str:
+    said = "".join(f"Its last words: {line}" for line in failure.stderr_tail[-1:])
+    return advised(failure.reason, said)
 
 
 def _meaning_words(meaning: Meaning) -> str:

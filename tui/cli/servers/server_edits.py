@@ -132,7 +132,8 @@ def _entry_lines(entry: object, salt: bytes) -> list[str]:
                 return {name: masked(item, str(name)) for name, item in value.items()}
             case list():
                 words = masked_words([str(item) for item in value])
-                return [_marked(str(item), word) for item, word in zip(value, words, strict=False)]
+                words += ["…"] * (len(value) - len(words))  # of a long one only the marks are shown
+                return [_marked(str(item), word) for item, word in zip(value, words, strict=True)]
             case str():
                 is_secret = is_secret_variable(key, value)
                 return _marked(value, MASK if is_secret else masked_words((value,))[0])

@@ -184,7 +184,7 @@ def check_code(
     folder = Path(os.path.realpath(next(iter(workspaces), "")))
     changed = next(changed_code(definition, environ, folder, Path.home()), None)
     if changed is not None:
-        what = "its program" if changed == definition.program else "a file that it runs"
+        what = "its program" if changed == definition.program else "a file that it runs or reads"
         reason = f"{what} has changed since it was shown: {changed}"
         raise ServerError(reason, _review(definition), permanent=True)
 
