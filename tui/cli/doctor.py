@@ -312,6 +312,7 @@ def _server(
     section = DoctorSection(f"Server {view.id}")
     reason, advice = session.why_not_ready(view)
     verdict = _VERDICTS.get(view.status, FindingLevel.FAILED)
+    verdict = FindingLevel.WARNING if view.lacks and verdict is FindingLevel.OK else verdict
     words = f"{view.status.value}: {reason}" if reason else view.status.value
     section.add(verdict, words, advice)
     section.add(

@@ -35,12 +35,14 @@ async def with_secrets(
     found: dict[str, str] = {}
     why = "the keyring has no value"
     try:
-        reading = in_daemon_thread(partial(_read, server.keychain, [*server.kept]))
+        reading = in_daemon_thread(partial(_read, server.keychain, server.kept))
         found = await asyncio.wait_for(reading, key_store.KEYRING_LIMIT)
     except TimeoutError:
         why = "the keyring did not answer"
     except Exception:  # noqa: BLE001 - backends are plugins and raise errors of their own
         why = "the keyring cannot be read"
+    if os.environ.get("GEMDECK_HOME"):
+        why = "the keyring is not used with GEMDECK_HOME"
     values = {name: value for name, value in {**server.kept, **found}.items() if value}
     redactor.register(*values.values())
     fill = Expansion(values, blank=frozenset({"env", "headers"}))
@@ -53,8 +55,9 @@ async def with_secrets(
         url=filled["url"],
         args=tuple(filled["args"]),
     )
-    missing = ", ".join(name for name in server.kept if name not in values)
-    advice = f"Set it: gemini extensions config {server.extension}, or a variable of that name."
+    set_here = {**values, **{name: value for name, value in server.env.items() if value}}
+    missing = ", ".join(name for name in server.kept if name not in set_here)
+    advice = f"Set it: gemini extensions config {server.extension}, or in `env` of its entry."
     return server, f"Without {missing}: {why}. {advice}" if missing else ""
 
 
