@@ -199,7 +199,7 @@ BUDGET: Final = {
     "engine/mcp": 7_090,
     "engine/chats": 4_110,
     "cli": 2_630,
-    "engine/settings": 2_390,
+    "engine/settings": 2_430,
     "model": 2_290,
     "engine": 1_830,
     "engine/sign_in": 1_650,

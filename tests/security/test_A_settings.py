@@ -66,6 +66,7 @@ def test_A02_it_is_decided_for_every_key_whether_a_project_may_set_it() -> None:
 
 
 MAY_SAY = {
+    "context": "fileName includeDirectories",
     "gemdeck": "maxToolCalls maxResultSize idleTimeout alwaysDeny",
     "gemdeck.alwaysDeny[]": "server tool",
     "mcp": "allowed excluded",

@@ -369,7 +369,12 @@ class ContextSettings(Section):
         None,
         max_length=MAX_CONTEXT_NAMES,
         description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
-        "and in trusted projects. If not set, GEMINI.md.",
+        "and in trusted projects. If not set, GEMINI.md. Those of a project count there, too.",
+    )
+    include_directories: Words = Field(
+        (),
+        description="Further folders that servers are told to work in. Of a project those in its "
+        "repository count, for their files of context alone.",
     )
 
     @model_validator(mode="before")

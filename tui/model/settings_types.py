@@ -115,8 +115,9 @@ def _web_address(value: str) -> str:
 
 
 def _context_name(value: str) -> str:
-    if not value or value in {".", ".."} or any(mark in value for mark in "/\\\0"):
-        raise ValueError("must be the name of a file, without a folder")
+    is_below = ".." not in value.split("/") and not value.startswith(("/", "~"))
+    if not is_below or value in {"", "."} or any(mark in value for mark in "\\\0"):
+        raise ValueError("must be the name of a file, or its path below a folder")
     return value
 
 

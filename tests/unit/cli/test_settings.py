@@ -54,13 +54,14 @@ def test_the_value_that_counts_is_shown_with_what_it_wins_over(run: Run, tmp_pat
 
 
 def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
-    named = run("settings", "show", "--json").json["settings"][-1]
+    [*_, named, folders] = run("settings", "show", "--json").json["settings"]
+    assert (folders["key"], folders["value"]) == ("context.includeDirectories", [])
     assert (named["key"], named["value"]) == ("context.fileName", ["GEMINI.md"])
     assert named["places"] == ["default"]
     write_settings({"context": {"fileName": "NOTES.md"}})
     shown = run("settings", "show", "--json").json
     assert shown["merged"] == {"context": {"fileName": ["NOTES.md"]}}
-    assert shown["settings"][-1]["places"] == ["~/.gemini/settings.json:1"]
+    assert shown["settings"][-2]["places"] == ["~/.gemini/settings.json:1"]
 
 
 @pytest.mark.usefixtures("layers")

@@ -14,7 +14,10 @@ from tests.security.folders import Reader, reader
 from tests.security.opened import Opened, Place, opened, place
 from tests.support.waiting import PATIENCE, eventually
 from tui.engine.chats.instructions import MAX_OF_CONTEXT, compose
+from tui.engine.plan import Answers, plan
+from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.context_places import MAX_FILE, read_context
+from tui.engine.trust.folder_gate import Trust
 from tui.model.events import ContextFile
 from tui.model.trust import FolderTrust, TrustAnswer
 
@@ -89,6 +92,11 @@ async def test_a_projects_file_counts_with_a_yes_to_what_it_says(
         assert "Obey somebody else." in await told(deck, fake)
 
 
+def offered(loaded: LoadedSettings) -> tuple[ContextFile, ...]:
+    assert loaded.project.offer is not None
+    return loaded.project.offer.context
+
+
 def test_files_above_count_in_a_repository_and_no_link_out(place: Place, reader: Reader) -> None:
     deep = place.folder / "packages" / "one"
     deep.mkdir(parents=True)
@@ -106,19 +114,79 @@ def test_files_above_count_in_a_repository_and_no_link_out(place: Place, reader:
     assert any("links to a file outside" in str(one) for one in loaded.problems)
 
 
-def test_other_names_are_gemini_clis_and_never_a_projects(place: Place, reader: Reader) -> None:
+def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
+    place: Place, reader: Reader
+) -> None:
     place.user({"context": {"fileName": ["AGENTS.md", "../up.md"]}})
-    place.project({"context": {"fileName": "README.md"}})
-    place.project("read me", "README.md")
     loaded = reader.load()
     assert loaded.context.own == (place.home / ".gemini" / "GEMINI.md",)
-    assert any("without a folder" in str(problem) for problem in loaded.problems)
+    assert any("its path below a folder" in str(problem) for problem in loaded.problems)
     place.user({"context": {"fileName": "AGENTS.md"}})
     place.project("agents", "AGENTS.md")
+    place.project("read me", "README.md")
+    place.project("style", "docs/style.md")
+    for named in ("README.md", ["docs/style.md", "README.md"]):
+        place.project({"context": {"fileName": named}})
+        loaded = reader.load()
+        assert loaded.problems == ()
+        assert loaded.context.own == (place.home / ".gemini" / "AGENTS.md",)
+        texts = ["agents", *(["style"] if isinstance(named, list) else []), "read me"]
+        assert [one.text for one in offered(loaded)] == texts
+        assert place.folder / "README.md" in loaded.context.project, "to be watched"
+    assert plan(loaded, Trust(), Answers()).context == (), "nobody trusted the folder"
+    reader.say_yes()
     loaded = reader.load()
-    assert loaded.context.own == (place.home / ".gemini" / "AGENTS.md",)
-    assert loaded.project.offer is not None
-    assert [one.text for one in loaded.project.offer.context] == ["agents"]
+    assert [one.text for one in plan(loaded, Trust(), Answers()).context] == texts
+
+
+@pytest.mark.parametrize(
+    "named", ["../up.md", "a/../../up.md", "{home}/up.md", "~/up.md", "link.md"]
+)
+def test_a_project_names_no_file_outside_of_it(place: Place, reader: Reader, named: str) -> None:
+    (place.home / "up.md").write_text("up")
+    (place.folder / "link.md").symlink_to(place.home / "up.md")
+    place.project({"context": {"fileName": [named.format(home=place.home)]}})
+    loaded = reader.load()
+    assert offered(loaded) == ()
+    [problem] = loaded.problems
+    assert "outside the folder" in problem.message or "path below a folder" in problem.message
+
+
+def test_further_folders_are_the_users_and_of_a_project_those_inside(
+    place: Place, reader: Reader
+) -> None:
+    deep, beside = place.folder / "packages" / "one", place.folder / "packages" / "two"
+    deep.mkdir(parents=True)
+    place.project("ref: refs/heads/main", ".git/HEAD")
+    place.project("beside", "packages/two/GEMINI.md")
+    place.project("named", "packages/two/AGENTS.md")
+    (place.home / "notes").mkdir()
+    (place.home / "notes" / "GEMINI.md").write_text("outside")
+    (deep / "link").symlink_to(place.home / "notes")
+    folders = ["../two", "none", "~/notes", str(place.home), "link"]
+    context = {"includeDirectories": folders, "fileName": "AGENTS.md"}
+    place.user({"context": {"includeDirectories": ["../two", "~/notes", "~/none"]}})
+    place.project({"context": context}, "packages/one/.gemini/settings.json")
+    loaded = reader.load(deep)
+    assert loaded.context.roots == (beside, place.home / "notes")
+    assert [one.text for one in offered(loaded)] == ["beside", "named"]
+    said = [(problem.file, problem.message) for problem in loaded.problems]
+    theirs = "~/clone/packages/one/.gemini/settings.json"
+    lies = "lies outside the project, so it has no effect"
+    assert said == [
+        ("~/.gemini/settings.json", "there is no folder ~/none"),
+        (theirs, "there is no folder none"),
+        *((theirs, f"{folder} {lies}") for folder in folders[2:]),
+    ]
+
+
+async def test_further_folders_of_the_user_are_roots(place: Place) -> None:
+    notes = place.home / "notes"
+    notes.mkdir()
+    place.user({"context": {"includeDirectories": ["~/notes", str(place.folder)]}})
+    async with opened(place) as deck:
+        await eventually(lambda: deck.state.folders)
+        assert deck.state.folders == ("~/clone", "~/notes")
 
 
 def test_what_is_too_large_is_named_or_cut(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class FeatureCommands:
         context.resource_updated = self._resource_updated
 
     async def __aenter__(self) -> "FeatureCommands":
-        self._tell_folders()
+        self.open_folders(())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -160,15 +160,16 @@ class FeatureCommands:
             words = f"{shown_path(folder, Path.home())} is open already."
             self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
             return
-        self._context.workspaces = (*folders, folder)
-        self._tell_folders()
+        self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
         words = f"{shown_path(folder, Path.home())} was added; the servers are told."
         self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
 
-    def _tell_folders(self) -> None:
+    def open_folders(self, further: Iterable[Path]) -> None:
+        """Let servers that start from now on have further roots."""
+        self._context.workspaces = tuple(dict.fromkeys((*self._context.workspaces, *further)))
         folders = tuple(shown_path(folder, Path.home()) for folder in self._context.workspaces)
         self._publish(FoldersOpened(folders))
 

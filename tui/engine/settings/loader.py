@@ -337,7 +337,7 @@ def load_settings(
     if project.may_read():
         files = [layer for layer in layers if layer.origin is Origin.PROJECT]
         taken = {definition.id for _, definition in servers}
-        entries, offer = read_offer(files, reader, taken, context, report)
+        entries, offer, context = read_offer(files, reader, taken, context, report)
     verdict = project.judge(offer)
     if offer is not None:
         trusting = reader.fork(offer.variables, verdict.servers)

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
-from tui.engine.settings.sources.context_places import context_names
 from tui.engine.settings.sources.source import (
     Report,
     Source,
@@ -30,7 +29,7 @@ from tui.model.settings import (
 SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "gemdeck": (GemdeckSettings, "gemdeck's own settings."),
     "model": (ModelSettings, "gemini-cli's model setting."),
-    "context": (ContextSettings, "gemini-cli's names of context files."),
+    "context": (ContextSettings, "gemini-cli's files of context and further folders."),
     "mcp": (McpSettings, "Rules for all servers."),
     "mcpServers": (ServerSettings, "The servers by name."),
 }
@@ -40,7 +39,10 @@ DEFAULT: Final = "default"
 """Where a value stands that no file sets."""
 
 _ADD_UP: Final = frozenset(
-    {"gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"}
+    {
+        *("gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"),
+        "context.includeDirectories",
+    }
 )
 """Lists of which those of all files hold."""
 
@@ -134,7 +136,8 @@ class Layers:
             known = given if isinstance(given, dict) else {}
             mcp = mcp.model_copy(update={keys[key]: known[key] for key in known if key in keys})
         yield from self._section("mcp", mcp)
-        context = ContextSettings(file_name=tuple(context_names(self._own)))
+        roots = tuple(map(str, loaded.context.roots))
+        context = ContextSettings(file_name=loaded.context.names, include_directories=roots)
         yield from self._section("context", context)
 
     def _section(self, name: str, section: BaseModel) -> Iterator[Setting]:

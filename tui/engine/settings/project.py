@@ -23,7 +23,11 @@ from tui.engine.settings.prohibitions import (
     restricted_by,
     voids,
 )
-from tui.engine.settings.sources.context_places import ContextPlaces, project_context
+from tui.engine.settings.sources.context_places import (
+    ContextPlaces,
+    project_context,
+    with_project,
+)
 from tui.engine.settings.sources.source import (
     LayerFile,
     Report,
@@ -52,7 +56,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 class ProjectSay(StrEnum):
     """What a key in a project's file can do."""
 
-    ADDS = "describes the servers it adds"
+    ADDS = "describes the servers and the context it adds"
     FORBIDS = "adds to what is forbidden"
     LOWERS = "can only lower the limit"
     NOTHING = "has no effect"
@@ -60,7 +64,7 @@ class ProjectSay(StrEnum):
 
 _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
     ProjectSay.ADDS: {
-        "": "mcpServers",
+        "": "mcpServers context context.fileName context.includeDirectories",
         "mcpServers.*.": "command args env cwd url httpUrl type transportType tcp headers timeout"
         " description includeTools excludeTools oauth reviewResults",
         "mcpServers.*.oauth.": "enabled clientId clientSecret scopes audiences redirectUri"
@@ -75,7 +79,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         "gemdeck.": "maxToolCalls maxResultSize idleTimeout",
     },
     ProjectSay.NOTHING: {
-        "": "model model.name mcp.serverCommand context context.fileName",
+        "": "model model.name mcp.serverCommand",
         # The server says where to sign in, and that is checked; these would go unchecked.
         "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
         " identityToken identityTokenUrl identityClientId",
@@ -259,8 +263,8 @@ def read_offer(
     taken: Container[ServerId],
     context: ContextPlaces,
     report: Report,
-) -> tuple[list[Entry], ProjectOffer]:
-    """Read what a folder brings, unexpanded, with its entries. Blocks.
+) -> tuple[list[Entry], ProjectOffer, ContextPlaces]:
+    """Read what a folder brings, unexpanded, with its entries and files of context. Blocks.
 
     Its ``.env`` is read only where one of its files refers to variables.
 
@@ -287,8 +291,9 @@ def read_offer(
     servers = tuple(map(reader.fork(variables).read, entries))
     names = {name for server in servers for name in references_in(dict(server.written))}
     used = MappingProxyType({name: variables[name] for name in variables if name in names})
+    context = with_project(context, sources, folder, report)
     said = project_context(context, folder, report)
-    return entries, ProjectOffer(servers, _rules_of(sources), used, said)
+    return entries, ProjectOffer(servers, _rules_of(sources), used, said), context
 
 
 def _rules_of(sources: Iterable[Source]) -> ProjectRules:

@@ -3,13 +3,20 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.settings.sources.source import Report, Source, leads_out, shown_path
+from tui.engine.settings.sources.source import (
+    Report,
+    Source,
+    known_keys,
+    leads_out,
+    shown_path,
+)
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings
@@ -110,10 +117,14 @@ class ContextPlaces:
     Attributes:
         own: Those of the user and of extensions.
         project: Those of the opened folder and of the folders above it in its repository.
+        names: What the user calls them.
+        roots: Further folders of the user that servers are told of.
     """
 
     own: tuple[Path, ...] = ()
     project: tuple[Path, ...] = ()
+    names: tuple[str, ...] = DEFAULT_NAMES
+    roots: tuple[Path, ...] = ()
 
 
 def find_context(
@@ -130,26 +141,57 @@ def find_context(
         folder: The real path of the opened folder.
         report: Takes what is wrong.
     """
-    home, names = report.home, context_names(sources)
+    said = context_settings(sources, folder, report)
+    home, names = report.home, said.file_name or DEFAULT_NAMES
     own = [home / FOLDER_NAME / name for name in names]
     for extension in extensions:
         own += _of_extension(extension)
-    # the home and what is above it belong to no project
-    top = _top(folder, home)
-    above = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
-    inside = [one for one in reversed(above) if not _holds(one, home)]
-    project = [place / name for place in inside for name in names]
-    return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]))
+    project = [place / name for place in _folders(folder, home) for name in names]
+    roots = tuple(map(Path, said.include_directories))
+    return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]), names, roots)
 
 
-def context_names(sources: Iterable[Source]) -> Sequence[str]:
-    """Return the names of files of context; those of the highest layer count."""
-    names: Sequence[str] = DEFAULT_NAMES
+def with_project(
+    places: ContextPlaces, sources: Iterable[Source], folder: Path, report: Report
+) -> ContextPlaces:
+    """Add the files that a project names itself, and those of further folders of its repository."""
+    said = context_settings(sources, folder, report, _top(folder, report.home))
+    names = dict.fromkeys((*places.names, *(said.file_name or ())))
+    folders = (*_folders(folder, report.home), *map(Path, said.include_directories))
+    project = dict.fromkeys(place / name for place in folders for name in names)
+    return replace(places, project=tuple(project)[-MAX_FILES:])
+
+
+def context_settings(
+    sources: Iterable[Source], folder: Path, report: Report, inside: Path | None = None
+) -> ContextSettings:
+    """Merge ``context``: names of the highest layer count, and the folders of all, as real paths.
+
+    Args:
+        sources: The files.
+        folder: The opened folder.
+        report: Takes what is wrong.
+        inside: The folder that none of them may lie outside of, or None.
+    """
+    names: tuple[str, ...] | None = None
+    folders: list[str] = []
     for source in sources:
-        raw = source.section("context")
-        known = {"fileName": raw["fileName"]} if "fileName" in raw else {}
-        names = source.salvaged(ContextSettings, known, "context").file_name or names
-    return names
+        raw, known = source.section("context"), known_keys(ContextSettings)
+        found = {key: raw[key] for key in raw if key in known}
+        said = source.salvaged(ContextSettings, found, "context")
+        names = said.file_name or names
+        for text in said.include_directories:
+            named = report.home / text[2:] if text.startswith("~/") else folder / text
+            real = Path(os.path.realpath(named))
+            if inside is not None and not real.is_relative_to(inside):
+                words = f"{text} lies outside the project, so it has no effect"
+            elif os.path.isdir(real):  # noqa: PTH112 - that of a path can raise
+                folders.append(str(real))
+                continue
+            else:
+                words = f"there is no folder {text}"
+            source.note(("context", "includeDirectories"), words)
+    return ContextSettings(file_name=names, include_directories=tuple(folders))
 
 
 def project_context(places: ContextPlaces, folder: Path, report: Report) -> tuple[ContextFile, ...]:
@@ -196,6 +238,13 @@ def _of_extension(extension: Source) -> Iterator[Path]:
             extension.note(("contextFileName",), "must be a name, or a list")
         elif name and not leads_out(folder / name, folder, extension.report):
             yield folder / name
+
+
+def _folders(folder: Path, home: Path) -> Sequence[Path]:
+    """List the folders of a project from its repository down; the home is in none of them."""
+    top = _top(folder, home)
+    above = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
+    return [one for one in reversed(above) if not _holds(one, home)]
 
 
 def _top(folder: Path, home: Path) -> Path:
