@@ -15,7 +15,7 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
-from tui.engine.settings.sources.document import BadDocumentError, parse_document
+from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
 from tui.engine.settings.sources.source import (
     FILE_NAME,
     MAX_SERVERS,
@@ -318,7 +318,8 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     try:
         text = read_regular(path, MAX_CLIENT_FILE).decode("utf-8-sig")
         is_toml = path.suffix == ".toml"
-        content = tomllib.loads(text) if is_toml else parse_document(text).content
+        document = parse_document("{}" if is_toml else text)
+        content = tomllib.loads(text) if is_toml else document.content
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (UnfitFileError, OSError, ValueError, RecursionError, BadDocumentError) as error:
@@ -333,10 +334,12 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     asked = content.get("inputs")
     asked = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
     inputs = {str(one.get("id")): str(one.get("description") or "") for one in asked}
-    found = [
-        _candidate(Translation(client, machine.folder, machine.home, inputs), shown, name, raw)
-        for name, raw in list(servers.items())[:MAX_SERVERS]
-    ]
+    found = []
+    for name, raw in list(servers.items())[:MAX_SERVERS]:
+        twice = [dotted(at) for at, _ in document.duplicates if name in at]
+        notes = [f"{key} stands twice; the last one counts." for key in twice]
+        translation = Translation(client, machine.folder, machine.home, inputs, notes)
+        found.append(_candidate(translation, shown, name, raw))
     return ClientFile(client, path, shown, tuple(found))
 
 

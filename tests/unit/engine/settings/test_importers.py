@@ -142,6 +142,18 @@ def test_no_more_servers_are_taken_over_than_a_file_may_have(machine: Machine) -
     assert [*found(machine, "cursor")] == [*many][:-1]
 
 
+def test_a_key_that_stands_twice_is_named_with_the_servers_that_it_concerns(
+    machine: Machine,
+) -> None:
+    a, b = '"a": {"command": "x", "args": [], "command": "y"}', '"b": {"command": "x"}'
+    write(machine.home / ".cursor" / "mcp.json", f'{{"mcpServers": {{{b}, {a}, {b}, "c": {{}}}}}}')
+    servers = found(machine, "cursor")
+    assert servers["a"].entry["command"] == "y"
+    assert servers["a"].warnings == ("mcpServers.a.command stands twice; the last one counts.",)
+    assert servers["b"].warnings == ("mcpServers.b stands twice; the last one counts.",)
+    assert servers["c"].warnings == ()
+
+
 def test_zed_in_its_forms(machine: Machine) -> None:
     write(machine.home / ".config" / "zed" / "settings.json", ZED)
     write(machine.folder / ".zed" / "settings.json", '{"context_servers": {"a": {"command": "b"}}}')
