@@ -168,14 +168,15 @@ def test_further_folders_are_the_users_and_of_a_project_those_inside(
     place.user({"context": {"includeDirectories": ["../two", "~/notes", "~/none"]}})
     place.project({"context": context}, "packages/one/.gemini/settings.json")
     loaded = reader.load(deep)
-    assert loaded.context.roots == (beside, place.home / "notes")
+    roots = tuple(map(str, (beside, place.home / "notes")))
+    assert loaded.context.said.include_directories == roots
     assert [one.text for one in offered(loaded)] == ["beside", "named"]
     said = [(problem.file, problem.message) for problem in loaded.problems]
     theirs = "~/clone/packages/one/.gemini/settings.json"
-    lies = "lies outside the project, so it has no effect"
+    lies = "lies outside the project; it has no effect"
     assert said == [
-        ("~/.gemini/settings.json", "there is no folder ~/none"),
-        (theirs, "there is no folder none"),
+        ("~/.gemini/settings.json", "there is no ~/none; it has no effect"),
+        (theirs, "there is no none; it has no effect"),
         *((theirs, f"{folder} {lies}") for folder in folders[2:]),
     ]
 

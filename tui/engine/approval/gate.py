@@ -43,12 +43,7 @@ from tui.engine.settings.prohibitions import Permission
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
-from tui.model.events import (
-    CatalogChanged,
-    Event,
-    ServerStatusChanged,
-    ToolCallChanged,
-)
+from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
 from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import ConversationClosed
@@ -355,11 +350,7 @@ class ToolAccess:
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
         self.gate = Gate(
-            desk,
-            bus.publish,
-            self.policy,
-            options.allowed_tools,
-            folder=options.folder,
+            desk, bus.publish, self.policy, options.allowed_tools, folder=options.folder
         )
         bus.subscribe(self.gate.heed)
         bus.subscribe(self.audit.heed)

@@ -11,12 +11,7 @@ from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.schema.form_schema import (
-    MAX_FIELDS,
-    Control,
-    UnusableFormError,
-    read_form,
-)
+from tui.engine.mcp.schema.form_schema import MAX_FIELDS, Control, UnusableFormError, read_form
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided

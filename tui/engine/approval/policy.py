@@ -472,9 +472,7 @@ class Policy:
         self._book.add(
             {
                 Grant.allowing(tool, scope, self._folder): GrantNote(
-                    str(tool.server)[:MAX_LABEL],
-                    sanitize_line(tool.view.name, MAX_LABEL),
-                    words,
+                    str(tool.server)[:MAX_LABEL], sanitize_line(tool.view.name, MAX_LABEL), words
                 )
                 for tool in tools
                 if tool.fingerprint and not self.asking_words(tool, Permission.GRANTS)

@@ -9,13 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
-from tui.engine.settings.entries import (
-    Entry,
-    ServerReader,
-    reaches,
-    server_entries,
-    server_id,
-)
+from tui.engine.settings.entries import Entry, ServerReader, reaches, server_entries, server_id
 from tui.engine.settings.prohibitions import (
     BLOCK_KEY,
     DENY_KEY,
@@ -38,10 +32,7 @@ from tui.engine.settings.project import (
     note_texts,
     read_offer,
 )
-from tui.engine.settings.sources.context_places import (
-    ContextPlaces,
-    find_context,
-)
+from tui.engine.settings.sources.context_places import ContextPlaces, find_context
 from tui.engine.settings.sources.source import (
     Report,
     Source,
@@ -55,12 +46,7 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId, ServerStatus
-from tui.model.settings import (
-    GemdeckSettings,
-    McpSettings,
-    ModelSettings,
-    ToolPattern,
-)
+from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
 from tui.model.settings_rules import check_model_name
 
 MAX_UNKNOWN: Final = 200
@@ -389,9 +375,7 @@ def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
 
 
 def _with_protocols(
-    servers: Iterable[ServerDefinition],
-    gemdeck: GemdeckSettings,
-    sources: Iterable[Source],
+    servers: Iterable[ServerDefinition], gemdeck: GemdeckSettings, sources: Iterable[Source]
 ) -> list[ServerDefinition]:
     """Apply the forced protocol eras, and report those for unknown servers."""
     changed = [

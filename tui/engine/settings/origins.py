@@ -9,13 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
-from tui.engine.settings.sources.source import (
-    Report,
-    Source,
-    layer_files,
-    read_source,
-    shown_path,
-)
+from tui.engine.settings.sources.source import Report, Source, layer_files, read_source, shown_path
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 from tui.model.settings import (
@@ -136,9 +130,7 @@ class Layers:
             known = given if isinstance(given, dict) else {}
             mcp = mcp.model_copy(update={keys[key]: known[key] for key in known if key in keys})
         yield from self._section("mcp", mcp)
-        roots = tuple(map(str, loaded.context.roots))
-        context = ContextSettings(file_name=loaded.context.names, include_directories=roots)
-        yield from self._section("context", context)
+        yield from self._section("context", loaded.context.said)
 
     def _section(self, name: str, section: BaseModel) -> Iterator[Setting]:
         values = section.model_dump(by_alias=True, mode="json", warnings=False)

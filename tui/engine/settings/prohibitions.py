@@ -63,12 +63,13 @@ _ASKED: Final = "every tool is asked about until this is corrected"
 _PREFIX: Final = "mcp_"
 _CONDITIONS: Final = ("argsPattern", "toolAnnotations")
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
-_DECISIONS: Final = ("allow", "ask_user", "deny")
-_NAMED_AS: Final = {
+_DECISIONS: Final = {
     "allow": "lets nothing run here",
     "ask_user": "asked about altogether here",
     "deny": "denied altogether here",
 }
+"""What a policy may decide, and what is said of rules that mean something else here."""
+
 TRUST_PRIORITY: Final = 200
 """From this priority on a user's rule wins over ``trust: true`` in gemini-cli."""
 
@@ -81,38 +82,22 @@ _WITHOUT_EFFECT: Final[Mapping[tuple[str, ...], str]] = {
     ("mcp", "autoAllowInHeadless"): "lets no tool run here; use --allowed-tools",
     ("security", "environmentVariableRedaction", "allowed"): "use gemdeck.environmentAllow",
 }
-_RENAMED: Final[Mapping[str, str]] = {
-    "allowMCPServers": "mcp.allowed",
-    "excludeMCPServers": "mcp.excluded",
-    "mcpServerCommand": "mcp.serverCommand",
-    "allowedTools": "tools.allowed",
-    "coreTools": "tools.core",
-    "excludeTools": "tools.exclude",
-    "autoAccept": "tools.autoAccept",
-    "toolDiscoveryCommand": "tools.discoveryCommand",
-    "toolCallCommand": "tools.callCommand",
-    "selectedAuthType": "security.auth.selectedType",
-    "enforcedAuthType": "security.auth.enforcedType",
-    "useExternalAuth": "security.auth.useExternal",
-    "folderTrust": "security.folderTrust.enabled",
-    "excludedProjectEnvVars": "advanced.excludedEnvVars",
-    "maxSessionTurns": "model.maxSessionTurns",
-    "contextFileName": "context.fileName",
-    "includeDirectories": "context.includeDirectories",
-    "fileFiltering": "context.fileFiltering",
-    "checkpointing": "general.checkpointing",
-    "preferredEditor": "general.preferredEditor",
-    "vimMode": "general.vimMode",
-    "sandbox": "tools.sandbox",
-    "theme": "ui.theme",
-    "customThemes": "ui.customThemes",
-    "hideBanner": "ui.hideBanner",
-    "hideTips": "ui.hideTips",
-    "hideFooter": "ui.hideFooter",
-    "hideWindowTitle": "ui.hideWindowTitle",
-    "showMemoryUsage": "ui.showMemoryUsage",
-    "usageStatisticsEnabled": "privacy.usageStatisticsEnabled",
-}
+_MOVED: Final = """
+    allowMCPServers:mcp.allowed excludeMCPServers:mcp.excluded mcpServerCommand:mcp.serverCommand
+    allowedTools:tools.allowed coreTools:tools.core excludeTools:tools.exclude
+    autoAccept:tools.autoAccept toolDiscoveryCommand:tools.discoveryCommand
+    toolCallCommand:tools.callCommand selectedAuthType:security.auth.selectedType
+    enforcedAuthType:security.auth.enforcedType useExternalAuth:security.auth.useExternal
+    folderTrust:security.folderTrust.enabled excludedProjectEnvVars:advanced.excludedEnvVars
+    maxSessionTurns:model.maxSessionTurns contextFileName:context.fileName
+    includeDirectories:context.includeDirectories fileFiltering:context.fileFiltering
+    checkpointing:general.checkpointing preferredEditor:general.preferredEditor
+    vimMode:general.vimMode sandbox:tools.sandbox theme:ui.theme customThemes:ui.customThemes
+    hideBanner:ui.hideBanner hideTips:ui.hideTips hideFooter:ui.hideFooter
+    hideWindowTitle:ui.hideWindowTitle showMemoryUsage:ui.showMemoryUsage
+    usageStatisticsEnabled:privacy.usageStatisticsEnabled
+"""
+_RENAMED: Final[Mapping[str, str]] = dict(pair.split(":") for pair in _MOVED.split())
 """Keys of gemini-cli's first settings, which it no longer reads either."""
 
 
@@ -136,6 +121,10 @@ class Restriction(ToolPattern):
 
     source: str = ""
     voids: tuple[Permission, ...] = ()
+
+
+_WEAK: Final = (Permission.YOLO, Permission.GRANTS)
+"""What a rule that asks makes void whatever its priority."""
 
 
 def voids(rule: ToolPattern) -> tuple[Permission, ...]:
@@ -222,13 +211,12 @@ def _switches(source: Source) -> Iterator[Restriction]:
 def _hooked(source: Source) -> Iterator[Restriction]:
     """Name the hooks, of which none runs here, and ask about the tools that they would check."""
     hooks = source.content.get("hooks")
-    found = hooks if isinstance(hooks, dict) else {}
-    events = [name for name in found if isinstance(found[name], list) and name != "disabled"]
-    if events := [name for name in events if found[name]]:
-        named = sanitize_line(", ".join(events[:MAX_NAMED]))
-        source.note(("hooks",), f"hooks are not run here: {named}")
-    checks = found["BeforeTool"] if "BeforeTool" in events else []
-    parts = [part for one in checks[:MAX_PATTERNS] for part in _matcher(one)]
+    named = hooks.items() if isinstance(hooks, dict) else ()
+    events = {name: found for name, found in named if found and isinstance(found, list)}
+    if events.keys() - {"disabled"}:
+        listed = ", ".join(name for name in [*events][:MAX_NAMED] if name != "disabled")
+        source.note(("hooks",), f"hooks are not run here: {listed}")
+    parts = [part for one in events.get("BeforeTool", ()) for part in _matcher(one)]
     where = f"hooks.BeforeTool in {source.file}"
     for part in dict.fromkeys(parts) if len(parts) <= MAX_PATTERNS else (EVERY,):
         yield Restriction(tool=part, source=where, voids=tuple(Permission))
@@ -402,7 +390,9 @@ def _restrictions(
             named[decision] += _rule_names(rule)
         if decision == "allow" or not is_ours:
             continue
-        void = () if decision == "deny" else _voided_by(rule.get("priority"), is_firm=is_firm)
+        priority = rule.get("priority")
+        is_weak = not is_firm and isinstance(priority, int) and priority < TRUST_PRIORITY
+        void = () if decision == "deny" else _WEAK if is_weak else tuple(Permission)
         for name in _rule_tools(rule):
             pairs = dict.fromkeys(_rule_pairs(rule, name))
             found += [
@@ -411,15 +401,8 @@ def _restrictions(
     for decision, names in named.items():
         if names:
             listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))
-            report.note(path, f"{_NAMED_AS[decision]}: {listed}", key="rule")
+            report.note(path, f"{_DECISIONS[decision]}: {listed}", key="rule")
     return found
-
-
-def _voided_by(priority: object, *, is_firm: bool) -> tuple[Permission, ...]:
-    """Return which permissions a rule that asks makes void; ``trust: true`` has a rank there."""
-    if is_firm or not isinstance(priority, int) or priority >= TRUST_PRIORITY:
-        return tuple(Permission)
-    return (Permission.YOLO, Permission.GRANTS)
 
 
 def _rule_names(rule: Mapping[str, Any]) -> list[str]:

@@ -16,18 +16,8 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
-from tui.engine.settings.prohibitions import (
-    DENY_KEY,
-    Permission,
-    Restriction,
-    restricted_by,
-    voids,
-)
-from tui.engine.settings.sources.context_places import (
-    ContextPlaces,
-    project_context,
-    with_project,
-)
+from tui.engine.settings.prohibitions import DENY_KEY, Permission, Restriction, restricted_by, voids
+from tui.engine.settings.sources.context_places import ContextPlaces, project_context, with_project
 from tui.engine.settings.sources.source import (
     LayerFile,
     Report,
@@ -74,10 +64,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         "": "mcp mcp.allowed mcp.excluded gemdeck.alwaysDeny",
         "gemdeck.alwaysDeny[].": "server tool",
     },
-    ProjectSay.LOWERS: {
-        "": "gemdeck",
-        "gemdeck.": "maxToolCalls maxResultSize idleTimeout",
-    },
+    ProjectSay.LOWERS: {"": "gemdeck", "gemdeck.": "maxToolCalls maxResultSize idleTimeout"},
     ProjectSay.NOTHING: {
         "": "model model.name mcp.serverCommand",
         # The server says where to sign in, and that is checked; these would go unchecked.

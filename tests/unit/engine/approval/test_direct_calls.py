@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -147,7 +148,7 @@ async def test_a_changed_tool_is_not_called_until_the_change_is_accepted_and_all
                     await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
             request = await running.pending(ToolChangeRequest)
             running.engine.desk.answer(request.id, answer)
-            await eventually(lambda: is_recorded(world, word))  # noqa: B023
+            await eventually(partial(is_recorded, world, word))
             *decisions, record = records(world)[-3:]
             for decision in decisions:
                 assert (decision["event"], decision["tool"]) == ("decision", "look")

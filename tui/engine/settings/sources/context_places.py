@@ -3,20 +3,14 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.settings.sources.source import (
-    Report,
-    Source,
-    known_keys,
-    leads_out,
-    shown_path,
-)
+from tui.engine.settings.sources.source import Report, Source, known_keys, leads_out, shown_path
 from tui.model.events import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings
@@ -117,21 +111,16 @@ class ContextPlaces:
     Attributes:
         own: Those of the user and of extensions.
         project: Those of the opened folder and of the folders above it in its repository.
-        names: What the user calls them.
-        roots: Further folders of the user that servers are told of.
+        said: What the user's settings say of them.
     """
 
     own: tuple[Path, ...] = ()
     project: tuple[Path, ...] = ()
-    names: tuple[str, ...] = DEFAULT_NAMES
-    roots: tuple[Path, ...] = ()
+    said: ContextSettings = field(default_factory=ContextSettings)
 
 
 def find_context(
-    sources: Iterable[Source],
-    extensions: Iterable[Source],
-    folder: Path,
-    report: Report,
+    sources: Iterable[Source], extensions: Iterable[Source], folder: Path, report: Report
 ) -> ContextPlaces:
     """List the places of files of context.
 
@@ -142,13 +131,12 @@ def find_context(
         report: Takes what is wrong.
     """
     said = context_settings(sources, folder, report)
-    home, names = report.home, said.file_name or DEFAULT_NAMES
+    home, names = report.home, said.file_name or ()
     own = [home / FOLDER_NAME / name for name in names]
     for extension in extensions:
         own += _of_extension(extension)
     project = [place / name for place in _folders(folder, home) for name in names]
-    roots = tuple(map(Path, said.include_directories))
-    return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]), names, roots)
+    return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]), said)
 
 
 def with_project(
@@ -156,7 +144,7 @@ def with_project(
 ) -> ContextPlaces:
     """Add the files that a project names itself, and those of further folders of its repository."""
     said = context_settings(sources, folder, report, _top(folder, report.home))
-    names = dict.fromkeys((*places.names, *(said.file_name or ())))
+    names = dict.fromkeys((*(places.said.file_name or ()), *(said.file_name or ())))
     folders = (*_folders(folder, report.home), *map(Path, said.include_directories))
     project = dict.fromkeys(place / name for place in folders for name in names)
     return replace(places, project=tuple(project)[-MAX_FILES:])
@@ -171,9 +159,9 @@ def context_settings(
         sources: The files.
         folder: The opened folder.
         report: Takes what is wrong.
-        inside: The folder that none of them may lie outside of, or None.
+        inside: The project that none of them may lie outside of; None for the user's own.
     """
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = DEFAULT_NAMES if inside is None else None
     folders: list[str] = []
     for source in sources:
         raw, known = source.section("context"), known_keys(ContextSettings)
@@ -182,15 +170,13 @@ def context_settings(
         names = said.file_name or names
         for text in said.include_directories:
             named = report.home / text[2:] if text.startswith("~/") else folder / text
-            real = Path(os.path.realpath(named))
-            if inside is not None and not real.is_relative_to(inside):
-                words = f"{text} lies outside the project, so it has no effect"
-            elif os.path.isdir(real):  # noqa: PTH112 - that of a path can raise
-                folders.append(str(real))
-                continue
+            real = os.path.realpath(named)
+            is_out = inside is not None and not Path(real).is_relative_to(inside)
+            if not is_out and os.path.isdir(real):  # noqa: PTH112 - that of a path can raise
+                folders.append(real)
             else:
-                words = f"there is no folder {text}"
-            source.note(("context", "includeDirectories"), words)
+                words = f"{text} lies outside the project" if is_out else f"there is no {text}"
+                source.note(("context", "includeDirectories"), f"{words}; it has no effect")
     return ContextSettings(file_name=names, include_directories=tuple(folders))
 
 
