@@ -53,7 +53,7 @@ async def test_A08_what_a_rule_asks_about_is_denied_with_its_reason_whatever_per
         result = await turn(gemini, *flags, more=asks, alwaysAllow=ADD_NOTE)
         assert statuses(result) == ["denied"]
         where = "tools.confirmationRequired in ~/.gemini/settings.json"
-        why = f"It always does: a rule in the settings ({where}) says so."
+        why = f"It always does: {where} says so."
         assert result.stderr.endswith(f"nobody can be asked. {why}\n")
         assert "--allowed-tools" not in result.stderr
 

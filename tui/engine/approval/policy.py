@@ -416,7 +416,7 @@ class Policy:
     def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
         """Say which rule of the settings makes a permission void for a tool, or ""."""
         rule = self._voiding[permission].match(tool.server, tool.name, tool.id)
-        return f"a rule in the settings ({rule_place(rule)}) says so" if rule else ""
+        return f"{rule_place(rule)} says so" if rule else ""
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""

@@ -215,7 +215,8 @@ def _hooked(source: Source) -> Iterator[Restriction]:
     events = {name: found for name, found in named if found and isinstance(found, list)}
     if events.keys() - {"disabled"}:
         listed = ", ".join(name for name in [*events][:MAX_NAMED] if name != "disabled")
-        source.note(("hooks",), f"hooks are not run here: {listed}")
+        asked = "; you are asked about what BeforeTool checks" if "BeforeTool" in events else ""
+        source.note(("hooks",), f"not run here: {listed}{asked}")
     parts = [part for one in events.get("BeforeTool", ()) for part in _matcher(one)]
     where = f"hooks.BeforeTool in {source.file}"
     for part in dict.fromkeys(parts) if len(parts) <= MAX_PATTERNS else (EVERY,):

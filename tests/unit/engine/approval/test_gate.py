@@ -260,10 +260,10 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
         asked, (tool, other) = Asked(), map(make_tool, ("go", "stay"))
         asked.policy.allow([tool], GrantScope.EVERYWHERE, "always this tool")
         assert await asked.passes(tool)
-        asking = Restriction(tool="go", source="the settings", voids=void)
+        asking = Restriction(tool="go", source="a file", voids=void)
         asked.policy.configure((), [asking], ())
         assert isinstance(await asked.answer(tool, Choice.ALWAYS_SERVER, other), Permit)
-        why = "a rule in the settings (the settings) says so"
+        why = "a file says so"
         assert asked.questions[-1].not_lasting == why
         assert asked.questions[-1].notes == (f"You are asked each time: {why}.",) * notes
         assert not await asked.passes(tool)

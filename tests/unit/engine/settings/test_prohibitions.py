@@ -248,7 +248,8 @@ def test_hooks_are_named_and_what_one_would_check_is_asked_about(machine: Machin
         machine.write("user", {"hooks": {"BeforeTool": before, "AfterTool": [], "disabled": ["x"]}})
         loaded = machine.load()
         [problem] = messages(loaded)
-        assert problem == "~/.gemini/settings.json:1: hooks: hooks are not run here: BeforeTool"
+        why = "not run here: BeforeTool; you are asked about what BeforeTool checks"
+        assert problem == f"~/.gemini/settings.json:1: hooks: {why}"
         assert [one for one in matches if not asked(loaded, *one.split("."))] == [], matcher
         assert [one for one in others if asked(loaded, *one.split("."))] == [], matcher
     many = [{"matcher": "|".join(["ab"] * 30) + f"|x{number}"} for number in range(999)]
