@@ -265,5 +265,10 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "pull"}]}})
     standing = list(map(written_rule, reader.load(folder, word).gemdeck.always_deny))
     assert standing == [denied, asked, switch], "holds until a new yes"
+    reader.place.project({"tools": {"exclude": ["ask"]}})
+    word = reader.word(folder, folder)
+    assert reader.load(folder, word).project.trust is T.TRUSTED
+    reader.place.project({"tools": {"confirmationRequired": ["ask"]}})
+    assert reader.load(folder, word).project.trust is T.UNTRUSTED, "it asks what it denied"
     word.forget()
     assert reader.load(folder, word).gemdeck.always_deny == ()

@@ -182,6 +182,12 @@ def test_further_places_of_policies_are_read(machine: Machine) -> None:
     loaded = machine.load()
     assert denied(loaded, "one", "a")
     assert denied(loaded, "two", "a")
+    rule = '[[rule]]\ndecision = "ask_user"\nmcpName = "git"\npriority = 1'
+    (elsewhere / "one.toml").write_text(rule)
+    (elsewhere / "two.toml").unlink()
+    assert asked(machine.load(), "git", "a"), "an administrator's rule ranks above trust"
+    machine.write("system", {})
+    assert not asked(machine.load(), "git", "a")
 
 
 @pytest.mark.parametrize("layer", ["defaults", "user", "system"])

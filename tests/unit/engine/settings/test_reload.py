@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -126,6 +127,11 @@ async def test_folders_that_come_later_are_followed(stage: Stage) -> None:
         await stage.reach("late", "sky")
         manifest.write_text(json.dumps({"name": "weather", "mcpServers": {"sea": SERVER}}))
         await stage.reach("late", "sea")
+        rules = manifest.parent / "policies"
+        rules.mkdir()
+        (rules / "mine.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "sea"')
+        await eventually(lambda: stage.applied[-1].gemdeck.always_deny)
+        shutil.rmtree(rules)
         manifest.unlink()
         manifest.parent.rmdir()
         await stage.reach("late")
