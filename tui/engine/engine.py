@@ -234,7 +234,8 @@ class Engine:
             return self._first
         self._first = first = await in_daemon_thread(self._read)
         self._turns.settings = settings = first.settings.gemdeck
-        self.features.open_folders(map(Path, first.settings.context.said.include_directories))
+        if further := first.settings.context.said.include_directories:
+            self.features.open_folders(map(Path, further))
         patience = self._options.server_patience
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
         self._context.budget = Budget(settings.max_tools, settings.max_tool_share)
