@@ -141,9 +141,9 @@ def likeness(name: str) -> str:
 @lru_cache(maxsize=_REMEMBERED)
 def _looks(server: str, tool: str, given: str) -> frozenset[str]:
     """Return the likeness of each form of a tool's name, gemini-cli's among them."""
-    theirs = f"mcp_{server}_{tool}"
-    forms = (tool, sanitize_line(tool), sanitize_name(tool), given or tool, theirs)
-    return frozenset(map(likeness, (*forms, sanitize_name(theirs))))
+    plain, start = sanitize_name(tool), "" if server.startswith("mcp_") else "mcp_"
+    theirs = f"{start}{server}_{tool}", f"{start}{sanitize_name(server)}_{plain}"
+    return frozenset(map(likeness, (tool, sanitize_line(tool), plain, given or tool, *theirs)))
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -427,16 +427,12 @@ def _rule_pairs(rule: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]
         yield from _meant(name)
     elif _is_name(server) and server:
         yield server, name or "*"
-        yield from _meant(name) if name.startswith(_PREFIX) else ()
     else:
         raise ValueError("mcpName must be a name")
 
 
 def _meant(name: str) -> Iterator[tuple[str, str]]:
-    """Return the servers and tools that a whole name can stand for: ``mcp_SERVER_TOOL``.
-
-    Either part may hold underscores, so all ways to part them count.
-    """
+    """Return the servers and tools that a whole name stands for: ``mcp_SERVER_TOOL``."""
     name = _bare(name)
     if name in {"*", f"{_PREFIX}*"}:
         yield "*", "*"
@@ -444,15 +440,7 @@ def _meant(name: str) -> Iterator[tuple[str, str]]:
         yield name[len(_PREFIX) : -2], "*"
         yield name[:-2], "*"  # a server's name that begins like this is not given the prefix again
     elif name.startswith(_PREFIX):
-        whole = name.replace(_CUT, "*")
-        if _CUT in name:
-            head, _, tail = name.partition(_CUT)
-            yield f"{head[len(_PREFIX) :]}*", f"*{tail}"
-            yield f"{head}*", f"*{tail}"
-        for at in (at for at, sign in enumerate(whole) if sign == "_"):
-            if len(_PREFIX) < at < len(whole) - 1:
-                yield whole[len(_PREFIX) : at], whole[at + 1 :]
-                yield whole[:at], whole[at + 1 :]
+        yield "*", name.replace(_CUT, "*")
     elif "__" in name.strip("_"):
         server, _, tool = name.partition("__")
         yield server or "*", tool or "*"

@@ -80,8 +80,8 @@ def test_a_name_that_was_cut_in_the_middle_is_recognised(machine: Machine) -> No
 
 @pytest.mark.parametrize("place", ["policy", "tools.exclude"])
 def test_a_name_whose_server_was_cut_is_recognised(machine: Machine, place: str) -> None:
-    server, tool = "company-internal-knowledge-base", "delete_all_documents_from_index"
-    name = f"mcp_{server}_{tool}"
+    server, tool = "company internal knowledge-base", "delete_all_documents_from_index"
+    name = f"mcp_{server}_{tool}".replace(" ", "_")
     cut = name[:30] + "..." + name[-30:]
     if place == "policy":
         policy(machine, f'[[rule]]\ndecision = "deny"\ntoolName = "{cut}"\n')
