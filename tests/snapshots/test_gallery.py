@@ -13,4 +13,4 @@ def test_the_scenes_that_match_are_drawn(tmp_path: Path) -> None:
     [picture] = tmp_path.iterdir()
     shown = picture.read_text("utf-8").replace("&#160;", " ")
     assert picture.name == "model-16-80x24.svg"
-    assert "answers now" in shown
+    assert "gemini-3.8-flash · " in shown

@@ -268,7 +268,7 @@ async def test_the_dialog_of_the_model_stands_over_the_deck_and_follows_what_ans
         await run_from_palette(deck, "model: choose")
         await deck.until(lambda: "The offline demo model answers now." in deck.text)
         deck.dispatch(ModelSelected(ModelView("gemini-9", BackendKind.GEMINI)))
-        await deck.until(lambda: "gemini-9 (Gemini) answers now." in deck.text)
+        await deck.until(lambda: "gemini-9 · Gemini" in deck.text)
         assert "Enter a Gemini API key" in deck.text
         assert "Esc close" in deck.text
         screen = deck.app.screen
@@ -290,7 +290,7 @@ async def test_another_address_and_vertex_ask_for_what_they_need() -> None:
     store.dispatch(ModelSelected(at))
     async with running(store, NARROW) as deck:
         await deck.press("f9", "down", "enter")
-        await deck.until(lambda: "gemini-x (Gemini at https://gw.example) answers" in deck.text)
+        await deck.until(lambda: "gemini-x · Gemini at https://gw.example" in deck.text)
         assert isinstance(deck.focus, Input)
         assert deck.focus.value == "https://gw.example"
         deck.focus.value = ""
@@ -313,7 +313,7 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
     store.dispatch(ModelSelected(kept))
     async with running(store) as deck:
         await deck.press("f9")
-        await deck.until(lambda: "credentials from the system" in deck.text)
+        await deck.until(lambda: " · key: the system" in deck.text)
         await deck.press("end", "enter")
         assert deck.commands.calls == [("service.forget_key", ())]
         store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))

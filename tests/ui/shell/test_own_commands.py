@@ -121,7 +121,7 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
             "stdio        uvx mcp-server-git --repository ~/shop",
             "starts in    ~/shop",
             "timeout      30 s",
-            "trust        its tools run unasked",
+            "trust        runs its tools unasked",
             "settings     ~/.gemini/settings.json, line 12",
             "extension    tools [/x]",
             "variables    GIT_DIR, 2 inherited",

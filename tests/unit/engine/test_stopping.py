@@ -14,11 +14,12 @@ from tests.security.decks import Deck, deck
 from tests.support.measures import Measure
 from tests.support.waiting import at_once, eventually
 from tests.unit.engine.mcp.support import FOLDER
-from tui.model.chat import ToolCallStatus, TurnOutcome
+from tui.model.chat import ChatNotice, ToolCallStatus, TurnOutcome
 from tui.model.consent import Choice
 from tui.model.events import TextStreamed, ThoughtStreamed, TurnFinished
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerStatus
+from tui.store.selectors import entries
 
 HANG: Call = Call([("hang", {})])
 
@@ -79,7 +80,10 @@ async def test_a_stop_reaches_the_wire_at_once_and_the_next_request_is_valid(
         assert finished.outcome is TurnOutcome.CANCELLED
         assert finished.unsent == ("" if kept else "first")
         assert running.store.state.pending == ()
-        assert all(call.status is ToolCallStatus.CANCELLED for call in running.calls)
+        ends = {(call.status, call.result) for call in running.calls}
+        assert ends <= {(ToolCallStatus.CANCELLED, "")}
+        told = [one.text for one in entries(running.store.state) if isinstance(one, ChatNotice)]
+        assert told == ["You stopped this."]
         await running.ask("second")
         contents = json.dumps(fake.requests[-1].contents)
         assert all(word in contents for word in kept)

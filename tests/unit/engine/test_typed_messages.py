@@ -100,7 +100,7 @@ async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, ope
         await at.ask("more")
         await at.retry(place=0)  # a second time, but now something follows it
     titles = [view.title.replace(view.first, "") for view in SessionLibrary(state_dir()).sessions()]
-    assert sorted(titles) == ["", *[" (before retry)"] * 4, "before editing: "]
+    assert sorted(titles) == ["", " (before edit)", *[" (before retry)"] * 4]
 
 
 async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed) -> None:

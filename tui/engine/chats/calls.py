@@ -294,7 +294,7 @@ class CallRunner:
                         group.create_task(self._decide(step_call, prepared.tool, prepared, offered))
         finally:
             for step_call in step_calls:
-                self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
+                self._end(step_call, ToolCallStatus.CANCELLED, "")
 
     async def run_alone(
         self, tool: OfferedTool, arguments: JsonObject, entry: EntryId, *, by_user: bool
@@ -380,7 +380,7 @@ class CallRunner:
             result = await self._tools.call_tool(permit, on_progress)
         except asyncio.CancelledError:
             seconds = time.monotonic() - started
-            self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED, seconds)
+            self._end(step_call, ToolCallStatus.CANCELLED, "", seconds)
             raise
         except ToolCallError as error:
             result = _failed(sanitize(str(error)))

@@ -274,7 +274,7 @@ class Turn:
         """End a cancelled turn. A second call does nothing."""
         if not self.has_ended:
             self._interrupt("The user stopped this turn.")
-            self._notify(Severity.INFO, "Stopped.")
+            self._notify(Severity.INFO, "You stopped this.")
             self._finish(TurnOutcome.CANCELLED)
 
     async def run(self) -> None:

@@ -285,7 +285,7 @@ class ModelCommands:
         check()
         recorder, kept = one.recorder, None
         if recorder.view is not None:
-            await recorder.keep_copy(f"before /compress: {recorder.view.name}")
+            await recorder.keep_copy(f"{recorder.view.name} (before /compress)")
             kept = recorder.view.name
             check()
         history.contents[:] = made

@@ -230,9 +230,10 @@ def _now(model: ModelView) -> str:
     if model.backend is BackendKind.DEMO:
         missing = " No Gemini API key was found." if model.needs_setup else ""
         return f"The offline demo model answers now.{missing} Your servers work with every model."
-    source = f", with credentials from {model.source}" if model.source else ""
+    what = "key" if model.backend is BackendKind.GEMINI else "credentials"
+    source = f" · {what}: {model.source}" if model.source else ""
     where = f" at {model.address}" if model.address else ""
-    return f"{model.name} ({model.backend}{where}) answers now{source}."
+    return f"{model.name} · {model.backend}{where}{source}"
 
 
 def _choice(choice: ServiceChoice) -> Content:

@@ -68,13 +68,13 @@ async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back(
     async with ready(script("raw"), retry=RetryPolicy()) as (manager, watcher):
         os.kill(pid_of("raw.py"), signal.SIGKILL)
         failed = await watcher.fails("raw", S.READY, S.RETRYING)
-        assert failed.reason == "was ended by SIGKILL"
+        assert failed.reason == "was killed (SIGKILL)"
         assert manager.offered_tools() == ()
         await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
         calling = asyncio.create_task(call(manager, "hang"))
         await asyncio.sleep(0)
         os.kill(pid_of("raw.py"), signal.SIGKILL)
-        with pytest.raises(ToolCallError, match="was ended by SIGKILL during the call"):
+        with pytest.raises(ToolCallError, match=r"was killed \(SIGKILL\) during the call"):
             await calling
         await watcher.until("raw", S.RETRYING)
         manager.start(RAW)

@@ -162,7 +162,7 @@ async def test_a_signal_to_the_reaper_reaches_the_server() -> None:
         [reaper] = reapers()
         reaper.send_signal(signal.SIGTERM)
         failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.reason == "was ended by SIGTERM"
+        assert failed.reason == "was killed (SIGTERM)"
 
 
 async def test_a_reaper_that_hangs_does_not_hold_up_the_close(hasty_ends: float) -> None:

@@ -58,7 +58,7 @@ async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no
         assert first is not None
         first.kill()
         failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.reason == "was ended by SIGKILL"
+        assert failed.reason == "was killed (SIGKILL)"
         await gone(server, grandchild)
         assert is_alive(other)
         assert watcher.last("other").status is S.READY

@@ -368,8 +368,7 @@ class SessionCommands:
         is_retry, retried = text.strip() == before.typed.strip(), (recorder.session, place)
         if recorder.view is not None and (after or not is_retry or one.retried != retried):
             name = recorder.view.name
-            title = f"{name} (before retry)" if is_retry else f"before editing: {name}"
-            await recorder.keep_copy(title)
+            await recorder.keep_copy(f"{name} (before {'retry' if is_retry else 'edit'})")
             self._idle(one)
         one.retried = retried if is_retry else None
         del contents[start:]

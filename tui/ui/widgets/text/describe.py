@@ -154,7 +154,7 @@ def setup_lines(view: ServerView) -> Iterator[Content]:
         yield field("starts in", view.cwd or "the opened folder")
     if view.timeout:
         yield field("timeout", f"{view.timeout:g} s")
-    yield field("trust", "its tools run unasked" if view.trusted else "its tools ask")
+    yield field("trust", "runs its tools unasked" if view.trusted else "asks before each tool")
     if view.source:
         yield field("settings", view.source)
     if view.extension:
@@ -173,7 +173,7 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
         field("defined by", view.origin.value),
         field("transport", view.transport.value),
-        field("target", view.target),
+        field("command" if view.transport is Transport.STDIO else "address", view.target),
     ]
     parts += setup_lines(view)
     if view.description:
