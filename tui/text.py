@@ -220,7 +220,7 @@ def _joins_emoji(before: str, character: str, after: str) -> bool:
         return False
     category = unicodedata.category(before)
     if character == _EMOJI_PRESENTATION:
-        return category in {"So", "Sm", "Po", "Nd"}
+        return category in {"So", "Sm", "Po", "Nd"} or before in "\u2139\u3030"
     joinable = category in {"So", "Sk"} or before == _EMOJI_PRESENTATION
     return joinable and _is_symbol(after)
 

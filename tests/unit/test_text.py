@@ -157,7 +157,7 @@ def test_no_invisible_mark_hides_between_letters() -> None:
 
 
 def test_the_marks_of_an_emoji_stay() -> None:
-    emoji = "a❤\ufe0fb1\ufe0f\u20e3c👩\u200d👧d❤\ufe0f\u200d🔥e"
+    emoji = "a❤\ufe0fb1\ufe0f\u20e3c👩\u200d👧d❤\ufe0f\u200d🔥e\u2139\ufe0f"
     assert sanitize(emoji) == emoji
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from threading import Event
 from typing import Any, Final, TextIO, cast
 
+from rich.cells import cell_len
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
@@ -44,8 +45,18 @@ HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code after the terminal went away, as after the signal."""
 
 
+_TEXT_AS_EMOJI: Final = re.compile("(.)\ufe0f(?!\u200d)")
+"""A sign that asks to be drawn as an emoji: Textual counts two cells, many terminals draw one."""
+
+
+def _with_blank(found: re.Match[str]) -> str:
+    return found[1] + " " * (cell_len(found[1]) == 1)
+
+
 class VanishingOutput(io.TextIOBase):
     """A terminal's output that drops writes once the terminal is gone.
+
+    A sign on whose width terminals disagree is written narrow, with a blank.
 
     Textual writes from a thread with a bounded queue. An error would end that thread, and later
     writers would wait forever for room in the queue.
@@ -57,7 +68,7 @@ class VanishingOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write, or drop the text if the terminal is gone."""
         try:
-            return self._output.write(text)
+            return self._output.write(_TEXT_AS_EMOJI.sub(_with_blank, text))
         except OSError:
             return len(text)
 
