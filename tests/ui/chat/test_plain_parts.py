@@ -146,14 +146,14 @@ def test_D08_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> N
 @pytest.mark.parametrize(
     "label",
     [
-        *("good.com→", "good.com…", "»good.com«", "good.com|x", "@good.com", "a@good.com"),
+        *("here", "good.com→", "good.com…", "»good.com«", "good.com|x", "@good.com", "a@good.com"),
         *("localhost:8080", "see localhost", "[2001:db8::1]", "2001:db8::1", "good\u2024com"),
         *("good。com", "\uff47ood.com", "1.2/good.com", "1:2:3/good.com", "good.com/a"),
         *("(10.0.0.1)", "https://good.com→", "http://intranet", "www.good.com", "_good.com_"),
         *("see www.good.com!", "x" * 3_000 + " a.de"),
     ],
 )
-def test_D08_a_text_that_names_another_address_shows_the_true_one(label: str) -> None:
+def test_D08_a_text_that_is_not_the_target_has_it_beside_it(label: str) -> None:
     assert target_beside(label, "https://evil.example/") == " (https://evil.example/)"
 
 
@@ -167,18 +167,17 @@ def test_D08_another_page_or_an_address_inside_an_address_is_not_the_target() ->
 @pytest.mark.parametrize(
     ("label", "url"),
     [
-        ("the manual, e.g. 1.2.3 at 12:30:45", "https://good.com/"),
-        ("std::vector and a :: b", "https://good.com/"),
-        *((label, "https://good.com/") for label in ("good.com", "»good.com«", "GOOD.com:")),
+        *((label, "https://good.com/") for label in ("good.com", "GOOD.com:")),
         ("https://good.com/a_(b)", "https://good.com/a_(b)"),
         ("good.com/x.de", "https://good.com/x.de"),
         ("Good.com", "https://good.com/page"),
+        ("good%2ecom", "https://good.com/"),
         ("[2001:db8::1]:8080/x", "http://[2001:db8::1]:8080/x"),
         ("localhost:8080", "http://localhost:8080/a"),
         ("a.b@good.com", "mailto:a.b@good.com"),
     ],
 )
-def test_a_text_that_names_no_other_address_stands_alone(label: str, url: str) -> None:
+def test_a_text_that_is_the_target_or_its_host_stands_alone(label: str, url: str) -> None:
     assert target_beside(label, url) == ""
 
 

@@ -1,9 +1,7 @@
-"""Check whether an address may be opened, find its host, and see where a text names another."""
+"""Check whether an address may be opened, find its host, and show where a link leads."""
 
-import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -14,25 +12,9 @@ from tui.text import clip
 MAX_URL: Final = 2_000
 """Characters of an address."""
 
-MAX_SHOWN: Final = 100
+MAX_SHOWN: Final = 60
 """Characters of a target beside the text of its link."""
 
-_NAMED: Final = re.compile(
-    r"""
-    ://
-    | (?<![\w-]) (?P<host>
-        localhost (?![\w-]|\.\w)
-        | [\w-]++ (?:\.[\w-]++)+ )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-"""Where a text may name an address; linear, as nothing is tried twice."""
-
-_TOP_LEVEL: Final = re.compile(r"xn--\w|[^\W\d_]{2,}(?![^\W_])")
-_IPV4: Final = re.compile(r"\d+(?:\.\d+){3}")
-_IPV6_LIKE: Final = re.compile(r"(?<![\w:.])[\da-fA-F:.]++(?!\w)")
-_USER: Final = re.compile(r"(?<![\w.+%-])[\w.+%-]++@")
-_REST: Final = re.compile(r"(?<=://)\S*|\]?(?::\d+)?(?:[/?#]\S*)?")
 _SCHEME: Final = re.compile(r"\A(?:[a-z0-9+.-]*://|mailto:)")
 _AFTER: Final = "/()[]{}<>.,;:!?\"'“”»→"
 _FORMS: Final = str.maketrans("。", ".", "[]")
@@ -90,14 +72,10 @@ def examine(url: str) -> Link:
 def target_beside(label: str, url: str) -> str:
     """Return the target of a link in parentheses to show beside its text, or nothing.
 
-    It is shown where the text names an address or a host that is not the target: a reader would
-    take that for where the link leads.
+    Nothing where the text is the target or its host: a reader sees where the link leads.
     """
-    named = [_bare(address) for address in _addresses(label)]
-    if not named:
-        return ""
     link = examine(url)
-    if {_bare(url), _bare(link.host)}.issuperset(named):
+    if _bare(label) in {_bare(url), _bare(link.host)}:
         return ""
     is_clear = link.host and not link.refusal
     return f" ({clip(url if is_clear or not link.host else link.host, MAX_SHOWN)})"
@@ -108,38 +86,6 @@ def is_plain_http(link: Link) -> bool:
     if not link.url.startswith("http:"):
         return False
     return not is_loopback(urlsplit(link.url).hostname or "")
-
-
-def _addresses(label: str) -> Iterator[str]:
-    """Find what a reader takes for addresses, each as far as it goes; mail addresses, too."""
-    text = unicodedata.normalize("NFKC", label).replace("。", ".")
-    users = {user.end(): user[0] for user in _USER.finditer(text)}
-    end = 0
-    for named in _NAMED.finditer(text):
-        if named.start() >= end and (named["host"] is None or _is_host(named["host"])):
-            end = _end(text, named.end())
-            yield users.get(named.start(), "") + text[named.start() : end]
-    for named in _IPV6_LIKE.finditer(text):
-        if _is_ipv6(named[0]):
-            yield text[named.start() : _end(text, named.end())]
-
-
-def _end(text: str, place: int) -> int:
-    """Return where an address ends whose host ends at a place."""
-    rest = _REST.match(text, place)
-    return rest.end() if rest is not None else place
-
-
-def _is_host(words: str) -> bool:
-    last = words.strip("_-").rpartition(".")[2]
-    return "." not in words or bool(_TOP_LEVEL.match(last) or _IPV4.fullmatch(words))
-
-
-def _is_ipv6(digits: str) -> bool:
-    try:
-        return digits != "::" and bool(ipaddress.IPv6Address(digits))
-    except ValueError:
-        return False
 
 
 def _bare(address: str) -> str:

@@ -207,7 +207,7 @@ def inline_content(token: Token) -> Content:
         spans.append(Span(start, position, style))
         if href:
             spans.append(Span(start, position, Style.from_meta({LINK: href})))
-            add(target_beside("".join(parts[first:]), href))
+            add(target_beside("".join(parts[first:]), href), ".md-quote")
 
     def open_(style: str, href: str = "") -> None:
         opened.append((position, len(parts), style, href))
