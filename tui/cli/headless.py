@@ -376,8 +376,9 @@ class _Session:
 def _why_missing(view: ServerView) -> str:
     """Say why a server is not there, in one line."""
     if view.status is ServerStatus.STARTING:
-        words = f": {view.last_words}" if view.last_words else ""
-        return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
+        words = view.last_words or (view.last_failure.reason if view.last_failure else "")
+        began = f"still starting after {time.monotonic() - view.since:.0f} s"
+        return ": ".join(filter(None, (began, words)))
     failure = view.failure or view.last_failure
     if failure is None:
         return advised(view.status.value, way_out(view))

@@ -1,6 +1,7 @@
 """Forms that servers ask to fill in, and what of them is in sight, however long their words are."""
 
 from dataclasses import replace
+from functools import partial
 
 from textual import events
 from textual.widgets import Button, Input, Select, SelectionList
@@ -211,6 +212,10 @@ async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
         assert hands.replies == []
 
 
+def is_in_sight(hands: Asking, field: Input) -> bool:
+    return hands.body.region.contains_region(field.region)
+
+
 async def test_every_answer_is_in_sight_and_every_field_can_be_reached() -> None:
     async with asking(form(), armed=True) as hands:
         for size in ((80, 24), (120, 36), (60, 16), (40, 10)):
@@ -220,12 +225,11 @@ async def test_every_answer_is_in_sight_and_every_field_can_be_reached() -> None
                 assert hands.app.screen.region.contains_region(button.region), size
             last = row(hands, "password").query_one(Input)
             last.focus()
-            await hands.pilot.pause()
-            assert hands.body.region.contains_region(last.region), size
+            await hands.until(partial(is_in_sight, hands, last))
             if size != (40, 10):
                 assert PRIVATE_WARNING.split(".")[0] in hands.text
         await hands.resize((60, 16))
-        assert hands.body.region.contains_region(last.region), "it stays in sight"
+        await hands.until(partial(is_in_sight, hands, last))
 
 
 async def test_a_default_that_its_line_cannot_show_stands_above_it_and_is_sent_as_it_came() -> None:

@@ -82,7 +82,7 @@ async def test_servers_that_ignore_every_courtesy_are_killed_together(hasty_ends
     assert time.monotonic() - began > least * 0.95, "each courtesy has its time"
     ends = [event.status for event in watcher.of(ServerStatusChanged)][-2 * len(names) :]
     assert ends == [S.STOPPING] * len(names) + [S.STOPPED] * len(names)
-    assert children() == []
+    await eventually(lambda: children() == [])
 
 
 async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:

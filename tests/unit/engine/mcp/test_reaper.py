@@ -61,8 +61,8 @@ async def test_gemdeck_is_killed_servers_have_their_moment_and_nothing_is_left(
     measure(f"gemdeck killed: its 9 server processes were gone after {ended - began:.2f} s")
     assert (tmp_path / "saved").exists()
     eof, term = (float((tmp_path / name).read_text()) for name in ("eof", "term"))
-    assert eof + reaper_module.EOF_GRACE * 0.9 < term
-    assert term + reaper_module.TERMINATE_GRACE * 0.9 < ended
+    assert eof + reaper_module.EOF_GRACE / 2 < term, "noted late on a busy machine"
+    assert term + reaper_module.TERMINATE_GRACE / 2 < ended
 
 
 async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server() -> None:

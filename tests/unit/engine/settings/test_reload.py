@@ -271,8 +271,6 @@ async def main():
     task.cancel()
 
 asyncio.run(main())
-import time
-print(time.monotonic())
 """
     environment = {**os.environ, **machine.environ, "HOME": str(machine.home)}
     done = subprocess.run(
@@ -280,8 +278,7 @@ print(time.monotonic())
         env=environment,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=20,  # a watcher's thread would keep it for ever
         check=True,
     )
-    assert time.monotonic() - float(done.stdout) < 1
     assert done.stderr == ""
