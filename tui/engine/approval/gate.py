@@ -281,6 +281,8 @@ class Gate:
             verdict = self._policy.judge(outcome.tool, outcome.arguments)
         if verdict.effect is Effect.DENY:
             return Denial(verdict.source, _DENIED_BY_RULE)
+        if verdict.effect is Effect.ALLOW:  # by what was just answered
+            self._policy.used(verdict)
         return outcome
 
     def _tell(self, inquiry: Inquiry, arguments: str, decision: str, source: str) -> None:

@@ -120,6 +120,8 @@ async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for
 async def test_always_this_server_covers_what_was_offered_with_it_and_nothing_new() -> None:
     asked, foreign = Asked(), make_tool("far", server="other")
     await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("stay"), foreign)
+    used = {view.tool for view in asked.policy.views() if view.used_at is not None}
+    assert used == {"go"}, "the call that was asked about runs"
     assert await asked.passes(make_tool("go"))
     assert await asked.passes(make_tool("stay"))
     assert not await asked.passes(make_tool("new"))
