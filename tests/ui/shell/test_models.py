@@ -81,7 +81,9 @@ async def test_options_are_set_and_shown() -> None:
         assert deck.said == "many is not a number."
         await deck.typed("/options output inf")
         assert deck.said == "inf is not a number."
-        assert "thinking     high" in await report(deck, "/options")
+        shown = await report(deck, "/options")
+        assert "thinking     high" in shown
+        assert "/options temperature 0.5" in shown
 
 
 async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:

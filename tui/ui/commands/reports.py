@@ -105,10 +105,12 @@ def describe_options(options: ModelOptions) -> Content:
         "temperature": options.temperature,
         "output": options.max_output and f"{options.max_output:,} tokens",
     }
-    return Content("\n").join(
+    fields = (
         field(name, "the model's own" if value is None else str(value))
         for name, value in shown.items()
     )
+    how = "To change one: /options thinking high, /options temperature 0.5, /options output 4000"
+    return Content("\n").join((*fields, muted(how)))
 
 
 def _server(view: ServerView, now: float) -> Iterable[Content]:
