@@ -283,6 +283,9 @@ async def _run_engine(
         if is_open:
             commands.attach(engine)
             await _ends_before(closing, _follow_branch(store, options.folder))
+            if session := engine.sessions.recorder.session:
+                with suppress(OSError):  # the terminal is gone
+                    sys.stderr.write(f"To come back to this conversation: gemdeck -r {session}\n")
 
 
 async def _follow_branch(store: Store, folder: Path) -> None:

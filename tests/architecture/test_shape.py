@@ -210,7 +210,7 @@ BUDGET: Final = {
     "engine/files": 780,
     "store": 710,
     "engine/demo": 460,
-    ".": 410,
+    ".": 420,
     "engine/logs": 400,
     "engine/keys": 390,
 }

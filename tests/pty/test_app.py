@@ -80,6 +80,11 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         answer(terminal, "o")
         assert "add_note" in wait_for_end_of_turn(terminal)
         leave(terminal)
+        [session] = re.findall(rb"To come back .*: gemdeck -r (\S+)", terminal.raw)
+
+    with deck("--demo", "-r", session.decode()) as terminal:
+        terminal.wait_for("add a note: buy milk")
+        leave(terminal)
 
     with deck("--demo", "-i", "list my notes", columns=80, rows=24) as terminal:
         question = wait_for_question(terminal)
@@ -244,6 +249,7 @@ def test_a_draft_outlives_a_private_run_and_a_kill_which_leaves_no_server(deck: 
         terminal.type("a secret thought")
         terminal.wait_for("> a secret thought")
         leave(terminal)
+        assert b"gemdeck -r" not in terminal.raw
     assert drafts() == [draft]
     with deck("--demo") as terminal:
         terminal.wait_for(SHOWN)
