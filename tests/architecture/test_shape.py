@@ -200,7 +200,7 @@ BUDGET: Final = {
     "engine/chats": 4_110,
     "cli": 2_630,
     "engine/settings": 2_430,
-    "model": 2_290,
+    "model": 2_300,
     "engine": 1_830,
     "engine/sign_in": 1_650,
     "engine/trust": 1_380,

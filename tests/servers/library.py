@@ -3,7 +3,9 @@
 Its argument is the path of a JSON object: ``tools`` and ``prompts`` (names to argument names; ``!``
 after one makes it required), ``completions`` (values), ``resources`` and ``templates`` (URIs),
 ``contents`` (what is read, by URI), ``silent`` (names and URIs that are never answered), ``record``
-(a file that takes every message, one a line) and ``gate`` (a file without which it does not start).
+(a file that takes every message, one a line), ``gate`` (a file without which it does not start),
+``definitions`` (more members of tools, by name), ``results`` (those of a call or a prompt, by name)
+and ``before`` (what is sent before one; the result waits for the answer to the last request).
 A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
 resource says its URI.
 """
@@ -42,6 +44,7 @@ def list_tools(_: Message) -> Message:
                 "type": "object",
                 "properties": {argument: {"type": "string"} for argument in arguments},
             },
+            **SAYS.get("definitions", {}).get(name, {}),
         }
         for name, arguments in SAYS.get("tools", {}).items()
     ]
@@ -50,6 +53,8 @@ def list_tools(_: Message) -> Message:
 
 def call_tool(params: Message) -> Message:
     """Say which tool was called, and with which arguments."""
+    if params["name"] in SAYS.get("results", {}):
+        return dict(SAYS["results"][params["name"]])
     return {"content": [get_prompt(params)["messages"][-1]["content"]]}
 
 
@@ -73,6 +78,8 @@ def list_prompts(_: Message) -> Message:
 
 def get_prompt(params: Message) -> Message:
     """Say which prompt was asked for, and with which arguments."""
+    if params["name"] in SAYS.get("results", {}):
+        return dict(SAYS["results"][params["name"]])
     got = json.dumps(params.get("arguments") or {}, ensure_ascii=False, sort_keys=True)
     content = {"type": "text", "text": f"{params['name']} {got}"}
     before = [
@@ -126,8 +133,26 @@ def reply(request: Message) -> Message | None:
     return {"result": method(params)}
 
 
+def send(message: Message) -> None:
+    """Write a message."""
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def ask_before(request: Message) -> str:
+    """Send what comes before a result; give the id of the request whose answer it waits for."""
+    params = request.get("params") or {}
+    asked = ""
+    for message in SAYS.get("before", {}).get(params.get("name"), ()):
+        if message["method"] == "notifications/progress":
+            message["params"]["progressToken"] = params["_meta"]["progressToken"]
+        send(message)
+        asked = message.get("id", asked)
+    return asked
+
+
 def main() -> None:
     """Serve over the standard streams."""
+    held: dict[str, Message] = {}
     while "gate" in SAYS and not Path(SAYS["gate"]).exists():
         time.sleep(0.02)
     for line in sys.stdin:
@@ -135,8 +160,14 @@ def main() -> None:
             with Path(SAYS["record"]).open("a", encoding="utf-8") as record:
                 record.write(line)
         message: Message = json.loads(line)
-        if "id" in message and "method" in message and (answer := reply(message)) is not None:
-            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+        if "method" not in message and message["id"] in held:
+            send(held.pop(message["id"]))
+        elif "id" in message and "method" in message and (answer := reply(message)) is not None:
+            answer["id"] = message["id"]
+            if asked := ask_before(message):
+                held[asked] = answer
+            else:
+                send(answer)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Standard output is looked at before anything runs, and written at the end.
 import json
 import os
 import select
+import shutil
 import stat
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,16 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final
 
+import click
+
 PATIENCE: Final = 0.5
 """Seconds before a message on standard error says what the command is waiting for."""
 
 GAP: Final = "  "
 """Between columns."""
+
+BAR: Final = "  | "
+"""Before each row of a text that is not ours."""
 
 
 class ExitCode(IntEnum):
@@ -106,6 +112,15 @@ def say(text: str) -> None:
     if sys.stderr is not None:  # else it would go to standard output
         with suppress(OSError, ValueError):
             print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
+
+
+def quote(text: str) -> None:
+    """Write somebody else's text to standard error, behind bars: none of it looks like ours."""
+    columns = shutil.get_terminal_size().columns
+    for line in text.split("\n"):
+        width = columns if line.isascii() else columns // 2  # some characters take two cells
+        rows = click.wrap_text(line, width, BAR, BAR)
+        print(rows or BAR, file=sys.stderr, flush=True)  # noqa: T201 - ditto
 
 
 def json_or_text(text: str) -> object:

@@ -175,6 +175,19 @@ def read_value(text: bytes, count: int | None = None) -> object:
         return _parse_in_steps(text)
 
 
+def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Replace NaN and infinities, which JSON lacks, by their names."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {str(key): writable(item) for key, item in value.items()}
+        case list():
+            return [writable(item) for item in value]
+        case _:
+            return value
+
+
 def structure(text: bytes) -> int:
     """Count the structural characters of a JSON text outside its strings.
 

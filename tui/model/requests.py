@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Final
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
@@ -12,6 +13,11 @@ from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, Tr
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""
+
+
+PRIVATE_WARNING: Final = (
+    "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
+)
 
 
 class FieldKind(StrEnum):

@@ -11,6 +11,7 @@ from tests.ui.hands import Asking, asking
 from tests.ui.harness import holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
 from tui.model.requests import (
+    PRIVATE_WARNING,
     FieldKind,
     FieldOption,
     FormField,
@@ -21,7 +22,7 @@ from tui.model.requests import (
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion
 from tui.ui.widgets.forms.argument_form import WholeText
-from tui.ui.widgets.forms.form_fields import PRIVATE_WARNING, FieldRow, problem_of
+from tui.ui.widgets.forms.form_fields import FieldRow, problem_of
 
 NAME = FIELDS[0]
 

@@ -16,6 +16,7 @@ from tests.unit.cli.conftest import Run
 from tests.unit.engine.mcp.support import eventually
 from tui.cli import key as key_command
 from tui.cli.output import ExitCode
+from tui.cli.servers.server_session import attending
 from tui.cli.servers.sign_in import _Person
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine
@@ -140,7 +141,8 @@ async def hear(
         await eventually(answered(before + len(requests)))
         return ""
 
-    await sit_down(Desk(lambda _: None), events=asking(), says_yes=says_yes).during(sign_in())
+    person = sit_down(Desk(lambda _: None), events=asking(), says_yes=says_yes)
+    await attending(person.attend(), sign_in())
 
 
 @pytest.fixture
@@ -217,5 +219,5 @@ async def test_a_sign_in_does_not_outlive_whoever_answers() -> None:
         return ""
 
     with pytest.raises(OSError, match="the terminal is gone"):
-        await sit_down(Desk(lambda _: None), events=Broken()).during(sign_in())
+        await attending(sit_down(Desk(lambda _: None), events=Broken()).attend(), sign_in())
     assert ended.is_set()

@@ -4,7 +4,8 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from tui.cli.command import (
     shown,
 )
 from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
+from tui.cli.servers.questions import using
 from tui.cli.servers.server_edits import (
     ServerLast,
     confirm_change,
@@ -41,12 +43,14 @@ from tui.cli.settings import load, server_argument, server_names
 from tui.engine.commands.server_imports import servers_in
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
+from tui.engine.mcp.schema.coerce import property_kinds
 from tui.engine.settings.edits import NoSuchServerError
 from tui.engine.settings.entries import MAX_NAME, server_id
-from tui.model.catalog import PromptView, ToolView
+from tui.model.bounded_json import writable
+from tui.model.catalog import PromptView
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
@@ -113,7 +117,10 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         view = next(view for view in session.views if view.id == server)
         value = _server(view, session) | _details(view)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
-        return CommandOutput(value, fields(value), code)
+        listed = session.engine.servers.registry.listed(view.id)
+        kinds = ("tools", "prompts", "resources", "templates")
+        definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
+        return CommandOutput(value | {"definitions": definitions}, fields(value), code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
@@ -124,16 +131,24 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     """List the tools of a server, or of all."""
     async with serving(start, None if server is None else [server]) as session:
         views = session.views if server is None else (session.ready(server),)
-        found = [_tool(view.id, tool) for view in views for tool in view.catalog.tools]
+        listed = session.engine.servers.registry.listed
+        found = [
+            (view.id, tool, raw if isinstance(raw, dict) else {"name": tool.name})
+            for view in views
+            for tool, raw in zip_longest(view.catalog.tools, listed(view.id).tools)
+        ]
+        value = [
+            _beside({"server": server, "problem": tool.problem}, raw) for server, tool, raw in found
+        ]
         rows = [
             (
-                one["server"],
-                clip(one["name"], MAX_SHOWN),
-                one["problem"] or one["description"].strip().partition("\n")[0],
+                server,
+                clip(tool.name, MAX_SHOWN),
+                tool.problem or tool.description.strip().partition("\n")[0],
             )
-            for one in found
+            for server, tool, _ in found
         ]
-        return CommandOutput({"tools": found, "warnings": session.warnings}, table(rows))
+        return CommandOutput({"tools": value, "warnings": session.warnings}, table(rows))
 
 
 @mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
@@ -149,7 +164,8 @@ async def call(
     """Run a tool with exactly these arguments.
 
     A value is text, or JSON where the tool wants something else. You composed the call, so nobody
-    is asked; a rule that denies the tool holds all the same.
+    is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
+    is asked at a terminal, and declined without one.
     """
     given, words = _object(raw), _pairs(arguments)
     async with serving(start, [server]) as session:
@@ -160,17 +176,14 @@ async def call(
         schema = next((one.schema for one in offered if one.view.name == tool), {})
         given |= {name: typed_value(schema, name, word) for name, word in words.items()}
         try:
-            result = await session.engine.call_tool(ServerId(server), tool, given, by_user=True)
+            calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
+            result = await using(session, calling)
         except ToolCallError as error:
             raise CommandError(str(error)) from error
-        value = {
-            "server": server,
-            "tool": tool,
-            "arguments": given,
-            "is_error": result.is_error,
-            "content": _content(result.parts),
-            "warnings": session.warnings,
-        }
+        if result.raw is None:
+            raise CommandError(result.display)
+        own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
+        value = _beside(own | {"warnings": session.warnings}, result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
         return CommandOutput(value, _plain(result.parts, result.display), code)
 
@@ -206,12 +219,12 @@ async def _content_of(
         features = session.engine.servers.features(ServerId(server))
         try:
             if file is not None or not (as_json or sys.stdout.isatty()):
-                data = await features.read_bytes(uri)
+                data = await using(session, features.read_bytes(uri))
                 if file is None:
                     return CommandOutput(value, data)
                 _write(file, data)
                 return CommandOutput({**value, "file": str(file), "bytes": len(data)}, "")
-            found = await features.read_resource(uri)
+            found = await using(session, features.read_resource(uri))
         except ServerCallError as error:
             raise CommandError(str(error)) from error
     content = found.content
@@ -219,9 +232,7 @@ async def _content_of(
         raise CommandError(f"{uri} is binary: use -o FILE or a pipe.", ExitCode.USAGE)
     if content.omitted and not as_json:
         say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
-    return CommandOutput(
-        {**value, "content": _content(found.parts)}, content.text.removesuffix("\n")
-    )
+    return CommandOutput(_beside(value, found.raw), content.text.removesuffix("\n"))
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -252,15 +263,12 @@ async def prompt(
         servers = session.engine.servers
         own = servers.registry.own_prompt_name(ServerId(server), name)
         try:
-            found = await servers.features(ServerId(server)).get_prompt(own, given)
+            found = await using(session, servers.features(ServerId(server)).get_prompt(own, given))
         except ServerCallError as error:
             raise CommandError(str(error)) from error
-        turns = [*((turn.role, turn.parts) for turn in found.before), ("user", found.parts)]
-        messages = [{"role": role, "content": _content(parts)} for role, parts in turns]
-        value = {"server": server, "name": name, "messages": messages}
-        return CommandOutput(
-            value, _plain([part for _, parts in turns for part in parts], found.shown)
-        )
+        parts = [*(part for turn in found.before for part in turn.parts), *found.parts]
+        value = _beside({"server": server, "name": name}, found.raw)
+        return CommandOutput(value, _plain(parts, found.shown))
 
 
 @mcp.command(epilog="Example: gemdeck mcp logs files")
@@ -277,7 +285,8 @@ def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> No
 
 async def _logs(server: str, start: StartOptions, *, follow: bool) -> CommandOutput:
     """Print what a server writes while it starts, and on until it is interrupted."""
-    async with serving(start, [server], follow=write_out if follow else None) as session:
+    follows = (lambda _, line: write_out(log_text(line))) if follow else None
+    async with serving(start, [server], follow=follows) as session:
         if follow:
             await asyncio.Event().wait()
     lines = session.log(server)  # whole, once nothing more can come
@@ -463,38 +472,10 @@ def _offers(server: Mapping[str, Any]) -> str:
     return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
 
 
-def _tool(server: ServerId, tool: ToolView) -> dict[str, Any]:
-    return {
-        "server": server,
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "schema": json_or_text(tool.schema),
-        "problem": tool.problem,
-    }
-
-
 def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
     """Read an argument that was typed: as text where the tool takes text, else as JSON."""
-    properties = schema.get("properties")
-    wanted = properties.get(name) if isinstance(properties, dict) else None
-    kinds = set(_kinds(schema, wanted)) if isinstance(wanted, dict) else set()
+    kinds = property_kinds(schema, name)
     return word if not kinds or "string" in kinds else json_or_text(word)
-
-
-def _kinds(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """Name the types that a parameter may have, behind one reference or one choice."""
-    target = schema
-    for step in str(wanted.get("$ref", "")).removeprefix("#/").split("/"):
-        target = target.get(step, {}) if isinstance(target, dict) else {}
-    choices = [
-        *wanted.get("anyOf", ()),
-        *wanted.get("oneOf", ()),
-        target if "$ref" in wanted else {},
-    ]
-    for one in (wanted, *choices):
-        kind = one.get("type", ()) if isinstance(one, dict) else ()
-        yield from [kind] if isinstance(kind, str) else kind
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
@@ -507,15 +488,9 @@ def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
         raise CommandError(f"Missing: {', '.join(missing)}.", ExitCode.USAGE)
 
 
-def _content(parts: Iterable[object]) -> list[dict[str, Any]]:
-    """Write parts as JSON, unchanged."""
-    return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, TextPart)
-        else {"type": "data", "mime_type": part.mime_type, "data": part.data}
-        for part in parts
-        if isinstance(part, TextPart | MediaPart)
-    ]
+def _beside(own: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Write what a server gave, member for member, beside what we say of it."""
+    return own | {name: value for name, value in writable(raw).items() if name not in own}
 
 
 def _plain(parts: Sequence[object], display: str) -> str:

@@ -1,8 +1,9 @@
 """Servers that are started for one command."""
 
+import asyncio
 import functools
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -13,11 +14,13 @@ from tui.cli.command import CommandError, advised, no_such, way_out
 from tui.cli.output import ExitCode, say
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
+from tui.engine.browser import open_in_browser
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
-from tui.engine.mcp.context import OpenUrl, open_nothing
-from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged
+from tui.engine.mcp.context import OpenUrl
+from tui.model.consent import RequestId
+from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged, ToolCallProgressed
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.settings_rules import MAX_WAIT
@@ -78,26 +81,24 @@ class ServerSession:
     Args:
         start: How servers are started.
         names: The servers that count; None for all.
-        follow: Takes each line that a server logs, at once.
-        open_url: Opens the browser for the person at the terminal; None where there is none.
+        open_url: Opens the browser, once the person at the terminal has agreed.
 
     Attributes:
         engine: The engine.
         redactor: Masks secrets.
         warnings: What was written to standard error.
+        follow: Takes each line that a server logs, at once.
     """
 
     def __init__(
         self,
         start: StartOptions,
         names: Sequence[str] | None,
-        follow: Callable[[str], object] | None = None,
-        *,
-        open_url: OpenUrl | None = None,
+        open_url: OpenUrl = open_in_browser,
     ) -> None:
         self.warnings = list[str]()
+        self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None
         self._start = start
-        self._follow = follow
         self._store = Store()
         options = EngineOptions(
             Path.cwd(),
@@ -105,14 +106,11 @@ class ServerSession:
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
-            attended=open_url is not None,
         )
         context = click.get_current_context(silent=True)
         debug = context is not None and context.find_root().params.get("debug", False)
         self.redactor = prepare_process(verbose=debug)
-        self.engine = Engine(
-            options, self._watch, open_url=open_url or open_nothing, redactor=self.redactor
-        )
+        self.engine = Engine(options, self._watch, open_url=open_url, redactor=self.redactor)
 
     @property
     def views(self) -> tuple[ServerView, ...]:
@@ -158,12 +156,34 @@ class ServerSession:
 
     def _watch(self, event: Event) -> None:
         self._store.dispatch(event)
-        if isinstance(event, ServerLogged) and self._follow is not None:
-            for line in event.lines:
-                self._follow(log_text(line))
-        if isinstance(event, NoticeRaised):
-            self.warnings.append(" ".join(filter(None, (event.notice.text, event.notice.advice))))
-            say(self.warnings[-1])
+        match event:
+            case ServerLogged(server=server, lines=lines):
+                for line in lines:
+                    self.follow(server, line)
+            case ToolCallProgressed(progress=progress):
+                of = f" of {progress.total:g}" if progress.total is not None else ""
+                say(f"progress: {progress.progress:g}{of} {progress.message}".rstrip())
+            case NoticeRaised(notice=notice):
+                self.warnings.append(" ".join(filter(None, (notice.text, notice.advice))))
+                say(self.warnings[-1])
+
+    def is_open(self, request: RequestId) -> bool:
+        """Return whether a question of a server still waits for its answer."""
+        return any(one.id == request for one in self._store.state.pending)
+
+
+async def attending(answers: Coroutine[Any, Any, None], work: Coroutine[Any, Any, T]) -> T:
+    """Do some work while its questions are answered; what ends the answers ends it, too."""
+    working, asking = asyncio.create_task(work), asyncio.create_task(answers)
+    try:
+        await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
+        if asking.done():
+            asking.result()
+        return await working
+    finally:
+        working.cancel()
+        asking.cancel()
+        await asyncio.gather(working, asking, return_exceptions=True)
 
 
 def log_text(line: LogLine) -> str:
@@ -176,9 +196,8 @@ def log_text(line: LogLine) -> str:
 async def serving(
     start: StartOptions,
     names: Sequence[str] | None,
-    *,
-    follow: Callable[[str], object] | None = None,
-    open_url: OpenUrl | None = None,
+    open_url: OpenUrl = open_in_browser,
+    follow: Callable[[ServerId, LogLine], object] | None = None,
 ) -> AsyncIterator[ServerSession]:
     """Start servers, and wait until each is ready, has failed or has had its time.
 
@@ -191,7 +210,8 @@ async def serving(
     Raises:
         CommandError: If settings cannot be used, or there is no server of a name.
     """
-    session = ServerSession(start, names, follow, open_url=open_url)
+    session = ServerSession(start, names, open_url)
+    session.follow = follow or session.follow
     async with session.engine as engine:
         known = [one.id for one in await session.definitions()]
         for name in names or ():

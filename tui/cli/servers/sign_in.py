@@ -1,15 +1,13 @@
 """``gemdeck mcp auth`` and ``logout``: sign in to a server from a terminal, and out again."""
 
-import asyncio
 import sys
-from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from tui.cli.command import CommandError, CommandOutput, prints_json
 from tui.cli.output import ExitCode, say
-from tui.cli.servers.server_session import StartOptions, serving, starts_servers
+from tui.cli.servers.server_session import StartOptions, attending, serving, starts_servers
 from tui.cli.settings import server_argument
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
@@ -43,11 +41,11 @@ async def auth(
     """
     is_alone = not (yes or (sys.stdin is not None and sys.stdin.isatty()))
     open_url = open_nothing if no_browser or is_alone else open_in_browser
-    async with serving(start, [server], open_url=open_url) as session:
+    async with serving(start, [server], open_url) as session:
         person, sign_ins = _Person(session.engine, says_yes=yes), session.engine.sign_ins
         begin = sign_ins.import_gemini if gemini_cli else sign_ins.sign_in
         try:
-            words = await person.during(begin(ServerId(server)))
+            words = await attending(person.attend(), begin(ServerId(server)))
         except AuthError as error:
             raise _failed(server, error) from error
         await session.engine.wait_ready(start.timeout)
@@ -81,25 +79,13 @@ class _Person:
 
     def __init__(self, engine: Engine, *, says_yes: bool) -> None:
         self._desk = engine.desk
+        self._desk.attended = True
         self._events = engine.events()
         self._says_yes = says_yes
         self._asked = set[RequestId]()
         self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
 
-    async def during(self, sign_in: Coroutine[Any, Any, str]) -> str:
-        """Answer what a sign-in asks until it ends; what ends the answers ends it, too."""
-        signing, attending = asyncio.create_task(sign_in), asyncio.create_task(self._attend())
-        try:
-            await asyncio.wait({signing, attending}, return_when=asyncio.FIRST_COMPLETED)
-            if attending.done():
-                attending.result()
-            return await signing
-        finally:
-            signing.cancel()
-            attending.cancel()
-            await asyncio.gather(signing, attending, return_exceptions=True)
-
-    async def _attend(self) -> None:
+    async def attend(self) -> None:
         """Answer the question whether to sign in, and then with what is pasted."""
         async for event in self._events:
             if isinstance(event, RequestRaised) and isinstance(event.request, SignInRequest):

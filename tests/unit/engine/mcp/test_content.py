@@ -25,7 +25,7 @@ def convert(*blocks: object, **more: object) -> ToolResult:
 
 def convert_raw(raw: dict[str, Any], *faults: str) -> ToolResult:
     light = lighten(repair_result(raw))
-    result = restore(CallToolResult.model_validate(light, by_name=False))
+    result = restore(CallToolResult.model_validate(light, by_name=False), raw)
     return convert_result(result, faults)
 
 

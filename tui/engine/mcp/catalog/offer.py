@@ -139,12 +139,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """All that one server offers, in its order."""
+    """All that one server offers, in its order; `raw` has it as the server wrote it."""
 
     tools: tuple[Tool, ...] = ()
     prompts: tuple[PromptView, ...] = ()
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
+    raw: RawOffer = field(default_factory=RawOffer, repr=False, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -164,6 +165,7 @@ def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
         prompts=tuple(prompts.values()),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
+        raw=raw,
     )
 
 

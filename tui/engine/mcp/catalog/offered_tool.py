@@ -244,13 +244,15 @@ class ToolResult:
     """The result of a call, for the model and for the screen.
 
     `is_error` says that the tool reported an error; both forms contain its message. The last
-    `beside` parts are texts that stand beside the tool's own, such as structured content.
+    `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
+    the result as the server wrote it; None if none came back.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
     display: str
     is_error: bool = False
     beside: int = 0
+    raw: JsonObject | None = field(default=None, repr=False, compare=False)
 
 
 class ToolCallError(Exception):
@@ -279,12 +281,14 @@ class PromptMessage:
 class RenderedPrompt:
     """A prompt as a server rendered it, for the screen and for the model.
 
-    The model gets the turns of `before`, and then `parts` as the user's message.
+    The model gets the turns of `before`, and then `parts` as the user's message. `raw` is the
+    result as the server wrote it.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     before: tuple[PromptMessage, ...] = ()
+    raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +296,14 @@ class ResourceReading:
     """The content of a resource, for the screen and for the model.
 
     `remark` says how the two differ, and `problem` what the model cannot be given; or both are
-    empty.
+    empty. `raw` is the result as the server wrote it.
     """
 
     content: ResourceContent
     parts: tuple[TextPart | MediaPart, ...]
     remark: str = ""
     problem: str = ""
+    raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offer import ServerOffer, Tool
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool
 from tui.engine.mcp.catalog.offered_tool import (
     OWN_NAMES,
     OfferedTool,
@@ -246,6 +246,10 @@ class Registry:
 
     def catalog(self, server: ServerId) -> Catalog:
         return self._catalogs.get(server, Catalog())
+
+    def listed(self, server: ServerId) -> RawOffer:
+        """Return the lists of a server as it wrote them."""
+        return self._offers.get(server, ServerOffer()).raw
 
     def offered(self) -> tuple[OfferedTool, ...]:
         """Return the tools that can be called, whether the model holds them or not."""

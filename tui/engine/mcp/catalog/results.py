@@ -3,7 +3,6 @@
 import base64
 import binascii
 import json
-import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.schema.coerce import as_json_compares
-from tui.model.bounded_json import JsonError, read_value
+from tui.model.bounded_json import JsonError, read_value, writable
 from tui.model.catalog import ResourceContent
 from tui.model.servers import ServerId
 from tui.text import MAX_TEXT, clip_middle, counted, for_model, sanitize, sanitize_line
@@ -262,7 +261,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         structured = _unsaid(result.content, structured)
     if structured is not None:
         beside += [text_piece(STRUCTURED)] if pieces else []
-        as_json = json.dumps(_finite(structured), indent=2, ensure_ascii=False, allow_nan=False)
+        as_json = json.dumps(writable(structured), indent=2, ensure_ascii=False, allow_nan=False)
         beside.append(text_piece(as_json))
     elif not pieces:
         pieces = [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
@@ -312,7 +311,7 @@ def _parsed(text: str) -> object:
 
 
 def _canonical(value: object) -> str:
-    return json.dumps(_finite(as_json_compares(value)), sort_keys=True)
+    return json.dumps(writable(as_json_compares(value)), sort_keys=True)
 
 
 def text_size(result: types.CallToolResult) -> int:
@@ -333,19 +332,6 @@ def _block_size(block: types.ContentBlock) -> int:
             return len(resource.blob)
         case _:
             return 0
-
-
-def _finite(value: object) -> object:
-    """Replace NaN and infinities, which JSON lacks, by their names."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case dict():
-            return {str(key): _finite(item) for key, item in value.items()}
-        case list():
-            return [_finite(item) for item in value]
-        case _:
-            return value
 
 
 def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:

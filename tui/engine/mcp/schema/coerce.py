@@ -32,6 +32,12 @@ def coerce(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str,
     return _Coercer(schema).coerce_object(schema, arguments, 0)
 
 
+def property_kinds(schema: Mapping[str, Any], name: str) -> list[object]:
+    """Return the types that a schema names for a property; none if it names none."""
+    coercer = _Coercer(schema)
+    return coercer.kinds(coercer.properties(schema).get(name))
+
+
 def as_json_compares(value: object) -> object:
     """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
     match value:
@@ -56,14 +62,14 @@ class _Coercer:
         """Coerce the properties of an object that `schema` describes."""
         if depth > MAX_DEPTH:
             return dict(value)
-        properties = self._properties(schema)
+        properties = self.properties(schema)
         others = schema.get("additionalProperties")
         return {
             name: self._coerce(properties.get(name, others), item, depth)
             for name, item in value.items()
         }
 
-    def _properties(self, schema: Mapping[str, Any]) -> dict[str, object]:
+    def properties(self, schema: Mapping[str, Any]) -> dict[str, object]:
         """Collect the properties of a schema; several definitions of one become ``anyOf``."""
         found: dict[str, list[object]] = {}
         for option in self._options(schema, 0):
@@ -81,7 +87,8 @@ class _Coercer:
             return value
         match value:
             case float() if value.is_integer() and abs(value) < MAX_SAFE_INTEGER:
-                return int(value) if self._is_integer(resolved) else value
+                kinds = self.kinds(resolved)
+                return value if "number" in kinds or "integer" not in kinds else int(value)
             case dict():
                 return self.coerce_object(resolved, value, depth + 1)
             case list() if depth <= MAX_DEPTH:
@@ -104,13 +111,13 @@ class _Coercer:
             rest = items if rest is None else rest
         return first, rest
 
-    def _is_integer(self, schema: Mapping[str, Any]) -> bool:
-        """Return whether the schema allows integers only."""
+    def kinds(self, schema: object) -> list[object]:
+        """Return the types that a schema names, in any of its alternatives."""
         kinds: list[object] = []
-        for option in self._options(schema, 0):
-            kind = option.get("type")
+        for option in self._options(self._resolve(schema) or {}, 0):
+            kind = option.get("type", [])
             kinds.extend(kind if isinstance(kind, list) else [kind])
-        return "integer" in kinds and "number" not in kinds
+        return kinds
 
     def _options(self, schema: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
         """Yield a schema and all its combined and alternative schemas."""

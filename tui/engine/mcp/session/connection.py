@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
@@ -35,7 +36,7 @@ from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, P
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
-from tui.engine.mcp.session.sdk_patches import restore
+from tui.engine.mcp.session.sdk_patches import keeping_results, restore
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
@@ -415,8 +416,8 @@ class Connection:
                         watch.progress()
                         on_progress(progress)
 
-                    with ProgressReporter(take) as report:
-                        result = restore(await self._send_call(client, name, arguments, report))
+                    with ProgressReporter(take) as report, keeping_results() as kept:
+                        read = await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(
                 f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
@@ -429,14 +430,17 @@ class Connection:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
+        result = restore(read, raw := kept[-1])
         tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
         schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
         size = text_size(result)
         if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
-            return await asyncio.to_thread(self._convert, result, schema)
-        return self._convert(result, schema)
+            return await asyncio.to_thread(self._convert, result, schema, raw)
+        return self._convert(result, schema, raw)
 
-    def _convert(self, result: types.CallToolResult, schema: JsonObject | None) -> ToolResult:
+    def _convert(
+        self, result: types.CallToolResult, schema: JsonObject | None, raw: JsonObject
+    ) -> ToolResult:
         """Convert a result, and check it against the tool's output schema if there is one."""
         faults: list[str] = []
         if schema is not None and not result.is_error:
@@ -445,7 +449,7 @@ class Connection:
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
-        return convert_result(result, faults)
+        return replace(convert_result(result, faults), raw=raw)
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Final, cast, get_args
 
 import mcp_types as types
@@ -204,13 +205,17 @@ class Features:
         if any(len(value) > MAX_ARGUMENT for value in arguments.values()):
             raise ServerCallError(f"An argument is longer than {MAX_ARGUMENT} characters.")
         async with self._requesting():
-            result = await self._client.get_prompt(name, dict(arguments))
-        return await asyncio.to_thread(results.convert_prompt, result)
+            with sdk_patches.keeping_results() as kept:
+                result = await self._client.get_prompt(name, dict(arguments))
+        rendered = await asyncio.to_thread(results.convert_prompt, result)
+        return replace(rendered, raw=kept[-1])
 
     async def read_resource(self, uri: str) -> ResourceReading:
-        result = await self._fetch(uri)
+        with sdk_patches.keeping_results() as kept:
+            result = await self._fetch(uri)
         shown = sanitize_line(uri)
-        return await asyncio.to_thread(results.convert_resource, self._server, shown, result)
+        read = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
+        return replace(read, raw=kept[-1])
 
     async def read_bytes(self, uri: str) -> bytes:
         """Read a resource as `resource_bytes` has it."""

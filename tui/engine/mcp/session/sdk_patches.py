@@ -13,8 +13,9 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Final, get_args
 
 import mcp_types as types
@@ -33,13 +34,12 @@ JsonObject = dict[str, Any]
 MAX_VALUES: Final = 50_000
 """Most values of a reply; the SDK validates that many in some hundredths of a second."""
 
-MAX_META_VALUES: Final = 1_000
-"""Values of a result's ``_meta`` that are kept."""
+MAX_DATA_VALUES: Final = 1_000
+"""Values of an error's ``data`` that are shown."""
 
 MAX_ERROR_DATA: Final = 8_000
 """Characters of an error's ``data`` that are shown."""
 
-_HELD: Final = "held"
 _ROLES: Final = ("user", "assistant")
 _BLOCK_FIELDS: Final = frozenset(
     {"type", "text", "data", "mimeType", "uri", "name", "title", "description"}
@@ -51,6 +51,7 @@ MAX_KIND: Final = 64
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
+_VALIDATED: Final = ("content", "isError", "resultType")
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
@@ -66,33 +67,28 @@ _BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
 """The kinds of content blocks; an adapter for their union would take 60 ms to make."""
 
 
-class _Held(str):
-    """A string to the SDK that carries structured content past its validation."""
+_KEPT: ContextVar[list[JsonObject] | None] = ContextVar("kept", default=None)
 
-    __slots__ = ("value",)
-    value: object
+
+@contextmanager
+def keeping_results() -> Iterator[list[JsonObject]]:
+    """Collect the results of the requests in a block, each as the server wrote it."""
+    kept: list[JsonObject] = []
+    token = _KEPT.set(kept)
+    try:
+        yield kept
+    finally:
+        _KEPT.reset(token)
 
 
 def lighten(raw: JsonObject) -> JsonObject:
     """Return a tool's result with only the parts that the SDK has to validate."""
-    lightened = dict(raw)
-    structured = raw.get("structuredContent")
-    if structured is not None:
-        held = _Held()
-        held.value = structured
-        lightened["structuredContent"] = {_HELD: held}
-    if not is_light(raw.get("_meta"), MAX_META_VALUES):
-        del lightened["_meta"]
-    return lightened
+    return {name: value for name, value in raw.items() if name in _VALIDATED}
 
 
-def restore(result: CallToolResult) -> CallToolResult:
+def restore(result: CallToolResult, raw: JsonObject) -> CallToolResult:
     """Put the structured content that bypassed the SDK back into a result."""
-    match result.structured_content:
-        case {"held": _Held() as held}:
-            return result.model_copy(update={"structured_content": held.value})
-        case _:
-            return result
+    return result.model_copy(update={"structured_content": raw.get("structuredContent")})
 
 
 def check_weight(raw: JsonObject) -> JsonObject:
@@ -105,6 +101,17 @@ def check_weight(raw: JsonObject) -> JsonObject:
         return raw
     words = "sent a reply that is too complex to be read"
     raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
+
+
+def refuse_task(raw: JsonObject) -> None:
+    """Refuse a task in place of a tool's result, in the form of either era.
+
+    Raises:
+        MCPError: If it is one, as when a transport fails one request.
+    """
+    if raw.get("resultType") == "task" or ("task" in raw and "content" not in raw):
+        words = "answered with a task, which gemdeck did not ask for and does not follow"
+        raise MCPError(EXCHANGE_FAILED, f"{words}; whether the tool runs is unknown")
 
 
 def is_light(value: object, limit: int) -> bool:
@@ -141,7 +148,7 @@ def error_words(error: MCPError) -> str:
     data = error.error.data
     if data is None:
         return words
-    if not is_light(data, MAX_META_VALUES):
+    if not is_light(data, MAX_DATA_VALUES):
         return f"{words}; its data is too complex to be shown"
     said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return f"{words}; its data: {clip(said, MAX_ERROR_DATA)}"
@@ -171,6 +178,10 @@ def adapt(client: Client) -> None:
         method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
         raw = await send(method, params, opts)
+        if (kept := _KEPT.get()) is not None:
+            kept.append(raw)
+        if method == _CALL:
+            refuse_task(raw)
         if is_stateless(client):
             raw = {"resultType": _COMPLETE, **raw}
         if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
@@ -254,8 +265,6 @@ def repair_result(raw: JsonObject) -> JsonObject:
         mended["isError"] = bool(raw["isError"])
     if not isinstance(content, list | None) and raw.get("structuredContent") is None:
         mended |= {"content": [_note("the tool's response cannot be read")], "isError": True}
-    if not isinstance(raw.get("_meta", {}), dict):
-        del mended["_meta"]
     return mended
 
 

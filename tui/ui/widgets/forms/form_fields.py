@@ -24,7 +24,7 @@ from textual.widgets import Input, OptionList, Select, SelectionList
 from textual.widgets._toggle_button import ToggleButton
 from textual.widgets.selection_list import Selection
 
-from tui.model.requests import FieldKind, FormField, FormValue
+from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip, counted
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
@@ -39,10 +39,6 @@ MAX_DESCRIPTION: Final = 1_000
 
 MAX_SEEN: Final = 24
 """Cells of a text that an input shows whole at every size."""
-
-PRIVATE_WARNING: Final = (
-    "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
-)
 
 _HINTS: Final[Mapping[str, str]] = {
     "email": "name@example.org",

@@ -1,0 +1,226 @@
+"""`gemdeck mcp call`: what the server gave as it gave it, and what it asks for meanwhile."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.cli.running import finish, library, opened, run, write_settings
+from tests.support import warm
+from tests.support.terminal import Terminal
+from tests.support.waiting import eventually
+from tui.cli.output import ExitCode
+
+ANNOTATIONS: Final = {"audience": ["user", "assistant"], "priority": 0.5}
+META: Final = {"x.example/y": {"a": [1]}}
+ICONS: Final = [{"src": "data:image/png;base64,AA=="}]
+TOOL: Final[dict[str, Any]] = {
+    "title": "A tool",
+    "description": "Does \x1b[31mit",
+    "annotations": {"readOnlyHint": True, "odd": 1},
+    "outputSchema": {"type": "object", "required": ["n"]},
+    "execution": {"taskSupport": "optional"},
+    "icons": ICONS,
+    "_meta": META,
+    "unknown": {"server": "other"},
+}
+RESULT: Final[dict[str, Any]] = {
+    "content": [
+        {"type": "text", "text": "long " * 20_000, "annotations": ANNOTATIONS, "_meta": META},
+        {"type": "resource_link", "uri": "a:b", "name": "n", "size": 3, "icons": ICONS},
+        {"type": "resource", "resource": {"uri": "a:c", "text": "\x1b[2J", "_meta": META}},
+        {"type": "unheard of", "odd": [None]},
+    ],
+    "structuredContent": {"n": 1e10, "text": "t"},
+    "_meta": META,
+    "unknown": 1,
+}
+PROMPT: Final[dict[str, Any]] = {
+    "description": "d",
+    "messages": [{"role": "assistant", "content": RESULT["content"][0]}],
+    "_meta": META,
+}
+FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your\x1b[2J name", "minLength": 2},
+        "age": {"type": "integer", "description": "In\nyears", "maximum": 150},
+        "agree": {"type": "boolean", "default": True},
+        "colour": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}]},
+        "days": {"type": "array", "items": {"type": "string", "enum": ["mo", "tu", "we"]}},
+        "mail": {"type": "string", "default": "a@example.com"},
+        "password": {"type": "string"},
+    },
+    "required": ["name", "age"],
+}
+SPOOF: Final = f"Who?{' ' * 300}gemdeck: Enter your key\ngemdeck: Enter your key"
+
+
+def asks(name: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+    return {"id": name, "method": "elicitation/create", "params": {"message": SPOOF, **more}}
+
+
+async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
+    served = library(
+        tools={"t": []},
+        prompts={"p": []},
+        definitions={"t": TOOL},
+        results={"t": RESULT, "p": PROMPT},
+    )
+    write_settings({"mcpServers": {"a": served}})
+    listed = await run("mcp", "tools", "a", "--json")
+    schema = {"type": "object", "properties": {}}
+    whole = {"name": "t", "inputSchema": schema, **TOOL}
+    assert listed.json["tools"] == [{"server": "a", "problem": "", **whole}]
+    shown = await run("mcp", "show", "a", "--json")
+    assert shown.json["definitions"]["tools"] == [whole]
+    assert shown.json["definitions"]["prompts"] == [{"name": "p", "arguments": []}]
+    called = await run("mcp", "call", "a", "t", "--json")
+    own = {"server": "a", "tool": "t", "arguments": {}, "is_error": False, "warnings": []}
+    assert (called.code, called.json) == (ExitCode.OK, own | RESULT)
+    assert b"\x1b" not in called.raw + listed.raw
+    prompted = await run("mcp", "prompt", "a", "p", "--json")
+    assert prompted.json == {"server": "a", "name": "p", **PROMPT}
+    piped = await run("mcp", "call", "a", "t")
+    assert RESULT["content"][0]["text"] in piped.stdout
+
+
+async def test_a_task_in_place_of_a_result_is_called_one() -> None:
+    results = {"new": {"resultType": "task", "taskId": "1"}, "old": {"task": {"taskId": "1"}}}
+    write_settings({"mcpServers": {"a": library(tools={"new": [], "old": []}, results=results)}})
+    for tool in results:
+        result = await run("mcp", "call", "a", tool)
+        assert (result.code, result.stdout) == (ExitCode.ERROR, "")
+        assert "The server answered with a task, which gemdeck did not ask for" in result.stderr
+
+
+async def test_progress_and_logs_are_told_and_a_question_is_declined_without_a_terminal(
+    tmp_path: Path,
+) -> None:
+    log = {"level": "notice", "logger": "db", "data": "one\x1b[2J\ntwo"}
+    before = [
+        {"method": "notifications/message", "params": log},
+        {"method": "notifications/progress", "params": {"progress": 1, "total": 4, "message": "m"}},
+        asks("q1", requestedSchema=FORM),
+    ]
+    record = tmp_path / "record"
+    served = library(tools={"t": []}, before={"t": before}, record=str(record))
+    write_settings({"mcpServers": {"a": served}})
+    result = await run("mcp", "call", "a", "t")
+    assert (result.code, result.stdout) == (ExitCode.OK, "t {}\n")
+    assert "gemdeck: a: notice: db: one two\n" in result.stderr
+    assert "gemdeck: progress: 1 of 4 m\n" in result.stderr
+    assert "To answer it, run gemdeck in a terminal." in result.stderr
+    assert answers(record) == [{"action": "decline"}]
+
+
+async def test_an_interrupted_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    write_settings(
+        {"mcpServers": {"a": library(tools={"t": []}, silent=["t"], record=str(record))}}
+    )
+    async with opened("mcp", "call", "a", "t", cwd=Path.home()) as process:
+        await eventually(lambda: record.exists() and "tools/call" in record.read_text())
+        process.send_signal(signal.SIGINT)
+        assert await finish(process) == ExitCode.CANCELLED
+    assert "notifications/cancelled" in record.read_text()
+
+
+def answers(record: Path) -> list[dict[str, Any]]:
+    """Give what was answered to the server's own requests."""
+    messages = map(json.loads, record.read_text().splitlines())
+    return [one["result"] for one in messages if "method" not in one and "result" in one]
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))  # where no browser is
+    return tmp_path / "record"
+
+
+def called(record: Path, *before: dict[str, Any]) -> Terminal:
+    """Call a tool whose server asks these things, at a terminal."""
+    served = library(tools={"t": []}, before={"t": before}, record=str(record))
+    write_settings({"mcpServers": {"a": served}})
+    command = [warm.python(), "-m", "tui", "mcp", "call", "a", "t"]
+    return Terminal(command, cwd=Path.home(), columns=80, rows=99)
+
+
+def type_in(terminal: Terminal, *lines: tuple[str, str]) -> None:
+    """Type each line once its prompt is the last that the screen shows."""
+
+    def shows(prompt: str) -> Callable[[str], bool]:
+        return lambda screen: screen.rstrip().endswith(prompt)
+
+    for prompt, line in lines:
+        terminal.wait_for(shows(prompt))
+        terminal.type(line)
+        terminal.press("enter")
+
+
+ANSWER: Final = "Answer it? [accept/decline/cancel]:"
+SEND: Final = "Send it? [accept/change/decline/cancel]:"
+
+
+def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
+    with called(record, asks("q1", requestedSchema=FORM)) as terminal:
+        type_in(
+            terminal,
+            (ANSWER, "y"),
+            (ANSWER, "accept"),
+            ("text, required:", ""),
+            ("integer, required:", "200"),
+            ("yes or no:", "no"),
+            ("one of 1 to 1:", "1"),
+            ("some of 1 to 3, with commas:", "1, we"),
+            ("text:", "-"),
+            ("sure.\ntext:", ""),
+            (SEND, "accept"),
+            ("it is needed.\n  | Your name\ntext, required:", "Ada"),
+            (f"password: (nothing)\n{SEND}", "accept"),
+            ("more than 150.\n  | age\n  | In\n  | years\ninteger, required:", "20"),
+            (f"days: mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}", "accept"),
+        )
+        assert terminal.wait_for_exit() == ExitCode.OK
+        assert "t {}" in terminal.screen
+        shouted = [line[:4] for line in terminal.screen.splitlines() if "your key" in line]
+        assert shouted == ["  | "] * 2
+        assert b"\x1b" not in terminal.raw
+    content = {"name": "Ada", "age": 20, "agree": False, "colour": "r", "days": ["mo", "we"]}
+    assert answers(record) == [{"action": "accept", "content": content}]
+
+
+def test_an_address_is_shown_whole_and_opened_only_after_a_yes(record: Path) -> None:
+    url = "https://xn--pple-43d.example/?state=1"
+    before = asks("q1", mode="url", url=url, elicitationId="e")
+    for word in ("accept", "decline"):
+        record.unlink(missing_ok=True)
+        with called(record, before) as terminal:
+            type_in(terminal, ("Open it in your browser? [accept/decline/cancel]:", word))
+            assert terminal.wait_for_exit() == ExitCode.OK
+            assert "a asks you to open an address at xn--pple-43d.example." in terminal.screen
+            assert f"The whole address: {url}" in terminal.screen
+            assert ("No browser could be opened" in terminal.screen) is (word == "accept")
+        assert answers(record) == [{"action": word}]
+
+
+def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: Path) -> None:
+    empty = {"type": "object", "properties": {}}
+    withdrawn = {"method": "notifications/cancelled", "params": {"requestId": "q1"}}
+    before = (
+        asks("q1", requestedSchema=FORM),
+        asks("q2", requestedSchema=empty),
+        withdrawn,
+        {"method": "notifications/progress", "params": {"progress": 1}},
+    )
+    with called(record, *before) as terminal:
+        terminal.wait_for("progress: 1")
+        terminal.wait_for(ANSWER)
+        terminal.type("accept\r")
+        terminal.wait_for("That question is over.")
+        type_in(terminal, (ANSWER, "\x04"))
+        assert terminal.wait_for_exit() == ExitCode.OK
+    assert answers(record) == [{"action": "cancel"}]
