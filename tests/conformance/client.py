@@ -3,7 +3,8 @@
 Run it as ``python -m tests.conformance.client URL``. It connects by the same engine as the app,
 calls every tool, reads every resource and gets every prompt, and says yes to whatever it is
 asked; it signs in where that is required, with a client that goes wherever it is sent in place of
-a browser. It knows nothing of single scenarios. Where ``MCP_CONFORMANCE_CONTEXT`` names
+a browser. It knows two things of scenarios: which sign in with client credentials, and that a
+parameter named ``schema`` wants another tool's schema. Where ``MCP_CONFORMANCE_CONTEXT`` names
 ``toolCalls``, exactly those calls are made instead of made-up ones; client credentials in there
 count as if they stood in the settings.
 

@@ -275,5 +275,5 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    at_once: dict[str, object] = {"protocols": {}, "always_deny": (), "environment_block": ()}
-    return loaded.gemdeck.model_copy(update=at_once)
+    at_once = ("protocols", "always_deny", "environment_block", "bell", "prices")
+    return loaded.gemdeck.model_copy(update=dict.fromkeys(at_once))
