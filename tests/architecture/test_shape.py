@@ -198,7 +198,7 @@ BUDGET: Final = {
     "ui": 12_090,
     "engine/mcp": 7_090,
     "engine/chats": 4_110,
-    "cli": 2_630,
+    "cli": 2_640,
     "engine/settings": 2_430,
     "model": 2_300,
     "engine": 1_830,

@@ -182,7 +182,10 @@ def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
             ("it is needed.\n  | Your name\ntext, required:", "Ada"),
             (f"password: (nothing)\n{SEND}", "accept"),
             ("more than 150.\n  | age\n  | In\n  | years\ninteger, required:", "20"),
-            (f"days: mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}", "accept"),
+            (
+                f"Red\n  | days: mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}",
+                "accept",
+            ),
         )
         assert terminal.wait_for_exit() == ExitCode.OK
         assert "t {}" in terminal.screen

@@ -1,10 +1,11 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
 import asyncio
+import base64
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -218,21 +219,34 @@ async def _content_of(
         session.ready(server)
         features = session.engine.servers.features(ServerId(server))
         try:
-            if file is not None or not (as_json or sys.stdout.isatty()):
-                data = await using(session, features.read_bytes(uri))
-                if file is None:
-                    return CommandOutput(value, data)
-                _write(file, data)
-                return CommandOutput({**value, "file": str(file), "bytes": len(data)}, "")
             found = await using(session, features.read_resource(uri))
         except ServerCallError as error:
             raise CommandError(str(error)) from error
+    if file is not None or not (as_json or sys.stdout.isatty()):
+        data = _bytes(found.raw["contents"])
+        if file is None:
+            return CommandOutput(value, data)
+        _write(file, data)
+        return CommandOutput({**value, "file": str(file), "bytes": len(data)}, "")
     content = found.content
     if content.blobs and not as_json:
         raise CommandError(f"{uri} is binary: use -o FILE or a pipe.", ExitCode.USAGE)
     if content.omitted and not as_json:
         say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
     return CommandOutput(_beside(value, found.raw), content.text.removesuffix("\n"))
+
+
+def _bytes(contents: Iterable[Mapping[str, str]]) -> bytes:
+    """Join the contents of a resource: texts as UTF-8, blobs decoded."""
+    try:
+        return b"".join(
+            one["text"].encode("utf-8", "replace")
+            if "text" in one
+            else base64.b64decode("".join(one["blob"].split()), validate=True)
+            for one in contents
+        )
+    except ValueError:
+        raise CommandError("The server sent a blob that is not valid base64.") from None
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -93,7 +93,7 @@ class _Terminal:
                 self._content[field.key] = self._value(request, field)
             say(f"This goes to {request.server}:")
             for field in request.fields:
-                quote(f"{field.title}: {_words(self._content[field.key])}")
+                quote(f"{field.title}: {_words(field, self._content[field.key])}")
             answer = self._choose(request, "Send it?", "change")
             if answer != "change":
                 return Reply(ReplyAction(answer), dict(self._content))
@@ -103,7 +103,7 @@ class _Terminal:
         """Ask for one field; whether the value fits is judged by the engine."""
         lines = [f"{number}  {one.label}" for number, one in enumerate(field.options, 1)]
         if field.default is not None:
-            lines.append(f"default: {_words(field.default)}")
+            lines.append(f"default: {_words(field, field.default)}")
         quote("\n".join(filter(None, (field.title, field.description, *lines))))
         if field.asks_secret:
             say(PRIVATE_WARNING)
@@ -144,8 +144,10 @@ class _Terminal:
         raise EOFError
 
 
-def _words(value: FormValue) -> str:
+def _words(field: FormField, value: FormValue) -> str:
+    """Write a value as the question shows it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    words = ", ".join(value) if isinstance(value, tuple) else value
-    return "(nothing)" if words in {None, ""} else str(words)
+    labels: dict[FormValue, str] = {one.value: one.label for one in field.options}
+    chosen = value if isinstance(value, tuple) else () if value is None else (value,)
+    return ", ".join(str(labels.get(one, one)) for one in chosen) or "(nothing)"

@@ -432,23 +432,6 @@ def convert_resource(
     )
 
 
-def resource_bytes(result: types.ReadResourceResult) -> bytes:
-    """Return the contents of a resource one after the other: texts as UTF-8, blobs decoded.
-
-    Raises:
-        ServerCallError: If a blob is not valid base64.
-    """
-    try:
-        return b"".join(
-            part.text.encode("utf-8", "replace")
-            if isinstance(part, types.TextResourceContents)
-            else base64.b64decode("".join(part.blob.split()), validate=True)
-            for part in result.contents
-        )
-    except ValueError:
-        raise ServerCallError("The server sent a blob that is not valid base64.") from None
-
-
 def _problem(
     contents: Iterable[types.TextResourceContents | types.BlobResourceContents], length: int
 ) -> str:

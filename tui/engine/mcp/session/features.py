@@ -211,20 +211,13 @@ class Features:
         return replace(rendered, raw=kept[-1])
 
     async def read_resource(self, uri: str) -> ResourceReading:
-        with sdk_patches.keeping_results() as kept:
-            result = await self._fetch(uri)
+        self._refuse_withheld(uri)
+        async with self._requesting():
+            with sdk_patches.keeping_results() as kept:
+                result = await self._client.read_resource(uri)
         shown = sanitize_line(uri)
         read = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
         return replace(read, raw=kept[-1])
-
-    async def read_bytes(self, uri: str) -> bytes:
-        """Read a resource as `resource_bytes` has it."""
-        return await asyncio.to_thread(results.resource_bytes, await self._fetch(uri))
-
-    async def _fetch(self, uri: str) -> types.ReadResourceResult:
-        self._refuse_withheld(uri)
-        async with self._requesting():
-            return await self._client.read_resource(uri)
 
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)
