@@ -74,7 +74,8 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, tools = Path.home(), tmp_path / "bin"
     tools.mkdir()
     says = {
-        "files": {"tools": {"read_file": ["path"]}, "resources": ["file:///notes.txt"]},
+        "files": {"tools": {"read_text_file": ["path"]}},
+        "docs": {"resources": ["docs://style"]},
         "poems": {"prompts": {"poem": ["mood"]}, "completions": ["reverent", "sad"]},
     }
     entries: dict[str, Any] = {}

@@ -152,7 +152,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
         return CommandOutput({"tools": value, "warnings": session.warnings}, table(rows))
 
 
-@mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
+@mcp.command(epilog="Example: gemdeck mcp call files read_text_file path=notes.txt")
 @server_argument
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
@@ -189,7 +189,7 @@ async def call(
         return CommandOutput(value, _plain(result.parts, result.display), code)
 
 
-@mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
+@mcp.command(epilog="Example: gemdeck mcp read docs docs://style")
 @server_argument
 @click.argument("uri")
 @click.option(
@@ -509,9 +509,8 @@ def _beside(own: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(parts: Sequence[object], display: str) -> str:
     """Return what a terminal may show, or the text itself for a file or another program."""
-    if sys.stdout.isatty():
-        return display
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    texts = (part.text for part in parts if isinstance(part, TextPart))
+    return (display if sys.stdout.isatty() else "\n".join(texts)).removesuffix("\n")
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
