@@ -77,8 +77,11 @@ async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_
     gemini.steps = [[Say("A list."), Say(" Of food.")], [Say("Fine.")]]
     result = await run_process("-p", "what is this?", gemini=gemini, stdin=b"milk\nbread\n")
     assert (result.code, result.stdout) == (0, "A list. Of food.\n")
-    alone = await run_process(gemini=gemini, stdin=b"hello\n")
-    assert (alone.code, alone.stdout) == (0, "Fine.\n")
+    write_settings({"mcpServers": {"slow": {"command": "sleep", "args": ["600"]}}})
+    options = ("-o", "stream-json", "--wait", "0.2")
+    alone = await run_process(*options, gemini=gemini, stdin=b"hello\n")
+    said = [json.loads(line) for line in alone.stdout.splitlines()]
+    assert [one["content"] for one in said if one["type"] == "message"] == ["hello", "Fine."]
     sent = [request.contents[-1]["parts"] for request in gemini.requests]
     assert sent == [[{"text": "milk\nbread\n\nwhat is this?"}], [{"text": "hello"}]]
     assert gemini.violations == []

@@ -269,7 +269,7 @@ class TypedMessages:
                 return await self._attachments.read(named, _joined(data, text), ask)
             return await self._render(named, text, data, ask)
 
-        return Message(text, fetch)
+        return Message(text or data, fetch)
 
     def _named(self, text: str) -> TypedPrompt | Wanted | None:
         """Return what a text names, or None if it is only a text.
