@@ -37,6 +37,7 @@ RESULT: Final[dict[str, Any]] = {
     "structuredContent": {"n": 1e10, "text": "t"},
     "_meta": META,
     "unknown": 1,
+    "server": "another",
 }
 PROMPT: Final[dict[str, Any]] = {
     "description": "d",
@@ -80,7 +81,7 @@ async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
     assert shown.json["definitions"]["prompts"] == [{"name": "p", "arguments": []}]
     called = await run("mcp", "call", "a", "t", "--json")
     own = {"server": "a", "tool": "t", "arguments": {}, "is_error": False, "warnings": []}
-    assert (called.code, called.json) == (ExitCode.OK, own | RESULT)
+    assert (called.code, called.json) == (ExitCode.OK, RESULT | own)
     assert b"\x1b" not in called.raw + listed.raw
     prompted = await run("mcp", "prompt", "a", "p", "--json")
     assert prompted.json == {"server": "a", "name": "p", **PROMPT}
@@ -199,23 +200,25 @@ def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
 def test_an_address_is_shown_whole_and_opened_only_after_a_yes(record: Path) -> None:
     url = "https://xn--pple-43d.example/?state=1"
     before = asks("q1", mode="url", url=url, elicitationId="e")
-    for word in ("accept", "decline"):
+    for word, action in (("accept", "accept"), ("decline", "decline"), ("\x04", "cancel")):
         record.unlink(missing_ok=True)
         with called(record, before) as terminal:
+            terminal.type("accept\r")  # typed before there is a question, it answers nothing
             type_in(terminal, ("Open it in your browser? [accept/decline/cancel]:", word))
             assert terminal.wait_for_exit() == ExitCode.OK
             assert "a asks you to open an address at xn--pple-43d.example." in terminal.screen
             assert f"The whole address: {url}" in terminal.screen
             assert ("No browser could be opened" in terminal.screen) is (word == "accept")
-        assert answers(record) == [{"action": word}]
+        assert answers(record) == [{"action": action}]
 
 
 def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: Path) -> None:
-    empty = {"type": "object", "properties": {}}
+    fields = {"a": {"type": "string", "minLength": 2}, "b": {"type": "string"}}
+    small = {"type": "object", "properties": fields}
     withdrawn = {"method": "notifications/cancelled", "params": {"requestId": "q1"}}
     before = (
         asks("q1", requestedSchema=FORM),
-        asks("q2", requestedSchema=empty),
+        asks("q2", requestedSchema=small),
         withdrawn,
         {"method": "notifications/progress", "params": {"progress": 1}},
     )
@@ -224,6 +227,15 @@ def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: P
         terminal.wait_for(ANSWER)
         terminal.type("accept\r")
         terminal.wait_for("That question is over.")
-        type_in(terminal, (ANSWER, "\x04"))
+        type_in(
+            terminal,
+            *((ANSWER, "accept"), ("| a\ntext:", "x"), ("| b\ntext:", "1"), (SEND, "accept")),
+            *(("characters.\n  | a\ntext:", "xx"), (f"a: xx\n  | b: 1\n{SEND}", "change")),
+            *(
+                ("change\n  | a\ntext:", "yy"),
+                ("| b\ntext:", "2"),
+                (f"a: yy\n  | b: 2\n{SEND}", "accept"),
+            ),
+        )
         assert terminal.wait_for_exit() == ExitCode.OK
-    assert answers(record) == [{"action": "cancel"}]
+    assert answers(record) == [{"action": "accept", "content": {"a": "yy", "b": "2"}}]
