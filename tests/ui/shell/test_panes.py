@@ -401,7 +401,6 @@ async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
         row = next(line for line in deck.lines if "branch_list" in line)
         assert "  branch_list           List the branches of …" in row
         await deck.resize(140, 36)
-        await deck.press("f3")
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row
 
