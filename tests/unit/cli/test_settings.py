@@ -1,5 +1,6 @@
 """`gemdeck settings` and `completion`, and the README, which tells of both as they are."""
 
+import itertools
 import json
 import re
 import shlex
@@ -167,6 +168,6 @@ def test_a_command_of_the_readme_is_there_with_its_options(line: str) -> None:
             break
         command, words = found, words[1:]
     options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    given = words[: words.index("--")] if "--" in words else words
+    given = itertools.takewhile(lambda word: word not in {"--", "uvx", "npx"}, words)
     named = [word.partition("=")[0] for word in given if re.match(r"--?[a-z]", word)]
     assert set(named) <= options | {"--help", "--version", "-y"}, line
