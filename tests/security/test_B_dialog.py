@@ -15,8 +15,9 @@ from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
 from tui.ui.questions.calls.argument_lines import coloured_arguments
-from tui.ui.questions.calls.call_view import CLAIMS_NOTE, facts
+from tui.ui.questions.calls.call_view import SAYS, UNVERIFIED, facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.widgets.text.labelled_text import LABEL_WIDTH
 
 SPACES = "/safe" + " " * 5_000 + "; rm -rf /"
 HIDDEN = "run\u200b\u202e\U000e0041\U000e0042\x1b[8mhidden\x1b[0m\u3164end"
@@ -118,10 +119,8 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own() -> N
         tops = [n for n, line in enumerate(lines) if line[left:].startswith("╭─ A tool")]
         assert tops == [view.region.y], "one frame begins where a frame can begin"
         inside = lines[view.region.y + 1 : view.region.bottom - 1]
-        labels = [line[left + 1 :].strip() for line in inside]
-        assert labels[0].startswith("server   ")
-        assert labels[1].startswith("tool     ")
-        assert labels[2].startswith("claims   ")
+        labels = [line[left + 3 : left + 3 + LABEL_WIDTH].strip() for line in inside]
+        assert [label for label in labels if label][:3] == ["server", "tool", SAYS.strip(": ")]
         for line in inside:
             at = line.find("╭", left + 1)
             assert at == -1 or at > left + 3, "indented behind a label or a bar"
@@ -130,13 +129,8 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own() -> N
 
 @pytest.mark.parametrize("width", [42, 43, 60])
 def test_B11_a_claim_that_says_what_gemdeck_says_is_not_drawn_as_that(width: int) -> None:
-    drawn = facts(replace(asked(), claims=(f"harmless {CLAIMS_NOTE} and quick",)), width, 3)
-    start = drawn.plain.index("claims")
-    notes = [
-        span
-        for span in drawn.spans
-        if span.start > start and span.style and "muted" in str(span.style)
-    ]
+    drawn = facts(replace(asked(), claims=(f"harmless {UNVERIFIED} and quick",)), width, 3)
+    notes = [span for span in drawn.spans if span.style and "muted" in str(span.style)]
     said = [drawn.plain[one.start : one.end].strip() for one in notes]
-    assert [one for one in said if one] == [CLAIMS_NOTE]
-    assert drawn.plain.endswith(CLAIMS_NOTE)
+    assert [one for one in said if one] == [SAYS.strip(), UNVERIFIED]
+    assert drawn.plain.endswith(UNVERIFIED)

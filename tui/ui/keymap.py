@@ -237,7 +237,7 @@ KEYS: Final = (
     _log("log.last", "end", "scroll_end", "", "Go to the end and follow it"),
     _chat("chat.stop", "escape", "stop", "stop", "Stop the running turn", display="Esc"),
     _chat("chat.send-now", "ctrl+s", "send_now", "", "Send at once, without waiting for servers"),
-    _chat("chat.give-up", "ctrl+n", "give_up", "", "Do not send it again after a refusal"),
+    _chat("chat.give-up", "ctrl+n", "give_up", "", "Give up a message that the service refused"),
     _chat("chat.page-up", "pageup", "scroll(-1)", "", "Earlier"),
     _chat("chat.page-down", "pagedown", "scroll(1)", "", "Later"),
     _chat("chat.end", "ctrl+end", "to_end", "", "Go to the end"),

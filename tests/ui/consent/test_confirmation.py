@@ -21,7 +21,9 @@ from tui.ui.pending import notification
 from tui.ui.questions.calls.argument_lines import coloured_arguments
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import DENY, ConfirmationQuestion
+from tui.ui.questions.question import Names
 from tui.ui.widgets.frame import Heading
+from tui.ui.widgets.text.folded_text import position_in
 
 ONCE = Decision(Choice.ONCE)
 
@@ -30,34 +32,33 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
     arguments = json.dumps({"message": "hello", "deep": {"list": list(range(100))}}, indent=2)
     asked = replace(request(arguments=arguments), origin="this folder")
     async with confirming(asked, armed=True) as hands:
-        server, tool, claims = str(hands.modal.facts.render()).split("\n")
-        assert server == "server   git  from this folder"
-        assert "commit0" in tool
-        assert "read-only  (claimed, not checked)" in claims
+        names = rows_of(hands.one(Names))
+        assert [row.split() for row in names] == [["server", "git"], ["tool", "commit0"]]
+        said = "from this folder · server says: read-only (unverified)"
+        assert str(hands.modal.facts.render()) == said
         await hands.press("j")
         assert "\n".join(rows_of(hands.modal.arguments)) == arguments
 
 
-async def test_long_names_take_a_row_each_and_show_both_ends() -> None:
-    asked = replace(
-        request(),
-        server=ServerId("s" * 194 + "server"),
-        tool="rm" + "t" * 194 + "last",
-        claims=("c" * 200,),
-    )
-    async with confirming(asked) as hands:
-        for size in (WIDE, NARROW, (40, 10)):
-            await hands.resize(size)
-            facts = hands.modal.facts
-            server, tool, *claims = str(facts.render()).split("\n")
-            assert "…" in server
-            assert server.endswith("server")
-            assert tool.startswith("tool     rmt")
-            assert tool.endswith("last")
-            assert claims[-1].endswith("(claimed, not checked)")
-            assert max(map(len, (server, tool, *claims[:-1]))) <= facts.size.width
-            assert hands.app.screen.region.contains_region(facts.region)
-            assert facts.size.height >= 2
+async def test_no_name_is_cut_whose_call_can_be_allowed() -> None:
+    names = "s" * 64, "rm" + "t" * 124 + "last"
+    for size in (WIDE, NARROW, (40, 12), (30, 10), (20, 5)):
+        async with confirming(size=size) as hands:
+            for server, tool in (names, ("git", "branches_delete_all")):
+                named = replace(asked(), server=ServerId(server), tool=tool)
+                await hands.ask_next(named)
+                view = hands.one(Names)
+                shown = "".join("".join(row.split()) for row in rows_of(view))
+                assert shown == f"server{server}tool{tool}"
+                for _ in range(3):
+                    hands.calls.clear()
+                    await hands.press("o")
+                    in_sight = view.region.height and position_in(view).shows_end
+                    assert bool(hands.decisions) <= bool(in_sight), (size, tool)
+                    if hands.decisions:
+                        break
+                    await hands.press("end")
+                assert bool(hands.decisions) == (size != (20, 5)), (size, tool)
 
 
 async def test_claims_are_wrapped_where_there_is_room() -> None:
@@ -66,11 +67,11 @@ async def test_claims_are_wrapped_where_there_is_room() -> None:
         for height, rows in ((24, 2), (16, 1)):
             await hands.resize((80, height))
             view = hands.modal
-            assert view.facts.size.height == 2 + rows
-            shown = [line[9:].strip() for line in str(view.facts.render()).split("\n")[2:]]
+            assert view.facts.size.height == rows
+            shown = str(view.facts.render()).split("\n")
             assert len(shown) == rows
-            assert shown[-1].endswith("(claimed, not checked)")
-            assert (" ".join(", ".join(claims).split()) in " ".join(shown)) == (rows > 1)
+            assert shown[-1].endswith("(unverified)")
+            assert (", ".join(claims) in " ".join(map(str.strip, shown))) == (rows > 1)
             assert hands.app.screen.region.contains_region(view.rows.region)
             assert hands.app.screen.region.contains_region(view.hint.region)
 

@@ -66,7 +66,7 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         await deck.press("f3")
         for word in ("branch_list", "longRunningOperation", "13 tools", "not offered"):
             assert word in deck.text
-        for word in ("List branches", "repo_path", "string", "required", "claims: read-only"):
+        for word in ("List branches", "repo_path", "string", "required", "server says: read-only"):
             assert word in deck.text
         assert '"required"' not in deck.text
         await deck.press("v")
@@ -91,7 +91,7 @@ async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> N
         await deck.press("escape", "slash", *"zzz", "enter", "down")
         assert entries.current is None
         assert "0 of 13 tools" in deck.text
-        assert "No tool has all these words." in deck.text
+        assert "No match." in deck.text
 
 
 async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:

@@ -51,7 +51,7 @@ async def auth(
         await session.engine.wait_ready(start.timeout)
         view = next(view for view in session.views if view.id == server)
         reason, _ = session.why_not_ready(view)
-        state = f"It is {view.status.value}" + (f": {reason}" if reason else ".")
+        state = f"Now {view.status.value}" + (f": {reason}" if reason else ".")
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         value = {"server": server, "status": view.status.value, "reason": reason}
         return CommandOutput(value, f"{words} {state}", code)

@@ -135,7 +135,8 @@ def _unwrapped(address: str) -> IpAddress:
 
 
 def _refused(what: str, why: str) -> AuthError:
-    return AuthError(f"names a {what} that {why}; it is refused")
+    article = "an" if what[0] in "aeiou" else "a"
+    return AuthError(f"names {article} {what} that {why}; it is refused")
 
 
 @dataclass(frozen=True, slots=True)

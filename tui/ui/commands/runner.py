@@ -260,7 +260,8 @@ def _sign_in(deck: MainScreen, name: str) -> None:
         needy = [_one_server(deck, name)]
     if len(needy) != 1:
         names = ", ".join(needy) or "No server"
-        raise UsageError(f"{names} needs a sign-in.", "Type /mcp auth SERVER")
+        needs = "need" if needy else "needs"
+        raise UsageError(f"{names} {needs} a sign-in.", "Type /mcp auth SERVER")
     deck.commands.engine.sign_ins.begin(needy[0])
 
 

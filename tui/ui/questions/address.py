@@ -11,7 +11,7 @@ from textual.widgets.option_list import Option
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
 from tui.store.commands import Commands
-from tui.text import clip, counted
+from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
@@ -60,12 +60,10 @@ class AddressQuestion(Question[UrlRequest]):
             lines.append(LabelledLine("shown as", request.shown_host))
         if request.warning:
             lines.append(warning_line("! warning", request.warning))
-        size = counted(len(request.url), "character")
         message = request.message or "The server does not say why."
         return [
             *lines,
-            LabelledLine("address", f"complete: {size}", "$text-muted"),
-            LabelledLine("", request.url),
+            LabelledLine("address", request.url),
             LabelledLine(),
             *(
                 LabelledLine("" if number else "says", text, wraps=True)

@@ -17,7 +17,6 @@ from tui.model.consent import Choice, GrantScope
 from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
-from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.calls.argument_lines import ArgumentsText
@@ -37,11 +36,12 @@ from tui.ui.questions.calls.steps import (
     EditArgumentsScreen,
     QuestionStep,
 )
-from tui.ui.questions.question import Question, bring, drop_kept, keep
+from tui.ui.questions.question import Names, Question, bring, drop_kept, keep
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame, Heading
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 SCOPES: Final = tuple(GrantScope)
 """The scopes in the order in which their key goes through them."""
@@ -55,7 +55,7 @@ SHORT_SCOPES: Final = {
 ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
 DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 JSON: Final = Answer(
-    "json", "j", "Exact JSON", "show the arguments as JSON, or to be read", short="JSON"
+    "json", "j", "Exact JSON", "show the arguments as JSON, or readable", short="JSON"
 )
 MORE: Final = Answer("more", "full_stop", "More", "show all answers", key_display=".")
 EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
@@ -173,9 +173,15 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             words.append("your edit")
         return " · ".join(words)
 
+    def lines(self) -> Sequence[LabelledLine]:
+        """Name the server and the tool."""
+        names = ("server", self.request.server), ("tool", self.request.tool)
+        return [LabelledLine(label, one_line(name), "bold") for label, name in names]
+
     def compose_text(self) -> Iterable[Widget]:
         """Lay out the parts, gemdeck's own notes apart from what the server says."""
         yield CallList()
+        yield Names()
         yield CallFacts(self.request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
         yield PlainText("server's description", classes="heading -description")
@@ -234,23 +240,22 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.fold(folded=not self._shows_more)
 
     def heading_words(self) -> Content:
-        """Say how much there is, whose it is, and where in it the view stands."""
-        arguments, position = self._call.arguments, self.reading.position
-        if arguments == "{}":
-            return Content("arguments")
-        size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
-        words = f"complete: {size}, {counted(len(arguments), 'character')}"
-        edited = ("edited by you", "bold $text-warning") if self._call.shows_edit else ""
-        return Content.assemble("arguments", " " if edited else "", edited, f", {words}")
+        """Say whose the arguments are, and where in them the view stands."""
+        edited = (" edited by you", "bold $text-warning") if self._call.shows_edit else ""
+        place = super().heading_words()
+        return Content.assemble("arguments", edited, ", " if place else "", place)
 
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
             return SHORT_SCOPES[self._scope] if self.is_short else self._scope.value
+        if answer is ALWAYS_TOOL and not self.is_short:
+            this = "" if self._scope is GrantScope.EVERYWHERE else "this "
+            return f"Always, {this}{SHORT_SCOPES[self._scope]}"
         if answer is UNDO and not self._call.shows_edit:
             return "Yours"
         if answer is JSON and self._shows_json:
-            return "Read" if self.is_short else "To be read"
+            return "Read" if self.is_short else "Readable"
         if answer is MORE and self._shows_more:
             return "Less"
         return super().caption(answer)

@@ -1,7 +1,7 @@
 """What a server asks the user to fill in, and what forms have in common with other requests."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from textual import on
@@ -22,10 +22,11 @@ from tui.model.requests import (
 )
 from tui.text import clip
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.question import Question
+from tui.ui.questions.question import Names, Question
 from tui.ui.widgets.forms.argument_form import ArgumentForm, WholeText
 from tui.ui.widgets.forms.form_fields import FieldRow, make_row
 from tui.ui.widgets.frame import Heading
+from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 R = TypeVar(
@@ -33,7 +34,7 @@ R = TypeVar(
 )
 
 MAX_NAME: Final = 100
-"""Characters of a server's name, and half of those of a problem."""
+"""Characters of a heading, and half of those of a problem."""
 
 LABEL_WIDTH: Final = 10
 """Cells for gemdeck's own labels."""
@@ -82,6 +83,10 @@ class ServerQuestion(Question[R]):
         """Give what is to be known beside the server, as gemdeck's own label and a few words."""
         return ()
 
+    def lines(self) -> Sequence[LabelledLine]:
+        known = [LabelledLine(label, one_line(words)) for label, words in self.facts()]
+        return [LabelledLine("server", one_line(self.request.server), "bold"), *known]
+
     @abstractmethod
     def compose_body(self) -> Iterable[Widget]:
         """Compose texts to read and fields to fill in, each as high as all that it holds."""
@@ -92,9 +97,7 @@ class ServerQuestion(Question[R]):
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the body and the line for what is wrong."""
-        known = [fact(label, clip(one_line(words), MAX_NAME)) for label, words in self.facts()]
-        server = fact("server", clip(one_line(self.request.server), MAX_NAME), "bold")
-        yield PlainText(Content("\n").join((server, *known)), classes="facts")
+        yield Names()
         yield Heading(self.heading_words)
         yield _Body(*self.compose_body(), classes="body -fits")
         problem = PlainText(classes="problem")

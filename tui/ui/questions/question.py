@@ -39,6 +39,13 @@ WHEEL_ROWS: Final = 2
 """Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
 
 
+class Names(LabelledText, can_focus=False):
+    """Who asks, and what for: whole at any width, and to be seen to its end."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="names -read")
+
+
 def keep(screen: Screen[Any]) -> None:
     """Take the screen on top away, to come back as it is."""
     screen.app.install_screen(screen, f"kept-{id(screen)}")  # else it would be removed
@@ -86,9 +93,6 @@ class Question(ModalScreen[None], Generic[R]):
         "↑↓ scroll · ← → move · ↵ presses",
     )
     """What the last line says while answers count, in many words and in few."""
-
-    COMPLETE: ClassVar[str] = "nothing left out"
-    """What is said beside the number of lines."""
 
     AUTO_FOCUS = ""
     CSS_PATH = QUESTION_STYLES
@@ -402,7 +406,8 @@ class Question(ModalScreen[None], Generic[R]):
         return (self.unread_words() if may_allow else "") or self.armed_words()
 
     def heading_words(self) -> Content:
-        return Content(f"{self.reading.position.words}, {self.COMPLETE}")
+        position = self.reading.position
+        return Content("" if position.fits else position.words)
 
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):

@@ -26,11 +26,11 @@ TRUST: Final = Answer("trust", "t", "Trust", "trust exactly this", TrustAnswer.T
 WITH_CHILDREN: Final = Answer(
     "children",
     "c",
-    "Trust with all folders in it",
-    "trust this and all folders in it",
+    "Trust it and its subfolders",
+    "trust it and its subfolders",
     TrustAnswer.TRUST_WITH_CHILDREN,
-    short="With folders",
-    brief="trust all folders in it",
+    short="Subfolders",
+    brief="trust its subfolders too",
     twice=True,
 )
 OUTSIDE: Final = Answer(
@@ -219,7 +219,6 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     BINDING_GROUP_TITLE = "Changed tools"
     HELP = "A server changed tools that you knew. The model does not have them until you accept."
     PREFIX = "changes"
-    COMPLETE = "with every change"
     ROWS = ((KEEP_AWAY, ACCEPT),)
     SAFE = KEEP_AWAY
 

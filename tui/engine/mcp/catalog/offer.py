@@ -48,7 +48,7 @@ _CLAIMS: Final[Mapping[tuple[str, bool], str]] = {
     ("readOnlyHint", True): "read-only",
     ("destructiveHint", True): "destructive",
     ("destructiveHint", False): "not destructive",
-    ("idempotentHint", True): "repeatable without further effect",
+    ("idempotentHint", True): "safe to repeat",
     ("openWorldHint", True): "accesses outside systems",
     ("openWorldHint", False): "no outside access",
 }

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
@@ -14,7 +13,7 @@ from textual.message import Message
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import ConfirmationRequest
-from tui.text import counted
+from tui.text import clip, counted
 from tui.ui.questions.calls.argument_lines import argument_lines, both_ends
 from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
@@ -24,23 +23,23 @@ TALL: Final = 30
 MIDDLING: Final = 20
 """Rows from which it may have two."""
 
-MIN_NAME: Final = 8
-"""Cells of a server's name that are worth more than where it comes from."""
+MIN_SAID: Final = 8
+"""Cells that are left of what a server says."""
 
 MAX_CLAIMS: Final = 8
 """Claims of a server that are shown."""
 
 MAX_CLAIMED: Final = 400
-"""Characters of all claims up to which they are wrapped, not cut."""
-
-LABEL_WIDTH: Final = 9
-"""Cells of the labels before names and claims."""
+"""Characters of all claims that are shown."""
 
 MAX_NOTES: Final = 8
 """Notes of gemdeck's own that are shown."""
 
-CLAIMS_NOTE: Final = "(claimed, not checked)"
-"""Stands behind what a server claims."""
+SAYS: Final = "server says: "
+UNVERIFIED: Final = "(unverified)"
+"""Stand around what a server claims."""
+
+MUTED: Final = "$foreground-muted"
 
 MAX_NAMES: Final = 40
 """Cells of the names of a tool and its server in the list."""
@@ -50,7 +49,7 @@ MAX_ARGUMENTS: Final = 2_000
 
 
 class CallFacts(PlainText):
-    """Names server and tool, and what the server claims: a row each, however long they are."""
+    """Tells where the server comes from and what it says of the tool."""
 
     def __init__(self, request: ConfirmationRequest) -> None:
         super().__init__(classes="facts")
@@ -59,6 +58,7 @@ class CallFacts(PlainText):
     def show(self, request: ConfirmationRequest) -> None:
         """Show another call."""
         self._request = request
+        self.display = bool(request.origin or request.claims)
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
@@ -72,50 +72,32 @@ class CallFacts(PlainText):
         return facts(self._request, width, 3 if height >= TALL else 2 if height >= MIDDLING else 1)
 
 
-def facts(request: ConfirmationRequest, width: int, claim_rows: int = 1) -> Content:
-    """Write each fact behind gemdeck's own label, in rows of `width` cells.
-
-    Names have a row each, with where the server comes from; claims have up to `claim_rows`.
-    """
-    room = max(8, width - LABEL_WIDTH)
-    origin = f"  from {request.origin}" if request.origin else ""
-    if room - len(origin) < min(MIN_NAME, cell_len(request.server)):
-        origin = ""
-    lines = [
-        _fact("server", both_ends(request.server, room - len(origin)), origin, "bold"),
-        _fact("tool", both_ends(request.tool, room), "", "bold"),
-    ]
-    for number, (words, note) in enumerate(claim_lines(request, room, claim_rows)):
-        lines.append(_fact("" if number else "claims", words, note, ""))
-    return Content("\n").join(lines)
-
-
-def claim_lines(request: ConfirmationRequest, width: int, rows: int) -> list[tuple[str, str]]:
-    """Write what the server claims in up to `rows` rows, the last with gemdeck's note behind it.
+def facts(request: ConfirmationRequest, width: int, rows: int = 1) -> Content:
+    """Write where the server comes from and what it says, in up to `rows` rows.
 
     What does not fit loses its middle, never the note that nobody checked it.
     """
+    origin = f"from {request.origin}" if request.origin else ""
     if not request.claims:
-        return []
-    words, note = one_line(", ".join(request.claims[:MAX_CLAIMS])), f"  {CLAIMS_NOTE}"
-    if len(words) <= MAX_CLAIMED:
-        lines = [line.plain.rstrip() for line in Content(words + note).wrap(width)]
-        if len(lines) <= rows and lines[-1].endswith(CLAIMS_NOTE):
-            last = lines[-1].removesuffix(CLAIMS_NOTE).rstrip()
-            return [*((line, "") for line in lines[:-1]), (last, lines[-1][len(last) :])]
-    return [(both_ends(words, max(8, width - len(note))), note)]
+        return Content.styled(origin, MUTED)
+    said = clip(one_line(", ".join(request.claims[:MAX_CLAIMS])), MAX_CLAIMED)
 
+    def lines(before: str, said: str) -> list[Content]:
+        note = f" {UNVERIFIED}"
+        return Content.assemble((before, MUTED), said, (note, MUTED)).wrap(max(1, width))
 
-def _fact(label: str, words: str, note: str, style: str) -> Content:
-    muted = "$foreground-muted"
-    return Content.assemble((label.ljust(LABEL_WIDTH), muted), (words, style), (note, muted))
+    written = lines(" · ".join(filter(None, (origin, SAYS))), said)
+    if len(written) > rows:
+        room = max(MIN_SAID, width - len(SAYS) - len(UNVERIFIED) - 1)
+        written = lines(SAYS, both_ends(said, room))
+    return Content("\n").join(written)
 
 
 def call_line(request: ConfirmationRequest, width: int) -> Content:
     """Name server and tool in one row of `width` cells."""
     half = max(8, (width - 3) // 2)
     server, tool = (both_ends(name, half) for name in (request.server, request.tool))
-    return Content.assemble((server, "bold"), (" · ", "$foreground-muted"), (tool, "bold"))
+    return Content.assemble((server, "bold"), (" · ", MUTED), (tool, "bold"))
 
 
 def notes_content(request: ConfirmationRequest) -> Content:

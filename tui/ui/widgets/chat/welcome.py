@@ -159,7 +159,7 @@ class WorkingLine(HintLine):
         if self._servers:
             parts.append(key_hints(("^S", "sends without")))
         elif self._turn.until is not None:
-            parts.append(key_hints(("^S", "now"), ("^N", "never")))
+            parts.append(key_hints(("^S", "now"), ("^N", "give up")))
         parts.append(key_hints(("Esc", "stops")))
         if self._queued:
             parts.append(key_hints(("Alt+↑", "takes the last back")))

@@ -300,7 +300,7 @@ class FilterList(Vertical, Generic[T]):
         if not self._entries:
             return self._empty
         clear = " `Esc` clears the filter." if self.check_action("clear_filter", ()) else ""
-        return f"No {self._noun} has all these words.{clear}"
+        return f"No match.{clear}"
 
     def _count_line(self) -> str:
         shown, total = len(self.shown), len(self._entries)

@@ -69,7 +69,8 @@ def describe_tool(
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
-        parts += [Content(), muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
+        said = ", ".join(map(one_line, tool.claims))
+        parts += [Content(), muted(f"server says: {said} (unverified)")]
     if tool.parameters or '"properties"' not in tool.schema:
         types = min(NAME_WIDTH, max((len(one.type) for one in tool.parameters), default=0))
         needs = {True: "  required", False: ""}
