@@ -49,6 +49,7 @@ class Commands:
         self._early_choice: Callable[[ModelChoice], None] | None = None
         self._early_messages: list[tuple[ConversationId, str]] = []
         self._early_draft = ""
+        self._lists_sessions = False
 
     @property
     def engine(self) -> "Engine":
@@ -61,6 +62,8 @@ class Commands:
         if self._early_draft:
             self.keep_draft(self._early_draft)
             self._early_draft = ""
+        if self._lists_sessions:
+            self.list_sessions()
         if not is_ready:
             return
         if self._early_choice is not None:
@@ -96,6 +99,12 @@ class Commands:
             self._engine.sessions.recorder.keep_draft(text)
         else:
             self._early_draft = text
+
+    def list_sessions(self) -> None:
+        """List the sessions of the opened folder, as soon as there is an engine."""
+        self._lists_sessions = self._engine is None
+        if self._engine is not None:
+            self._engine.sessions.list_sessions()
 
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -263,9 +264,12 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Open what has a name."""
         if name == DialogName.PALETTE and self._pending is not None:
             self._pending.put_away()
+        self._type_ahead.hold_for(partial(self._open_named, DialogName(name)))
+
+    async def _open_named(self, name: DialogName) -> None:
         from tui.ui.opening import open_named  # noqa: PLC0415 - with all dialogs, on first use
 
-        await open_named(self.deck, DialogName(name))
+        await open_named(self.deck, name)
 
     @on(Opens)
     async def _open(self, asked: Opens) -> None:

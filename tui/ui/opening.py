@@ -89,7 +89,7 @@ async def open_named(deck: MainScreen, name: DialogName) -> None:
     made = DIALOGS[name](deck)
     screen = await made if isawaitable(made) else made
     if screen is not None:
-        deck.app.push_screen(screen)
+        await deck.app.push_screen(screen)  # what is typed meanwhile is for what it shows
 
 
 async def open_asked(deck: MainScreen, asked: Opens) -> None:

@@ -76,7 +76,7 @@ class DeckPalette(ListDialog[PaletteAction]):
     def on_mount(self) -> None:
         bridge, commands = self._deck.bridge, self._deck.commands
         bridge.watch(self, lambda state: (state.sessions, state.models), lambda _: self._show())
-        commands.engine.sessions.list_sessions()
+        commands.list_sessions()
 
     def _show(self) -> None:
         late = map(_entry, chain(_sessions(self._deck), _models(self._deck)))
@@ -98,7 +98,7 @@ def palette_actions(deck: MainScreen) -> Actions:
     if deck.bridge.state.pending:
         yield PaletteAction(
             "Question: open the waiting one",
-            "It opens by itself when you pause typing",
+            "It comes back as it was",
             partial(deck.run_action, "app.open_question"),
             _key(deck, "app.question"),
         )

@@ -3,16 +3,21 @@
 import re
 from dataclasses import replace
 
+from textual import events
 from textual.widgets import Input, OptionList
 
+from tests.fakes.commands import RecordingCommands
 from tests.support.samples import confirmation
-from tests.ui.harness import NARROW, WIDE, Running, running
+from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
+from tui.model.catalog import PromptView
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
 from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.model.models import ModelOffer, ModelsListed
+from tui.model.servers import ServerId
 from tui.model.sessions import SessionId, SessionsListed, SessionView
 from tui.ui import keymap
+from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.details import DetailsScreen, HelpScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.list_dialog import ViewerScreen
@@ -21,7 +26,7 @@ from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
-from tui.ui.panes import PaneName
+from tui.ui.panes import FillPrompt, PaneName
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
@@ -42,6 +47,16 @@ async def run_from_palette(deck: Running, query: str) -> None:
     await deck.press("enter")
     await deck.until(lambda: deck.app.screen is not palette)
     await deck.settle()
+
+
+async def test_what_is_typed_while_an_early_palette_opens_is_looked_for() -> None:
+    app = GemdeckApp(decks.full_store(), RecordingCommands(), preferences=UiPreferences())
+    async with app.run_test() as pilot:
+        for key in ("ctrl+p", *"theme"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: isinstance(app.screen, DeckPalette))
+        line = app.screen.query_one(Input)
+        await until(pilot, lambda: line.value == "theme")
 
 
 async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open() -> None:
@@ -65,6 +80,15 @@ async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open()
         assert "forget" in deck.text.lower()
         await deck.press("f1")
         assert deck.on_top(GrantsScreen)
+        await deck.press("escape", "f9", "f1")
+        assert deck.on_top(HelpScreen)
+        await deck.press("f1")
+        assert deck.on_top(ModelScreen)
+        await deck.press("escape")
+        deck.app.deck.post_message(FillPrompt(ServerId("git"), PromptView("summarise")))
+        await deck.until(lambda: deck.on_top(ArgumentsScreen))
+        await deck.press("f1")
+        assert deck.on_top(HelpScreen)
         help_screen = HelpScreen((), {})
         await deck.app.push_screen(help_screen)
         await help_screen.query_one(PlainText).remove()

@@ -156,6 +156,12 @@ def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) 
     assert early.attached() == []
 
 
+def test_sessions_asked_for_early_are_listed_once_there_is_an_engine(early: Early) -> None:
+    early.commands.list_sessions()
+    assert early.attached() == [("sessions.list_sessions", ())]
+    assert early.attached() == []
+
+
 def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early) -> None:
     for stop in (early.commands.cancel_turn, early.commands.clear_conversation):
         early.commands.send("never")

@@ -89,7 +89,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self.mount(self.title_line, before=self.hint)
         self._bridge.watch(self, lambda state: state.sessions, self._show)
         self._bridge.watch(self, lambda state: state.preview, self._show_preview)
-        self._commands.engine.sessions.list_sessions()
+        self._commands.list_sessions()
         self.listed.set_filter(self._first_query)
 
     def action_close(self) -> None:

@@ -32,6 +32,7 @@ from tests.unit.engine.chats.support import open_backend
 from tui.engine.chats.backends import gemini
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.chats.backends.service_errors import RequestContext
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import BackendKind
 
@@ -238,6 +239,11 @@ async def test_each_failure_says_what_happened() -> None:
         assert error.retryable is retryable, action
         assert "<" not in str(error)
         assert "pydantic.dev" not in str(error)
+
+
+def test_a_key_as_short_as_a_letter_is_not_masked_in_words() -> None:
+    context = RequestContext(BackendKind.GEMINI, "gemini-9", "", 1.0, "x")
+    assert context.clean("exceeded") == "exceeded"
 
 
 async def test_a_refused_declaration_names_its_tool_and_a_missing_signature_none() -> None:

@@ -13,6 +13,7 @@ import httpx2
 from google.genai import errors as genai_errors
 
 from tui.engine.chats.backends.backend import ModelError
+from tui.engine.logs.redaction import MIN_SECRET
 from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
@@ -77,9 +78,8 @@ class RequestContext:
 
     def clean(self, text: object) -> str:
         """Sanitize a service message and mask the key."""
-        shown = str(text)
-        if self.secret:
-            shown = shown.replace(self.secret, "[key]")
+        is_secret = len(self.secret) >= MIN_SECRET
+        shown = str(text).replace(self.secret, "[key]") if is_secret else str(text)
         return sanitize_line(shown, MAX_MESSAGE)
 
 
