@@ -200,7 +200,7 @@ class Scene:
         terminal.wait_gone("Edit the arguments")
         terminal.wait_for(HINT)
         insist_twice(terminal, "t", "again: always")
-        terminal.wait_for(lambda screen: "tool     turn" in screen and HINT in screen)
+        terminal.wait_for(lambda screen: "tool       turn" in screen and HINT in screen)
         self.offer("second")
         terminal.press("o")
         terminal.wait_for(lambda screen: "second" in screen and "Read to the end" in screen)
