@@ -49,7 +49,7 @@ PLANTED: Final = (
     ("tui/cli/__init__.py", "rich"),
     ("tui/ui/bridge.py", "mcp"),
     ("tui/ui/main.py", "tui.ui.palette"),
-    ("tui/ui/widgets/header.py", "tui.ui.panes.deck"),
+    ("tui/ui/widgets/header.py", "tui.ui.panes.row"),
     ("tui/store/state.py", "google.genai"),
 )
 """Imports that break each contract, in more than one place."""

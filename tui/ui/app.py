@@ -28,7 +28,7 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.main import MainScreen, SettingsFiles, TypeAhead
 from tui.ui.notices import toast_words
 from tui.ui.panes import DialogName, Opens
-from tui.ui.panes.deck import Deck
+from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.themes import STYLES, UiPreferences
 from tui.ui.widgets.chat.composer import Composer, HistoryStorage
@@ -161,9 +161,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        deck = Deck(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
+        panes = PaneRow(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
         return MainScreen(
-            self.bridge, self.commands, deck, self._type_ahead, self._settings, self._own_keys
+            self.bridge, self.commands, panes, self._type_ahead, self._settings, self._own_keys
         )
 
     def on_resize(self) -> None:
@@ -196,7 +196,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self._on_first_paint()
         self.stylesheet.read_all(LATER_STYLES)
         self.stylesheet.parse()
-        await self.deck.deck.fill()
+        await self.deck.panes.fill()
         self._has_painted = True
         self._type_ahead.begin()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame

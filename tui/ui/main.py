@@ -35,7 +35,7 @@ from tui.ui.panes import (
     ShowPane,
 )
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.deck import Deck
+from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import FRAME, SidePane
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
@@ -133,7 +133,7 @@ class MainScreen(Screen[None]):
     Args:
         bridge: Provides the state.
         commands: Calls the engine.
-        deck: The panes.
+        panes: The panes.
         type_ahead: Keeps what is typed while another conversation comes on the screen.
         settings: Begins the user's settings file, and gives the sample.
         own_keys: The user's own keys by binding id, as they are now.
@@ -150,7 +150,7 @@ class MainScreen(Screen[None]):
         self,
         bridge: StoreBridge,
         commands: Commands,
-        deck: Deck,
+        panes: PaneRow,
         type_ahead: TypeAhead,
         settings: SettingsFiles,
         own_keys: Mapping[str, str],
@@ -158,7 +158,7 @@ class MainScreen(Screen[None]):
         super().__init__()
         self.bridge = bridge
         self.commands = commands
-        self.deck = deck
+        self.panes = panes
         self.settings = settings
         self.own_keys = own_keys
         self._toasts: Toasts | None = None
@@ -168,21 +168,21 @@ class MainScreen(Screen[None]):
     @property
     def chat(self) -> ChatPane:
         """The pane of the conversation on the screen."""
-        return self.deck.chat
+        return self.panes.chat
 
     def compose(self) -> ComposeResult:
         yield DeckHeader(self.bridge)
-        yield self.deck
+        yield self.panes
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.deck.resize(self.app.size.width)
+        self.panes.resize(self.app.size.width)
         self.chat.composer.focus()
         self._toasts = Toasts(self, self.bridge)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
-        self.deck.release()
+        self.panes.release()
         self.keys.follow(self)
 
     def on_screen_resume(self) -> None:
@@ -193,12 +193,12 @@ class MainScreen(Screen[None]):
             self.set_focus(self.focused or self.chat.composer)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.deck.resize(event.size.width)
+        self.panes.resize(event.size.width)
 
     @property
     def place(self) -> PaneName:
         """The pane that has the focus, or the chat."""
-        pane = self.deck.pane_with_focus()
+        pane = self.panes.pane_with_focus()
         if pane is self.side:
             return self.side.active
         return PaneName.SERVERS if pane is self.servers else PaneName.CHAT
@@ -209,7 +209,7 @@ class MainScreen(Screen[None]):
 
     def _bring(self, pane: Widget, focus: Widget | None = None) -> None:
         """Bring a pane to the front, and focus a widget in it."""
-        self.deck.bring(pane)
+        self.panes.bring(pane)
         if focus is not None:
             # Not `Widget.focus`, which acts later: until then the event of an earlier focus
             # would bring the pane of that one to the front.
@@ -230,14 +230,14 @@ class MainScreen(Screen[None]):
     def chat_alone(self) -> None:
         """Show the chat alone, or again beside the other panes."""
         self.set_focus(self.chat.composer)
-        self.deck.toggle_alone()
+        self.panes.toggle_alone()
 
     def _hide(self, pane: Widget) -> None:
         self.set_focus(self.chat.composer)
-        self.deck.hide(pane)
+        self.panes.hide(pane)
 
     def action_move_border(self, direction: int) -> None:
-        self.deck.move_border(direction * BORDER_STEP)
+        self.panes.move_border(direction * BORDER_STEP)
 
     async def show_pane(self, name: PaneName, server: ServerId | None = None) -> None:
         """Show and focus a pane, narrowed to a server if it lists what servers offer."""
@@ -266,7 +266,7 @@ class MainScreen(Screen[None]):
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
         self.app.theme = theme
-        self.deck.preferences.save(theme)
+        self.panes.preferences.save(theme)
 
     def switch(self, command: Callable[[], None]) -> None:
         """Let a command put another conversation on the screen.
@@ -284,7 +284,7 @@ class MainScreen(Screen[None]):
             return
         self.chat.keep_draft()
         command()
-        await self.deck.follow()
+        await self.panes.follow()
         self.bridge.update()
 
     def show_conversation(self, conversation: ConversationId) -> None:
@@ -328,9 +328,9 @@ class MainScreen(Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""
-        pane = self.deck.pane_with_focus()
+        pane = self.panes.pane_with_focus()
         if pane is not None:
-            self.deck.bring(pane)
+            self.panes.bring(pane)
 
     def _show_hints(self) -> None:
         """Show the keys of the focused pane: below the servers, or in the border of another."""

@@ -23,7 +23,7 @@ from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ToolsPane
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.deck import Deck
+from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import FoldedTabs, SidePane
@@ -361,7 +361,7 @@ async def test_a_border_follows_the_mouse_and_hides_no_pane_until_a_question_end
         await drag(deck, shares(deck)[0] - 1, 0)
         assert shares(deck)[0] == MIN_SIDE
         await mouse(deck, events.MouseDown, MIN_SIDE - 1)
-        assert deck.app.mouse_captured is deck.one(Deck)
+        assert deck.app.mouse_captured is deck.one(PaneRow)
         await deck.press("f1")
         assert deck.app.mouse_captured is None
 

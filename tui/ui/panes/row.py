@@ -21,7 +21,7 @@ from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import HistoryStorage, MessageHistory
 
 
-class Deck(Horizontal):
+class PaneRow(Horizontal):
     """Lay out the chat and its sides as the user chose, and let borders be dragged.
 
     Attributes:
@@ -40,7 +40,7 @@ class Deck(Horizontal):
         keyboard: Keyboard,
         preferences: UiPreferences,
     ) -> None:
-        super().__init__(id="deck")
+        super().__init__(id="panes")
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
