@@ -64,8 +64,8 @@ def test_the_policies_of_an_extension_restrict_and_give_no_permission(machine: M
     (place / "a.toml").write_text("\n".join(rules))
     loaded = machine.load()
     assert {(rule.tool, len(voids(rule))) for rule in loaded.gemdeck.always_deny} >= {
-        ("deny", 0),
-        ("user", 3),
+        ("mcp_sky_deny", 0),
+        ("mcp_sky_ask_user", 3),
     }
     [problem] = messages(loaded)
     assert problem.endswith("lets nothing run here: mcp_sky_allow")
