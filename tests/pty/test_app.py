@@ -156,7 +156,7 @@ def test_D18_neither_keys_typed_ahead_nor_odd_bytes_nor_escapes_in_a_paste_do_ha
         terminal.type("add a note: buy bread\roooo")
         assert "buy bread" in wait_for_question(terminal)
         answer(terminal, "escape")
-        terminal.wait_for(lambda screen: screen.count(" denied ") == 2)
+        terminal.wait_for(lambda screen: screen.count(" tokens ──") == 2)
         terminal.send(b"\xff\xc3(\x1b[99999999u")
         terminal.type("still here")
         sent = terminal.wait_for("still here").count("You")

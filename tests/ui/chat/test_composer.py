@@ -155,7 +155,7 @@ async def test_completions_open_move_and_are_taken_with_tab() -> None:
         assert not popup.display
         await pilot.press("@", "n", "tab")
         await until(pilot, lambda: composer.text == "/poem-writer @notes:notes://all ")
-        assert app.commands.calls == []
+        assert {name for name, _ in app.commands.calls} <= {"features.complete_path"}, "not sent"
 
 
 async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:

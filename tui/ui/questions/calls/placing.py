@@ -82,7 +82,7 @@ class RoomAbove:
     def take(self) -> None:
         """Take the rows that the question needs, at first or once more."""
         self._ready: Callable[[], None] | None = self._when_ready
-        self._still = 0
+        self._looks = LAYOUT_LOOKS
         self._stood_at = self._transcript.scroll_y
         self._follows = self._transcript.follows_end
         self._left_alone: EntryId | None = None
@@ -96,7 +96,9 @@ class RoomAbove:
     def make_later(self) -> None:
         """Make room once what changed has been laid out."""
         if self._takes:
-            self._looks, self._still = LAYOUT_LOOKS, min(self._still, STILL_LOOKS)
+            if self._ready is None:  # until then whatever changes meanwhile delays nothing
+                self._looks = LAYOUT_LOOKS
+            self._still = 0
             self._bottom: int | None = None
             self._timer.resume()
 
