@@ -24,8 +24,9 @@ from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName, ShowServer
-from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane, mention
+from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
+from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
 from tui.ui.widgets.lists.row_list import Row, RowList
@@ -162,11 +163,18 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
         await deck.press("f4", "slash", *"simple", "enter")
         assert deck.on_top(ArgumentsScreen), "Enter in the filter chooses the first match"
         assert "/simple_prompt" in deck.text
+        await deck.press("escape")
+        blank = Catalog(resources=(ResourceView("test://a b", "a b"),))
+        await deck.happen(e.CatalogChanged(decks.EVERYTHING, blank))
+        for keys in (("f5", "i"), ("f5", "enter", "i")):
+            composer.clear()
+            await deck.press(*keys)
+            await deck.until(lambda: composer.text.strip() == '@everything:"test://a b"')
 
 
 def test_a_template_is_mentioned_up_to_what_is_to_fill_in() -> None:
     template = decks.EVERYTHING_TEMPLATES[0]
-    assert mention(decks.EVERYTHING, template) == "@everything:test://static/resource/"
+    assert mention(decks.EVERYTHING, template).text == "@everything:test://static/resource/"
 
 
 async def test_empty_panes_say_what_fills_them() -> None:

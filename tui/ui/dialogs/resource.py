@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from tui.model.catalog import ResourceContent
 from tui.model.events import ResourceRead
+from tui.model.input.mentions import typed_mention
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -134,7 +135,7 @@ class ResourceScreen(Dialog):
 
     def action_insert(self) -> None:
         self.dismiss()
-        self._opener.post_message(InsertText(f"@{self._server}:{self._uri} "))
+        self._opener.post_message(InsertText(typed_mention(self._uri, self._server)))
 
     def action_send(self) -> None:
         self.dismiss()

@@ -31,6 +31,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.panes import FillPrompt, InsertText, SendResource, ShowResource, ShowTool, SidePart
+from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
@@ -204,14 +205,6 @@ def address(resource: Resource) -> str:
     return resource.uri if isinstance(resource, ResourceView) else resource.uri_template
 
 
-def mention(server: ServerId, resource: Resource) -> str:
-    """Return the mention of a resource in a message; a template is cut at its first variable."""
-    uri = address(resource)
-    if isinstance(resource, ResourceView):
-        return f"@{server}:{uri} "
-    return f"@{server}:{uri.partition('{')[0]}"
-
-
 class ResourcesPane(BrowserPane[OwnedResource]):
     """Browse resources; Enter reads one."""
 
@@ -279,7 +272,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     def action_insert(self) -> None:
         item = self.entries.current
         if item is not None and not item[1].problem:
-            self.post_message(InsertText(mention(*item)))
+            self.post_message(InsertText(mention(*item).text))
 
     def action_send(self) -> None:
         item = self.entries.current

@@ -321,12 +321,12 @@ def _resources(typed: str, servers: Sequence[ServerView]) -> Iterator[Completion
             if not template.problem:
                 known[f"{server.id}:{template.uri_template}"] = server.id, template
     for name in best(typed, known, MAX_COMPLETIONS):
-        completion = _mention(*known[name])
+        completion = mention(*known[name])
         if completion.text != f"@{typed}":
             yield completion
 
 
-def _mention(server: ServerId, one: ResourceView | ResourceTemplateView) -> Completion:
+def mention(server: ServerId, one: ResourceView | ResourceTemplateView) -> Completion:
     """Complete a resource whole, and a template up to its first variable."""
     title = one.title or one.name
     if isinstance(one, ResourceView):
