@@ -17,8 +17,8 @@ from tests.support.terminal import Terminal
 KEYS = 60
 """Letters typed; the 95th percentile is that of their delays."""
 
-DROPPED = "came too early"
-"""What a question says of a single key that came too early for it."""
+DROPPED = "once you stop typing"
+"""What a question says while keys do not count."""
 
 FLOOD_SECONDS = 6.0
 """How long a flood goes on: its first seconds use up the allowance."""

@@ -21,10 +21,10 @@ from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import (
     ARMING_SECONDS,
-    EARLY,
     HOLD_SECONDS,
     KEY_REPEAT_SECONDS,
     PAUSE_SECONDS,
+    UNARMED,
     WRITING,
     Arming,
 )
@@ -40,7 +40,7 @@ async def test_an_allowing_letter_is_dropped_if_another_letter_follows_and_else_
         assert hands.hint == "o: allow this call · any other letter stops it"
         hands.clock.advance(ARMING_SECONDS - 0.01)
         await hands.pilot.press("k")
-        assert hands.hint == EARLY[0]
+        assert hands.hint == UNARMED[0]
         hands.clock.advance(PAUSE_SECONDS)
         await hands.until(lambda: hands.modal.armed)
         await hands.pilot.press("o")
@@ -63,7 +63,7 @@ async def test_a_key_that_came_too_early_is_asked_for_again_until_the_next_one()
             assert "scroll the arguments" in hands.hint
         await hands.ask_next(asked({"text": "line\n" * 99}), armed=False)
         await hands.pilot.press("o")
-        assert hands.hint == EARLY[0], "there is more to read before that"
+        assert hands.hint == UNARMED[0], "there is more to read before that"
         assert hands.decisions == []
 
 
@@ -202,7 +202,7 @@ async def test_keys_typed_before_are_swallowed_and_each_delays_the_arming() -> N
         hands.clock.advance(0.3)
         await hands.pilot.pause(0.05)
         assert not hands.modal.armed, "the last key was 0.3 s ago"
-        assert hands.hint == EARLY[0]
+        assert hands.hint == UNARMED[0]
         await hands.arm()
         assert "scroll the arguments" in hands.hint
         await hands.press("o")

@@ -70,10 +70,6 @@ UNARMED: Final = (
     "One moment: keys count once you stop typing.",
     "One moment: stop typing first.",
 )
-EARLY: Final = (
-    "That key came too early. Keys count once you stop typing.",
-    "Too early: stop typing first.",
-)
 WRITING: Final = (
     "What you type goes into your message. Pause to answer.",
     "Typing goes into your message.",
@@ -272,7 +268,6 @@ class Arming:
         self._clicked_at = -inf
         self._second: SecondPress[Answer] = SecondPress(self._clock)
         self._held: _Held | None = None
-        self._was_early = False
         self.early = ""
         """The key of an answer that came too early and has to be pressed again; until the next."""
         self._timer: Timer | None = None
@@ -297,9 +292,7 @@ class Arming:
     @property
     def hint(self) -> tuple[str, str]:
         """Why no answer counts, in many words and in few."""
-        if self._keyboard.is_drafting:
-            return WRITING
-        return EARLY if self._was_early else UNARMED
+        return WRITING if self._keyboard.is_drafting else UNARMED
 
     def begin(self) -> None:
         """Begin to wait: the question has just been drawn."""
@@ -310,7 +303,6 @@ class Arming:
     def end(self) -> None:
         """Take no answer: the question is covered, changed or answered."""
         self._counts_at = inf
-        self._was_early = False
         self._drop()
         self._stop_looking()
         self._changed()
@@ -401,7 +393,6 @@ class Arming:
             self._keyboard.text_at = at  # the keys of answers are letters of a word, too
             self._postpone(at + PAUSE_SECONDS)
         self._postpone(at + ARMING_SECONDS)
-        self._was_early = True
         self._drop()
         self._look()
 
@@ -418,9 +409,7 @@ class Arming:
         self._stop_looking()
         held = self._held
         left = (held.until if held is not None else self._counts_at) - self._clock()
-        if held is None and left <= 0:
-            self._was_early = False
-        elif self.is_begun:
+        if self.is_begun and (held is not None or left > 0):
             wait = min(max(left, MIN_WAIT if held is None else HOLD_SECONDS), LOOK_SECONDS)
             self._timer_due = monotonic() + wait
             self._timer = self._screen.set_timer(wait, self._look_again)

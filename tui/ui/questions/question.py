@@ -381,7 +381,6 @@ class Question(ModalScreen[None], Generic[R]):
         self._look()
         if self.armed and self.focused is None and (widget := self.first_focus()) is not None:
             widget.focus()
-        self.show_hint()
 
     def show_hint(self) -> None:
         words = Content(self.hint_words()) if self.is_mounted else None
