@@ -251,7 +251,8 @@ class MainScreen(Screen[None]):
                 await self.side.show(name, server)
 
     def action_last_result(self) -> None:
-        self.chat.view_last_result()
+        if not self.chat.transcript.view_last_result():
+            self.notify("No tool has run yet.", timeout=2)
 
     def action_context(self) -> None:
         self.run_command("/context")

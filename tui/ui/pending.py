@@ -169,7 +169,8 @@ class PendingController:
         is_open = self._go_on(pending) or self._open(pending)
         lines = self._app.screen_stack[0].query("ChatPane.-current WorkingLine")
         for line in lines.results(WorkingLine):
-            line.waiting = self._waiting_line() if here and not is_open else ""
+            if bool(line.waiting) != (waits := bool(here) and not is_open):
+                line.waiting = self._waiting_line() if waits else ""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None

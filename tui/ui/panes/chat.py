@@ -143,13 +143,11 @@ class ChatPane(TabbedPane):
         return state.current == self.conversation
 
     def _asking_elsewhere(self, state: AppState) -> str:
-        if not self._is_shown(state) or not state.pending:
-            return ""
-        bindings = self.screen.active_bindings
-        return asking_elsewhere(state, keymap.key_of(self.app, bindings, "app.question"))
+        return asking_elsewhere(state) if self._is_shown(state) else ""
 
     def _say_elsewhere(self, words: str) -> None:
-        self.working.elsewhere = words
+        key = keymap.key_of(self.app, self.screen.active_bindings, "app.question")
+        self.working.elsewhere = f"◆ {words} ({key})" if words else ""
 
     def _shown(self, state: AppState) -> ConversationState:
         """Return the conversation as it is, or as it was when another came on the screen."""
@@ -225,10 +223,6 @@ class ChatPane(TabbedPane):
         if action != "stop" or self._bridge.state.conversation.turn is not None:
             return None
         return "message"
-
-    def view_last_result(self) -> None:
-        if not self.transcript.view_last_result():
-            self.notify("No tool has run yet.", timeout=2)
 
     def action_to_end(self) -> None:
         self.transcript.go_to_end()

@@ -223,10 +223,9 @@ class TabbedPane(Vertical):
         return self._line.at(event.x - FRAME // 2) if event.y == 0 else None
 
 
-def asking_elsewhere(state: AppState, key: str) -> str:
-    """Say which other conversations ask, and the key that goes there."""
+def asking_elsewhere(state: AppState) -> str:
+    """Say which other conversations ask, or nothing."""
     asks = [one.number for one in shown_tabs(state) if one.state == "asks" and not one.is_current]
-    if not asks:
-        return ""
-    words = f"tab {asks[0]} asks" if len(asks) == 1 else f"tabs {', '.join(map(str, asks))} ask"
-    return f"◆ {words} ({key})"
+    if len(asks) == 1:
+        return f"tab {asks[0]} asks"
+    return f"tabs {', '.join(map(str, asks))} ask" if asks else ""
