@@ -195,7 +195,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_070,
+    "ui": 12_040,
     "engine/mcp": 7_080,
     "engine/chats": 4_100,
     "cli": 2_770,
@@ -208,7 +208,7 @@ BUDGET: Final = {
     "engine/definitions": 1_090,
     "engine/commands": 910,
     "engine/files": 790,
-    "store": 720,
+    "store": 715,
     "engine/demo": 460,
     ".": 420,
     "engine/logs": 400,

@@ -106,7 +106,6 @@ class ChatApp(App[None]):
     CSS_PATH = STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", priority=True),
-        Binding("f2", "leak", "leak"),
         Binding("f8", "open_question", "question", id="app.question", priority=True),
     ]
 
@@ -124,7 +123,6 @@ class ChatApp(App[None]):
         # By a clock that is moved by hand, a key is typed when its turn comes.
         self.keyboard = Keyboard() if clock is monotonic else Keyboard(clock, lambda _: clock())
         self.pending = PendingController(self, self.bridge, self.commands, self.keyboard)
-        self.leaks = 0
         self.bells = 0
         self._history = history
 
@@ -161,9 +159,6 @@ class ChatApp(App[None]):
 
     def action_open_question(self) -> None:
         self.pending.open_now()
-
-    def action_leak(self) -> None:
-        self.leaks += 1
 
     def bell(self) -> None:
         self.bells += 1

@@ -48,8 +48,7 @@ class Commands:
         self._is_ready = False
         self._early_choice: Callable[[ModelChoice], None] | None = None
         self._early_messages: list[tuple[ConversationId, str]] = []
-        self._early_draft = ""
-        self._lists_sessions = False
+        self._early: dict[str, Callable[[Engine], None]] = {}
 
     @property
     def engine(self) -> "Engine":
@@ -59,11 +58,9 @@ class Commands:
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
         self._engine, self._is_ready = engine, is_ready
-        if self._early_draft:
-            self.keep_draft(self._early_draft)
-            self._early_draft = ""
-        if self._lists_sessions:
-            self.list_sessions()
+        for ask in self._early.values():
+            ask(engine)
+        self._early.clear()
         if not is_ready:
             return
         if self._early_choice is not None:
@@ -95,16 +92,11 @@ class Commands:
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, so that it outlives the process."""
-        if self._engine is not None:
-            self._engine.sessions.recorder.keep_draft(text)
-        else:
-            self._early_draft = text
+        self._soon("draft", lambda engine: engine.sessions.recorder.keep_draft(text))
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder, as soon as there is an engine."""
-        self._lists_sessions = self._engine is None
-        if self._engine is not None:
-            self._engine.sessions.list_sessions()
+        self._soon("sessions", lambda engine: engine.sessions.list_sessions())
 
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""
@@ -112,6 +104,13 @@ class Commands:
             choice(self._engine.service)
         else:
             self._early_choice = choice
+
+    def _soon(self, what: str, ask: "Callable[[Engine], None]") -> None:
+        """Ask the engine, as soon as there is one; until then the last time counts."""
+        if self._engine is not None:
+            ask(self._engine)
+        else:
+            self._early[what] = ask
 
     @property
     def _current(self) -> ConversationId:

@@ -41,10 +41,6 @@ def _palette(deck: MainScreen) -> Screen[Any] | None:
     return None if isinstance(deck.app.screen, DeckPalette) else DeckPalette(deck)
 
 
-def _sample(deck: MainScreen) -> Screen[Any]:
-    return ViewerScreen("settings.sample.json", deck.settings.sample())
-
-
 async def _settings(deck: MainScreen) -> None:
     """Open the user's settings in an editor, begun if there are none."""
     try:
@@ -77,7 +73,7 @@ DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]
     DialogName.IMPORTS: _imports,
     DialogName.MODEL: lambda deck: ModelScreen(deck.bridge, deck.commands),
     DialogName.PALETTE: _palette,
-    DialogName.SAMPLE: _sample,
+    DialogName.SAMPLE: lambda deck: ViewerScreen("settings.sample.json", deck.settings.sample()),
     DialogName.SETTINGS: _settings,
     DialogName.THEMES: lambda deck: ThemeScreen(deck.choose_theme),
 }

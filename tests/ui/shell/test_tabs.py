@@ -283,10 +283,6 @@ async def test_a_question_in_the_background_waits_in_its_tab_and_goes_with_it() 
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         assert deck.store.state.current == MAIN
         assert "tab 1 fix the test" in str(deck.app.screen.query_one(".question").border_title)
-        deck.dispatch(ConversationSelected(B))
-        await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
-        deck.dispatch(ConversationSelected(MAIN))
-        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         deck.dispatch(e.RequestSettled(confirmation().id))
         await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
 

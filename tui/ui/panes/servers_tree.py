@@ -291,7 +291,7 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
 
     def action_toggle_enabled(self) -> None:
         view = self.current
-        if view is not None and view.status is not ServerStatus.INVALID:
+        if view is not None:
             self._commands.engine.servers.set_enabled(
                 view.id, enabled=view.status is ServerStatus.DISABLED
             )

@@ -1,6 +1,7 @@
 """Asks whether to sign in to a server, and takes the address where a browser elsewhere ended."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from textual import events, on
@@ -10,22 +11,14 @@ from textual.widgets import Input
 
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import CANCEL, ServerQuestion, fact
+from tui.ui.questions.form import ACCEPT, CANCEL, ServerQuestion, fact
 from tui.ui.widgets.forms.argument_form import WholeText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_PASTED: Final = 8_192
 """Characters of what is pasted."""
 
-SIGN_IN: Final = Answer(
-    "sign-in",
-    "ctrl+s",
-    "Sign in",
-    "sign in",
-    ReplyAction.ACCEPT,
-    key_display="^S",
-    priority=True,
-)
+SIGN_IN: Final = replace(ACCEPT, name="sign-in", label="Sign in", words="sign in")
 COPY: Final = Answer(
     "copy",
     "ctrl+y",

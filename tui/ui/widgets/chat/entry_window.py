@@ -200,9 +200,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
     def show(self, state: TranscriptState) -> None:
         before, follows = self._state, self._is_at_end
         self._state = state
-        if state.epoch == before.epoch and not self._continues():
-            self._drop_passed()
-        if state.epoch != before.epoch or not self._continues():
+        is_same = state.epoch == before.epoch
+        if not is_same or not (self._continues() or self._goes_on_without_passed()):
             self.go_to_end(rebuild=True)
             return
         if not self._views:
@@ -319,12 +318,13 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             for index, view in enumerate(self._views, self._window.first)
         )
 
-    def _drop_passed(self) -> None:
-        """Take away the notices that have passed."""
+    def _goes_on_without_passed(self) -> bool:
+        """Take away the notices that have passed; return whether what is left is of the state."""
         left = {self._entry(index).id for index in range(self._window.first, self._total)}
         gone = [view for view in self._views if view.entry.id not in left]
         self._window.last -= len(gone)
         self._remove(gone)
+        return self._continues()
 
     def _view(self, index: int) -> EntryView:
         """Return a new widget for an entry."""

@@ -114,9 +114,6 @@ class SearchLine(Horizontal):
         yield PlainText()
 
     def on_mount(self) -> None:
-        self.take_focus()
-
-    def take_focus(self) -> None:
         self.words.focus()
 
     def action_close(self) -> None:
@@ -223,7 +220,7 @@ class Transcript(EntryWindow, inherit_bindings=False):
         if self.parent is not None:
             lines = self.parent.query(SearchLine)
             if lines:
-                lines.first().take_focus()
+                lines.first().words.focus()
             else:
                 self.screen.mount(SearchLine(self), after=self)
 
