@@ -225,6 +225,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
+        if not self.children:  # the app ended before
+            return
         self.show_text()
         for view in self.reading.views:
             self.watch(view, "scroll_y", self._look, init=False)
