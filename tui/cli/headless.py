@@ -19,14 +19,7 @@ from typing import Final
 
 from tui.cli.command import advised, way_out
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
-from tui.cli.results import (
-    Ending,
-    JsonLines,
-    Statistics,
-    answer_text,
-    turn_entries,
-    whole_result,
-)
+from tui.cli.results import Ending, JsonLines, Statistics, answer_text, turn_entries, whole_result
 from tui.engine.approval.gate import NOBODY_TO_ASK
 from tui.engine.approval.policy import Meaning, meanings
 from tui.engine.demo.model import demo_server

@@ -17,8 +17,7 @@ from tui.model.trust import ImportOffer, ImportState
 
 
 @click.command(
-    "import",
-    epilog="Example: gemdeck import claude-desktop files\n\nExample: gemdeck import --all",
+    "import", epilog="Example: gemdeck import claude-desktop files\n\nExample: gemdeck import --all"
 )
 @click.argument("client", required=False, type=click.Choice(list(TITLES)))
 @click.argument("names", nargs=-1, metavar="[SERVER]…")
@@ -38,12 +37,7 @@ from tui.model.trust import ImportOffer, ImportState
 )
 @prints_json
 async def import_servers(
-    client: str | None,
-    names: tuple[str, ...],
-    file: Path | None,
-    scope: str,
-    *,
-    takes_all: bool,
+    client: str | None, names: tuple[str, ...], file: Path | None, scope: str, *, takes_all: bool
 ) -> CommandOutput:
     """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 

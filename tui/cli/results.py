@@ -50,12 +50,7 @@ _ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
 """What gemini-cli calls the errors that end with these codes."""
 
 _ENDED: Final = frozenset(
-    {
-        ToolCallStatus.OK,
-        ToolCallStatus.ERROR,
-        ToolCallStatus.DENIED,
-        ToolCallStatus.CANCELLED,
-    }
+    {ToolCallStatus.OK, ToolCallStatus.ERROR, ToolCallStatus.DENIED, ToolCallStatus.CANCELLED}
 )
 
 _NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")

@@ -10,13 +10,7 @@ from typing import Any, Final, TypeVar, overload
 from tui.engine.bus import Publish
 from tui.model.chat import Severity
 from tui.model.consent import Decision, RequestId
-from tui.model.events import (
-    Notice,
-    NoticeRaised,
-    RequestRaised,
-    RequestSettled,
-    RequestsQueued,
-)
+from tui.model.events import Notice, NoticeRaised, RequestRaised, RequestSettled, RequestsQueued
 from tui.model.requests import (
     Answer,
     ConfirmationRequest,

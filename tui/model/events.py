@@ -25,14 +25,7 @@ from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStandin
 from tui.model.frozen import dataclass
 from tui.model.models import ModelEvents
 from tui.model.requests import BellSet, PendingRequest
-from tui.model.servers import (
-    Failure,
-    ServerId,
-    ServerInfo,
-    ServerStatus,
-    ServerView,
-    Transport,
-)
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 

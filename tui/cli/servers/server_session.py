@@ -91,10 +91,7 @@ class ServerSession:
     """
 
     def __init__(
-        self,
-        start: StartOptions,
-        names: Sequence[str] | None,
-        open_url: OpenUrl = open_in_browser,
+        self, start: StartOptions, names: Sequence[str] | None, open_url: OpenUrl = open_in_browser
     ) -> None:
         self.warnings = list[str]()
         self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None

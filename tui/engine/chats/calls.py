@@ -405,11 +405,7 @@ class CallRunner:
         self._end(step_call, status, result.display, seconds)
 
     def _end(
-        self,
-        step_call: StepCall,
-        status: ToolCallStatus,
-        result: str,
-        seconds: float | None = None,
+        self, step_call: StepCall, status: ToolCallStatus, result: str, seconds: float | None = None
     ) -> None:
         """Show the end of a call, once; `seconds` is set if it ran."""
         if not step_call.settled:

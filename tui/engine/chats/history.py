@@ -101,10 +101,7 @@ class History:
             self.contents.append({"role": "model", "parts": kept})
 
     def add_responses(
-        self,
-        answers: Iterable[tuple[FunctionCall, FunctionResponse]],
-        *,
-        inline_media: bool,
+        self, answers: Iterable[tuple[FunctionCall, FunctionResponse]], *, inline_media: bool
     ) -> None:
         """Add the responses to all calls of the last step, in call order, as one content.
 

@@ -239,10 +239,7 @@ class ModelStep:
     """
 
     def __init__(
-        self,
-        publish: Publish,
-        new_entry: Callable[[], EntryId],
-        on_first_chunk: Callable[[], None],
+        self, publish: Publish, new_entry: Callable[[], EntryId], on_first_chunk: Callable[[], None]
     ) -> None:
         self._publish = publish
         self._new_entry = new_entry

@@ -444,9 +444,7 @@ class Turn:
             context.instructions = said
             self._publish(InstructionsSent(said))
         return context.asked.request(
-            self._history.contents,
-            [tool.declaration for tool in offered.values()],
-            instruction,
+            self._history.contents, [tool.declaration for tool in offered.values()], instruction
         )
 
     async def _answer_calls(

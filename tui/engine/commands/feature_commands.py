@@ -11,9 +11,7 @@ from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
-from tui.engine.mcp.catalog.offered_tool import (
-    CompletionValues,
-)
+from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -58,12 +56,7 @@ class FeatureCommands:
         workspace: The opened folders.
     """
 
-    def __init__(
-        self,
-        servers: ServerManager,
-        context: ClientContext,
-        publish: Publish,
-    ) -> None:
+    def __init__(self, servers: ServerManager, context: ClientContext, publish: Publish) -> None:
         self._servers = servers
         self.workspace = Workspace(lambda: context.workspaces)
         self._context = context

@@ -10,13 +10,7 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import EditError, add_server, remove_server
-from tui.engine.settings.importers import (
-    TITLES,
-    Candidate,
-    ClientFile,
-    Machine,
-    find_files,
-)
+from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
 from tui.engine.trust.folder_gate import OpenedFolder

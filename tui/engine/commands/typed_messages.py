@@ -33,13 +33,7 @@ from tui.model.input.mentions import (
     typed_mention,
 )
 from tui.model.input.own_commands import OWN_COMMANDS, command_words
-from tui.model.input.typed import (
-    TypedPrompt,
-    find_prompt,
-    nearest,
-    typed_command,
-    usage,
-)
+from tui.model.input.typed import TypedPrompt, find_prompt, nearest, typed_command, usage
 from tui.model.servers import ServerId
 from tui.text import clip, counted, for_model, sanitize, sanitize_line
 
@@ -206,10 +200,7 @@ class TypedMessages:
     """
 
     def __init__(
-        self,
-        servers: ServerManager,
-        workspace: Workspace,
-        conversations: Conversations,
+        self, servers: ServerManager, workspace: Workspace, conversations: Conversations
     ) -> None:
         self._servers = servers
         self._attachments = Attachments(servers, workspace)

@@ -224,8 +224,7 @@ def typed_base_url(url: str) -> str:
         raise CredentialError("The address is empty.", advice="Enter the address of a service.")
     if not _is_safe_for_key(url):
         raise CredentialError(
-            "A key must not be sent to this address.",
-            advice="Use https, or http on this computer.",
+            "A key must not be sent to this address.", advice="Use https, or http on this computer."
         )
     return url
 

@@ -112,10 +112,7 @@ class Discovery:
         if oauth.grant_type is GrantType.AUTHORIZATION_CODE and not is_own:
             await self._check_page(place)
         found = get_client_metadata_scopes(
-            challenge.scope or None,
-            resource,
-            metadata,
-            ["authorization_code", "refresh_token"],
+            challenge.scope or None, resource, metadata, ["authorization_code", "refresh_token"]
         )
         scope = " ".join(oauth.scopes) or found or ""
         if challenge.is_step_up:

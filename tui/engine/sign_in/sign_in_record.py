@@ -52,10 +52,7 @@ def read_challenge(status: int, headers: Iterable[str]) -> Challenge:
     for name, quoted, bare in _PARAMETER.findall(text):
         found.setdefault(name.lower(), quoted or bare)
     return Challenge(
-        status,
-        found.get("resource_metadata", ""),
-        found.get("scope", ""),
-        found.get("error", ""),
+        status, found.get("resource_metadata", ""), found.get("scope", ""), found.get("error", "")
     )
 
 

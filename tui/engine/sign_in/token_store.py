@@ -16,12 +16,7 @@ from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, locked, read_regular
 from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
-from tui.engine.sign_in.sign_in_record import (
-    AuthError,
-    SignInRecord,
-    canonical_address,
-    digest,
-)
+from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
 from tui.engine.sign_in.token_endpoint import MAX_LIFE, checked_endpoint, checked_token
 from tui.model.bounded_json import JsonError, read_value
 from tui.text import sanitize_line

@@ -20,13 +20,7 @@ from tui.engine.trust.starts import described
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    DifferenceLine,
-    Disclosure,
-    TrustAnswer,
-    TrustRequest,
-    TrustSubject,
-)
+from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
 
 CLOSE_PATIENCE: Final = 5.0
 """Seconds that the last answers get to be written."""

@@ -105,10 +105,7 @@ OWN_COMMANDS: Final = _table(
     _C(
         "directory",
         "the folders that servers are told of",
-        parts=(
-            _C("show", "list them"),
-            _C("add", "add one", Takes.FOLDER),
-        ),
+        parts=(_C("show", "list them"), _C("add", "add one", Takes.FOLDER)),
     ),
     _C("quit", "leave gemdeck"),
 )
