@@ -33,16 +33,16 @@ async def with_secrets(
         The server, and what it starts without, why, and what to do; or an empty string.
     """
     found: dict[str, str] = {}
-    why = "the keyring has no value"
-    try:
-        reading = in_daemon_thread(partial(_read, server.keychain, server.kept))
-        found = await asyncio.wait_for(reading, key_store.KEYRING_LIMIT)
-    except TimeoutError:
-        why = "the keyring did not answer"
-    except Exception:  # noqa: BLE001 - backends are plugins and raise errors of their own
-        why = "the keyring cannot be read"
-    if os.environ.get("GEMDECK_HOME"):
-        why = "the keyring is not used with GEMDECK_HOME"
+    why = "the keyring is not used with GEMDECK_HOME"
+    if not os.environ.get("GEMDECK_HOME"):
+        why = "the keyring has no value"
+        try:
+            reading = in_daemon_thread(partial(_read, server.keychain, server.kept))
+            found = await asyncio.wait_for(reading, key_store.KEYRING_LIMIT)
+        except TimeoutError:
+            why = "the keyring did not answer"
+        except Exception:  # noqa: BLE001 - backends are plugins and raise errors of their own
+            why = "the keyring cannot be read"
     values = {name: value for name, value in {**server.kept, **found}.items() if value}
     redactor.register(*values.values())
     fill = Expansion(values, blank=frozenset({"env", "headers"}))
@@ -62,12 +62,11 @@ async def with_secrets(
 
 
 def _read(service: str, names: Iterable[str]) -> dict[str, str]:
-    """Read secrets from the keyring, or from each that it is made of. Blocks."""
-    if os.environ.get("GEMDECK_HOME"):
-        return {}
+    """Read secrets from the keyring, or from the first of those it is made of. Blocks."""
     import keyring  # noqa: PLC0415 - it takes long
 
     ring = keyring.get_keyring()
-    places = [one.with_properties(schemes=_SCHEMES) for one in getattr(ring, "backends", [ring])]
+    rings = reversed(getattr(ring, "backends", [ring]))  # the value of the first one stays
+    places = [one.with_properties(schemes=_SCHEMES) for one in rings]
     found = ((name, one.get_password(service, ACCOUNT + name)) for name in names for one in places)
     return {name: value for name, value in found if value}
