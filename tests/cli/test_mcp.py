@@ -311,6 +311,9 @@ async def test_a_secret_of_an_extension_comes_from_the_keyring_or_is_said_to_be_
     ring.answer.set()
     service = f"Gemini CLI Extensions sky {hashlib.sha256(b'sky').hexdigest()}"
     ring.items.append(({"service": service, "account": "__secret__API_KEY"}, "hunter22"))
+    last = SecretService()
+    last.items.append(({"service": service, "account": "__secret__API_KEY"}, "of another ring"))
+    monkeypatch.setattr(ring, "backends", [ring, last], raising=False)
     found = await run("mcp", "list", "--json")
     assert found.json["servers"][0]["reason"] == ""
     assert told.read_text() == "hunter22|hunter22\n"
@@ -332,7 +335,7 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
         *("notes", "--description", "My notes", notes["command"], *notes["args"]),
     )
     assert (result.code, result.stderr) == (ExitCode.OK, "")
-    assert result.stdout == "notes is in ~/.gemini/settings.json. It is ready: 5 tools\n"
+    assert result.stdout == "notes is in ~/.gemini/settings.json. Now ready: 5 tools\n"
     assert added(Path.home())["notes"] == {
         **notes,
         "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
@@ -340,7 +343,7 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
     }
     failing = await run("mcp", "add", "-s", "user", "a", "no-such-program")
     assert failing.code == ExitCode.ERROR
-    assert "It is failed: command not found: no-such-program. Install it" in failing.stdout
+    assert "Now failed: command not found: no-such-program. Install it" in failing.stdout
     (Path.home() / "elsewhere").mkdir()
     other = await run("mcp", "remove", "notes", cwd=Path.home() / "elsewhere")
     assert other.code == ExitCode.NOT_FOUND
@@ -416,9 +419,9 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=tmp_path)
     await run("mcp", "disable", "off", cwd=tmp_path)
     for words, said in (
-        ("a touch", f"It is untrusted: Not started: it comes with an untrusted folder. {trust}"),
+        ("a touch", f"Now untrusted: Not started: it comes with an untrusted folder. {trust}"),
         ("-s user b sh canary.sh", f"where it may not start yet. {trust}. To allow it, open"),
-        ("-s user off touch", "It is disabled: To enable it: gemdeck mcp enable off"),
+        ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
         ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
     ):
@@ -439,7 +442,7 @@ async def test_what_cannot_be_added_or_removed_is_said() -> None:
         ((*adding, "a"), ExitCode.USAGE, "Missing argument"),
         ((*adding, "-t", "sse", "a", "x"), ExitCode.USAGE, "sse needs an address"),
         ((*adding, "-t", "stdio", "a", "http://h/"), ExitCode.USAGE, "stdio needs a command"),
-        ((*adding, "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written NAME=VALUE"),
+        ((*adding, "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written KEY=VALUE"),
         ((*adding, "-H", "A: b", "a", "x"), ExitCode.USAGE, "Headers are for addresses"),
         ((*adding, "--timeout", "0", "a", "x"), ExitCode.USAGE, "greater than 0"),
         ((*adding, "", "x"), ExitCode.USAGE, "A name has"),
@@ -461,4 +464,7 @@ async def test_a_link_of_a_folder_does_not_lead_an_entry_into_the_users_settings
     result = await run("mcp", "add", "--no-check", "a", "x", cwd=tmp_path)
     assert result.code == ExitCode.ERROR
     assert "leads out of this folder" in result.stderr
+    for words in ("add --no-check a x", "remove a"):
+        at_home = await run("mcp", *words.split(), cwd=Path.home())
+        assert (at_home.code, "use the scope user" in at_home.stderr) == (ExitCode.ERROR, True)
     assert not (Path.home() / ".gemini" / "settings.json").exists()

@@ -29,6 +29,7 @@ from tui.cli.servers.server_edits import (
     ServerLast,
     confirm_change,
     edits_of,
+    named_values,
     own_edits,
     server_entry,
 )
@@ -168,7 +169,7 @@ async def call(
     is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
     is asked at a terminal, and declined without one.
     """
-    given, words = _object(raw), _pairs(arguments)
+    given, words = _object(raw), named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = [one.name for one in session.ready(server).catalog.tools]
         if tool not in known:
@@ -268,7 +269,7 @@ async def prompt(
     server: str, name: str, arguments: tuple[str, ...], start: StartOptions
 ) -> CommandOutput:
     """Print a prompt as its server renders it."""
-    given = _pairs(arguments)
+    given = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = {one.name: one for one in session.ready(server).catalog.prompts}
         if name not in known:
@@ -380,7 +381,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     why = advised(found["reason"], found["advice"])
     offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
     code = ExitCode.OK if found["status"] in _WAITING else answer.code
-    return CommandOutput(value, f"{text} It is {found['status']}: {offers}", code)
+    return CommandOutput(value, f"{text} Now {found['status']}: {offers}", code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp remove -s user files")
@@ -511,13 +512,6 @@ def _plain(parts: Sequence[object], display: str) -> str:
     """Return what a terminal may show, or the text itself for a file or another program."""
     texts = (part.text for part in parts if isinstance(part, TextPart))
     return (display if sys.stdout.isatty() else "\n".join(texts)).removesuffix("\n")
-
-
-def _pairs(words: Sequence[str]) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    if any(not sign or not name for name, sign, _ in pairs):
-        raise click.UsageError("Arguments are written KEY=VALUE.")
-    return {name: value for name, _, value in pairs}
 
 
 def _object(raw: str | None) -> dict[str, Any]:

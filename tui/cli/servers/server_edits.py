@@ -76,12 +76,12 @@ def server_entry(
     if header and not is_address:
         raise click.UsageError("Headers are for addresses.")
     reached = (
-        {"url": target, "type": kind, "headers": _named(header, ":", "-H") or None}
+        {"url": target, "type": kind, "headers": named_values(header, ":", "-H") or None}
         if is_address
         else {
             "command": target,
             "args": list(arguments) or None,
-            "env": _named(env, "=", "-e") or None,
+            "env": named_values(env, "=", "-e") or None,
         }
     )
     more = {
@@ -162,10 +162,15 @@ def own_edits() -> OwnEdits:
     return OwnEdits(Path.cwd(), Path.home(), usable_state_dir(), say)
 
 
-def _named(words: Sequence[str], sign: str, option: str) -> dict[str, str]:
+def named_values(words: Sequence[str], sign: str, option: str) -> dict[str, str]:
+    """Read values that were typed behind their names.
+
+    Raises:
+        click.UsageError: If the sign or a name is missing; it says what was typed wrongly.
+    """
     parts = [word.partition(sign) for word in words]
     if any(not found or not name for name, found, _ in parts):
-        raise click.UsageError(f"{option} is written NAME{sign}VALUE.")
+        raise click.UsageError(f"{option} is written KEY{sign}VALUE.")
     return {name.strip(): value.lstrip() if sign == ":" else value for name, _, value in parts}
 
 

@@ -135,7 +135,7 @@ class ServerSession:
         if view is None or view.status is not ServerStatus.READY:
             reason, advice = self.why_not_ready(view) if view is not None else ("", "")
             status = view.status.value if view is not None else "gone"
-            raise CommandError(f"{name} is {status}: {advised(reason, advice)}")
+            raise CommandError(f"{name} is not ready ({status}): {advised(reason, advice)}")
         return view
 
     def why_not_ready(self, view: ServerView) -> tuple[str, str]:

@@ -64,10 +64,12 @@ class OwnEdits:
         """Return the file of a scope, ``user`` or ``project``.
 
         Raises:
-            EditError: If the folder's leads out of it, perhaps to the user's own.
+            EditError: If the folder's leads out of it, or is the user's own.
         """
         folder = self._home if scope == "user" else self._opened.folder
         path = folder / FOLDER_NAME / FILE_NAME
+        if scope == "project" and folder == Path(os.path.realpath(self._home)):
+            raise EditError("in your home folder these are your own settings: use the scope user.")
         if scope == "project" and leads_out(path, folder, Report(self._home)):
             raise EditError("leads out of this folder, so it is not written.")
         return path
