@@ -260,7 +260,7 @@ async def test_too_many_tool_calls_or_requests_have_a_code_and_a_way_out(
 ) -> None:
     write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": {"maxToolCalls": 1}})
     two: list[tuple[str, dict[str, Any]]] = [("list_notes", {}), ("list_notes", {})]
-    limited = "limited to 1 tool calls"
+    limited = "limited to 1 tool call;"
     for output in ("text", "json"):
         gemini.steps = [[Call(two)] for _ in range(4)]
         result = await run("-p", "go on", "--yolo", "-o", output, gemini=gemini)

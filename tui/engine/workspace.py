@@ -396,10 +396,8 @@ class PathReader:
             data = self._read(path, self._media_left)
             self._media_left -= len(data)
             media = MediaPart(kind, base64.b64encode(data).decode())
-            return (
-                TextPart(f"[File {name}: {kind}]"),
-                media,
-            ), f"{kind}, {counted(len(data), 'byte')}"
+            image = (TextPart(f"[File {name}: {kind}]"), media)
+            return image, f"{kind}, {counted(len(data), 'byte')}"
         data = self._read(path, self._text_left)
         if b"\0" in data[:_BINARY_SAMPLE]:
             raise UnreadablePathError("it is no text, image or PDF")

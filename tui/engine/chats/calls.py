@@ -41,7 +41,7 @@ from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallReques
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
-from tui.text import clip, for_model, sanitize, sanitize_line
+from tui.text import clip, counted, for_model, sanitize, sanitize_line
 
 MAX_EDIT: Final = 1_000_000
 """Longest edited arguments, in characters of JSON with indentation."""
@@ -156,7 +156,9 @@ class ResultReviewer:
             tool.server,
             tool.view.name,
             shown,
-            tuple(f"{part.mime_type}, {len(part.data) * 3 // 4:,} bytes" for part in media),
+            tuple(
+                f"{part.mime_type}, {counted(len(part.data) * 3 // 4, 'byte')}" for part in media
+            ),
             conversation=conversation,
         )
         try:

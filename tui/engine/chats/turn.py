@@ -27,6 +27,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     TextPart,
 )
 from tui.engine.mcp.manager import ServerManager
+from tui.model import events as e
 from tui.model.chat import (
     MAIN,
     ChatNotice,
@@ -38,22 +39,10 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.events import (
-    ChatNoticeAdded,
-    ContextFile,
-    InstructionsSent,
-    MessageExpanded,
-    MessageReturned,
-    Notice,
-    NoticeRaised,
-    TurnFinished,
-    TurnPhaseChanged,
-    TurnStarted,
-)
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
-from tui.text import for_model, sanitize, sanitize_line
+from tui.text import counted, for_model, sanitize, sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 1
 """How often a step is repeated because its tool call was malformed.
@@ -122,8 +111,8 @@ class Message:
 
 def give_back(publish: Publish, text: str, error: MessageError) -> None:
     """Return a message that was not sent to the user, and say why."""
-    publish(NoticeRaised(Notice(Severity.ERROR, str(error), error.advice)))
-    publish(MessageReturned(text))
+    publish(e.NoticeRaised(e.Notice(Severity.ERROR, str(error), error.advice)))
+    publish(e.MessageReturned(text))
 
 
 @dataclass(slots=True)
@@ -179,7 +168,7 @@ class TurnSetup:
     tools: ServerManager
     gate: Gate
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
-    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
+    context_files: Callable[[], Awaitable[Sequence[e.ContextFile]]] | None = None
     reviewer: ResultReviewer | None = None
     max_steps: int | None = None
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
@@ -257,7 +246,7 @@ class Turn:
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
         self._returned: list[str] = []
-        self._files: Sequence[ContextFile] = ()
+        self._files: Sequence[e.ContextFile] = ()
         self.id = TurnId(f"t{next(setup.numbers)}")
         self.has_ended = False
 
@@ -268,7 +257,7 @@ class Turn:
         """Start the turn. `run` or `abandon` must follow."""
         entry = UserMessage(self._entry, sanitize(self._message.text))
         self._began = time.monotonic()
-        self._publish(TurnStarted(self.id, entry, self._began))
+        self._publish(e.TurnStarted(self.id, entry, self._began))
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
@@ -319,7 +308,9 @@ class Turn:
         else:
             content = await self._message.fetch(partial(self._set_phase, TurnPhase.ASKING))
             shown, typed = content.shown, sanitize(self._message.text)
-            self._publish(MessageExpanded(UserMessage(self._entry, shown, typed, content.servers)))
+            self._publish(
+                e.MessageExpanded(UserMessage(self._entry, shown, typed, content.servers))
+            )
         self._record.read.update(dict.fromkeys(content.servers))
         self._history.add_user(content.parts, content.before)
 
@@ -442,7 +433,7 @@ class Turn:
         instruction, said = compose(own, self._files, said_now)
         if said != context.instructions:
             context.instructions = said
-            self._publish(InstructionsSent(said))
+            self._publish(e.InstructionsSent(said))
         return context.asked.request(
             self._history.contents, [tool.declaration for tool in offered.values()], instruction
         )
@@ -456,9 +447,9 @@ class Turn:
         within, beyond = calls[: self._calls_left], calls[self._calls_left :]
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]
-        most = self._setup.settings.max_tool_calls
+        most = counted(self._setup.settings.max_tool_calls, "tool call")
         limit = FunctionResponse.error(
-            f"Not run: a turn is limited to {most} tool calls. "
+            f"Not run: a turn is limited to {most}. "
             "Call no more tools and answer with what you have."
         )
         try:
@@ -467,7 +458,7 @@ class Turn:
                 self._limit_reported = True
                 self._notify(
                     Severity.WARNING,
-                    f"A turn is limited to {most} tool calls; {len(beyond)} more were not run.",
+                    f"A turn is limited to {most}; {len(beyond)} more did not run.",
                     "Send another message to let the model continue.",
                 )
             await self._context.save()
@@ -491,7 +482,7 @@ class Turn:
         self.has_ended = True
         unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
         seconds = time.monotonic() - self._began
-        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
+        self._publish(e.TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
     def _notify(
         self,
@@ -503,12 +494,12 @@ class Turn:
         passes: bool = False,
     ) -> None:
         entry = self._context.new_entry()
-        self._publish(ChatNoticeAdded(ChatNotice(entry, severity, text, advice, brief, passes)))
+        self._publish(e.ChatNoticeAdded(ChatNotice(entry, severity, text, advice, brief, passes)))
 
     def _set_phase(
         self, phase: TurnPhase, server: ServerId | None = None, *, until: float | None = None
     ) -> None:
-        self._publish(TurnPhaseChanged(self.id, phase, server, until))
+        self._publish(e.TurnPhaseChanged(self.id, phase, server, until))
 
     def _new_step(self) -> ModelStep:
         on_first_chunk = partial(self._set_phase, TurnPhase.STREAMING)

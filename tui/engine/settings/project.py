@@ -158,7 +158,7 @@ class ProjectRules:
             said.append(f"These servers do not start: {', '.join(sorted(self.excluded))}.")
         said += map(_rule_words, self.always_deny)
         if self.max_tool_calls is not None:
-            said.append(f"A turn may make at most {self.max_tool_calls} tool calls.")
+            said.append(f"A turn may make at most {counted(self.max_tool_calls, 'tool call')}.")
         if self.max_result_size is not None:
             said.append(f"The model gets at most {self.max_result_size} characters of a result.")
         if self.idle_timeout is not None:

@@ -78,13 +78,15 @@ def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(monkeypatch: pytest.Mo
     assert len(convert_prompt(types.GetPromptResult(messages=[said("user", "y")] * 5)).parts) == 3
 
 
-def test_a_resource_is_shown_within_bounds() -> None:
+def test_a_resource_is_shown_within_bounds_and_read_whole() -> None:
     text = types.TextResourceContents(uri="memo://x", text="ä" * (MAX_TEXT + 5), mime_type="a/b")
     blob = types.BlobResourceContents(uri="memo://x", blob="not base64!", mime_type="image/png")
     result = types.ReadResourceResult(contents=[text, blob])
     reading = convert_resource(ServerId("s"), "memo://x", result)
     assert len(reading.content.text) == MAX_TEXT
     assert reading.content.omitted == 5
+    assert TextPart(text.text) in reading.parts
+    assert reading.problem.startswith("it is too large")
     assert reading.content.mime_type == "a/b"
     assert reading.content.blobs == ("[image/png, 8 bytes]",)
     assert "not valid base64" in str(reading.parts[-2])
