@@ -26,18 +26,8 @@ from tui.engine.demo.model import demo_server
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.logs.redaction import Redactor
+from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
-from tui.model.events import (
-    ChatNoticeAdded,
-    Event,
-    MessageReturned,
-    Notice,
-    NoticeRaised,
-    ServerStatusChanged,
-    ToolCallDecided,
-    TurnFinished,
-    TurnPhaseChanged,
-)
 from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
 from tui.model.sessions import ConversationRestored
 from tui.store.selectors import waiting_text
@@ -96,12 +86,12 @@ def _read(descriptor: int) -> bytes:
     return bytes(data)
 
 
-_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, Notice | None]]] = {
+_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, e.Notice | None]]] = {
     TurnOutcome.COMPLETED: (ExitCode.OK, None),
-    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, Notice(_E, "The turn was cancelled.")),
+    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, e.Notice(_E, "The turn was cancelled.")),
     TurnOutcome.LIMITED: (
         ExitCode.TURN_LIMIT,
-        Notice(
+        e.Notice(
             _E,
             "The turn reached its limit of tool calls.",
             "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
@@ -109,7 +99,7 @@ _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, Notice | None]]] = {
     ),
     TurnOutcome.OUT_OF_REQUESTS: (
         ExitCode.TURN_LIMIT,
-        Notice(
+        e.Notice(
             _E,
             "The turn reached its limit of requests to the model.",
             "Ask for less, or increase --max-turns.",
@@ -170,7 +160,7 @@ class _Session:
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
-    error: Notice | None = None
+    error: e.Notice | None = None
     is_out: bool = False
     is_sent: bool = False
     is_resumed: bool = False
@@ -191,7 +181,7 @@ class _Session:
             for problem in settings.problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
-                    return self._end(ExitCode.BAD_SETTINGS, Notice(_E, str(problem), advice))
+                    return self._end(ExitCode.BAD_SETTINGS, e.Notice(_E, str(problem), advice))
             if options.allows_all and (place := settings.no_yolo):
                 advice = "Leave it out; --allowed-tools allows single tools."
                 refusal = f"--yolo is forbidden by {place}."
@@ -206,7 +196,7 @@ class _Session:
             if self.store.state.model.name == "":
                 return self._without_model()
             if options.resume is not None and not self.is_resumed:
-                missing = Notice(_E, "There is no session to go on with.")
+                missing = e.Notice(_E, "There is no session to go on with.")
                 return self._end(ExitCode.ERROR, self.error or missing)
             self.is_sent = True
             engine.send(prompt, data=data)
@@ -260,39 +250,39 @@ class _Session:
         for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
             loop.add_signal_handler(number, stop)
 
-    def _watch(self, event: Event) -> None:
+    def _watch(self, event: e.Event) -> None:
         """Collect an event, and report a notice on stderr."""
         self.store.dispatch(event)
         self.statistics.take(event)
         if self.lines is not None:
             self.lines.take(event)
         match event:
-            case NoticeRaised(notice):
+            case e.NoticeRaised(notice):
                 self.error = notice if notice.severity is _E else self.error
                 self.warn(_words(notice), notice.severity)
-            case ChatNoticeAdded(notice) if notice.severity is Severity.WARNING:
+            case e.ChatNoticeAdded(notice) if notice.severity is Severity.WARNING:
                 self.warn(_words(notice))
-            case ChatNoticeAdded(notice) if notice.severity is _E and self.lines is not None:
+            case e.ChatNoticeAdded(notice) if notice.severity is _E and self.lines is not None:
                 self.lines.problem(_E, _words(notice))
-            case ToolCallDecided(server=server, tool=tool, source=source) if source.startswith(
+            case e.ToolCallDecided(server=server, tool=tool, source=source) if source.startswith(
                 NOBODY_TO_ASK
             ):
                 self._name_denied(server, tool, source.removeprefix(f"{NOBODY_TO_ASK}: "))
-            case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
+            case e.ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
                 reason = _reason(failure) if failure is not None else "unknown"
                 self.warn(f"server {server} failed: {reason}")
-            case TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
+            case e.TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
                 sys.stderr is not None and sys.stderr.isatty()
             ):
                 asyncio.get_running_loop().call_later(PATIENCE, self._say_waiting)
-            case TurnPhaseChanged(phase=phase) if phase is not TurnPhase.SERVERS:
+            case e.TurnPhaseChanged(phase=phase) if phase is not TurnPhase.SERVERS:
                 self._name_missing()
-            case TurnFinished(_, outcome):
+            case e.TurnFinished(_, outcome):
                 self.outcome = outcome
             case ConversationRestored(session=session):
                 self.is_resumed = True
                 self.statistics.session = session or self.statistics.session
-            case MessageReturned() if self.is_sent:
+            case e.MessageReturned() if self.is_sent:
                 self.outcome = TurnOutcome.FAILED
 
     def _name_missing(self) -> None:
@@ -328,7 +318,7 @@ class _Session:
 
     def refuse(self, text: str, advice: str, code: ExitCode) -> ExitCode:
         """Report why no turn is run, and return the exit code."""
-        notice = Notice(_E, text, advice)
+        notice = e.Notice(_E, text, advice)
         say(_words(notice))
         return self._end(code, notice)
 
@@ -346,7 +336,7 @@ class _Session:
         failed = (ExitCode.ERROR, errors[-1] if errors else self.error)
         return self._end(*_ENDINGS.get(self.outcome, failed))
 
-    def _end(self, code: ExitCode, error: ChatNotice | Notice | None) -> ExitCode:
+    def _end(self, code: ExitCode, error: ChatNotice | e.Notice | None) -> ExitCode:
         """Write the result as JSON, if that was asked for, and return the exit code."""
         outcome = self.outcome.value if self.outcome is not None else None
         ending = Ending(code, outcome, error, self.warnings)
@@ -388,5 +378,5 @@ def _meaning_words(meaning: Meaning) -> str:
     return f"all tools of {server}" if tool is None else f"the tool {tool} of {server}"
 
 
-def _words(notice: Notice | ChatNotice) -> str:
+def _words(notice: e.Notice | ChatNotice) -> str:
     return " ".join(part for part in (notice.text, notice.advice) if part)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.cli.output import ExitCode, json_or_text
+from tui.model import events as e
 from tui.model.chat import (
     ChatNotice,
     Entry,
@@ -22,18 +23,6 @@ from tui.model.chat import (
     TurnPhase,
     Usage,
     UserMessage,
-)
-from tui.model.events import (
-    Event,
-    ModelSelected,
-    Notice,
-    TextStreamed,
-    ToolCallChanged,
-    ToolCallDecided,
-    ToolCallRequested,
-    TurnPhaseChanged,
-    TurnStarted,
-    UsageReported,
 )
 from tui.store import selectors
 from tui.store.state import AppState
@@ -69,7 +58,7 @@ class Ending:
 
     code: ExitCode
     outcome: str | None
-    error: Notice | ChatNotice | None
+    error: e.Notice | ChatNotice | None
     warnings: list[str]
 
 
@@ -91,15 +80,15 @@ class Statistics:
     _denied: set[str] = field(default_factory=set)
     _allowed: set[str] = field(default_factory=set)
 
-    def take(self, event: Event) -> None:
+    def take(self, event: e.Event) -> None:
         match event:
-            case TurnPhaseChanged(phase=TurnPhase.WAITING):
+            case e.TurnPhaseChanged(phase=TurnPhase.WAITING):
                 self._requests += 1
                 self._asked_at = time.monotonic()
-            case UsageReported():
+            case e.UsageReported():
                 self._answered += 1
                 self._latency += time.monotonic() - self._asked_at
-            case ToolCallDecided(call=call, decision=decision):
+            case e.ToolCallDecided(call=call, decision=decision):
                 (self._allowed if decision == "allow" else self._denied).add(call)
 
     def by_model(self, state: AppState) -> dict[str, Any]:
@@ -229,16 +218,16 @@ class JsonLines:
         self._has_begun = False
         self._held = list[str]()
 
-    def take(self, event: Event) -> None:
+    def take(self, event: e.Event) -> None:
         match event:
-            case ModelSelected(model):
+            case e.ModelSelected(model):
                 self._model = model.name
-            case TurnStarted(message=message):
+            case e.TurnStarted(message=message):
                 self._begin()
                 self._line("message", role="user", content=message.text)
-            case TextStreamed(delta=delta):
+            case e.TextStreamed(delta=delta):
                 self._line("message", role="assistant", content=delta, delta=True)
-            case ToolCallRequested(call=call):
+            case e.ToolCallRequested(call=call):
                 self._line(
                     "tool_use",
                     tool_name=call.tool,
@@ -246,7 +235,7 @@ class JsonLines:
                     parameters=json_or_text(call.arguments),
                     server=call.server,
                 )
-            case ToolCallChanged(call=entry, status=status, result=result) if status in _ENDED:
+            case e.ToolCallChanged(call=entry, status=status, result=result) if status in _ENDED:
                 said = (
                     {"status": "success", "output": result}
                     if status is ToolCallStatus.OK

@@ -24,18 +24,8 @@ from tui.engine.chats.turn import (
     TurnSetup,
     give_back,
 )
+from tui.model import events as e
 from tui.model.chat import MAIN, ConversationId, ModelView, Severity, TurnOutcome, Usage
-from tui.model.events import (
-    ConversationCleared,
-    ConversationEvent,
-    Event,
-    MessageReturned,
-    ModelSelected,
-    Notice,
-    NoticeRaised,
-    QueueChanged,
-    TurnFinished,
-)
 from tui.model.models import OWN_OPTIONS, ModelOptionsChanged
 from tui.model.sessions import (
     ConversationClosed,
@@ -128,9 +118,9 @@ class Conversation:
         now = self.context.backend if self.context is not None else None
         return self._is_running and (backend is now or backend is self._next_backend)
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: e.Event) -> None:
         """Publish an event, as one of this conversation if it is one of any."""
-        if isinstance(event, ConversationEvent):
+        if isinstance(event, e.ConversationEvent):
             event = replace(event, conversation=self.key)
         self.tell(event)
 
@@ -181,7 +171,7 @@ class Conversation:
             return
         if self._turn_task is not None:
             text = "The message waits until the running turn ends."
-            self.publish(NoticeRaised(Notice(Severity.INFO, text)))
+            self.publish(e.NoticeRaised(e.Notice(Severity.INFO, text)))
         self._queue.append(message)
         self._publish_queue()
         self._idle.clear()
@@ -198,7 +188,7 @@ class Conversation:
         self._publish_queue()
         if self._turn is None or self._turn.has_ended:
             for text in waiting:
-                self.publish(MessageReturned(text))
+                self.publish(e.MessageReturned(text))
             return
         self._turn.add_unsent(waiting)
         if self._turn_task is not None and not self._is_cancelled:
@@ -213,7 +203,7 @@ class Conversation:
         del self._queue[waiting[-1]]
         self._publish_queue()
         if give_back:
-            self.publish(MessageReturned(text))
+            self.publish(e.MessageReturned(text))
 
     def clear(self) -> None:
         """Start a new conversation; a running turn is cancelled first."""
@@ -269,18 +259,18 @@ class Conversation:
         advice = "See the log for details. Send the message again."
         give_back(self.publish, message.text, MessageError(words, advice))
         if self._turn is not None:
-            self.publish(TurnFinished(self._turn.id, TurnOutcome.FAILED))
+            self.publish(e.TurnFinished(self._turn.id, TurnOutcome.FAILED))
         self._turn_task = self._turn = None
 
     def _publish_queue(self) -> None:
-        self.publish(QueueChanged(tuple(message.text for message in self._queue)))
+        self.publish(e.QueueChanged(tuple(message.text for message in self._queue)))
 
     def _clear_now(self) -> None:
         self._is_clear_due = False
         if self.context is not None:
             self.context.history.contents.clear()
             self.context.kept.clear()
-        self.publish(ConversationCleared())
+        self.publish(e.ConversationCleared())
 
     async def _take_over(self, context: TurnContext) -> None:
         """Switch to the next backend, if there is one."""
@@ -369,7 +359,9 @@ class Conversations:
         """
         if len(self._open) >= MAX_OPEN:
             words = f"{MAX_OPEN} conversations are open, and there cannot be more."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words, "Close one of them first.")))
+            self._publish(
+                e.NoticeRaised(e.Notice(Severity.WARNING, words, "Close one of them first."))
+            )
             return
         like = self.current
         opened = self._add(ConversationId(f"chat{next(self._keys)}"))
@@ -406,7 +398,7 @@ class Conversations:
     def answer_with(self, one: Conversation, backend: ModelBackend, view: ModelView) -> None:
         """Let a model answer in a conversation, from its next turn on."""
         one.view = view
-        one.publish(ModelSelected(view))
+        one.publish(e.ModelSelected(view))
         if one.context is not None:
             one.use_backend(backend)
         else:
@@ -454,8 +446,8 @@ class Conversations:
         await closed.recorder.aclose()
         del self._closing[closed.key]
 
-    def _record(self, event: Event) -> None:
-        if isinstance(event, ConversationEvent):
+    def _record(self, event: e.Event) -> None:
+        if isinstance(event, e.ConversationEvent):
             key = event.conversation
             if (one := self._open.get(key) or self._closing.get(key)) is not None:
                 one.recorder.take(event)

@@ -22,17 +22,8 @@ from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import ModelStep, counting
 from tui.engine.chats.turn import TurnContext
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.model import events as e
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
-from tui.model.events import (
-    ChatNoticeAdded,
-    ConversationCleared,
-    ConversationEvent,
-    Event,
-    Notice,
-    NoticeRaised,
-    TurnFinished,
-    UsageReported,
-)
 from tui.model.models import (
     ContextMeasured,
     ContextPart,
@@ -235,7 +226,7 @@ class ModelCommands:
             return False
         words = f"{sanitize_line(name)} is not among the service's models any more."
         advice = f"{backend.model} goes on with this conversation. /model chooses another one."
-        self._publish(NoticeRaised(Notice(Severity.WARNING, words, sanitize_line(advice))))
+        self._publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, sanitize_line(advice))))
         return True
 
     def measure(self) -> None:
@@ -294,32 +285,32 @@ class ModelCommands:
         after = (len(SUMMARISED) + len(summary)) // CHARACTERS_PER_TOKEN
         after += sum(part.tokens for part in parts if part.name in {"tools", "instructions"})
         one.usage = replace(Usage(), context=after, context_limit=one.usage.context_limit)
-        one.publish(UsageReported(one.usage))
+        one.publish(e.UsageReported(one.usage))
         brief = f"Compressed from {size:,} to about {after:,} tokens."
         words = f"{brief} This is the model's summary:\n\n{sanitize(summary)}"
         advice = "The full version is in /sessions." if kept is not None else UNSAVED
         notice = ChatNotice(context.new_entry(), Severity.INFO, words, advice, brief)
-        one.publish(ChatNoticeAdded(notice))
+        one.publish(e.ChatNoticeAdded(notice))
         one.has_offered = False
 
     def _apply(self, options: ModelOptions, one: Conversation) -> None:
         one.asked.options = options
         self._publish(ModelOptionsChanged(options, one.key))
 
-    def _heed(self, event: Event) -> None:
+    def _heed(self, event: e.Event) -> None:
         """Offer to compress a context that is nearly full, once."""
-        if not isinstance(event, ConversationEvent | ConversationRestored):
+        if not isinstance(event, e.ConversationEvent | ConversationRestored):
             return
         if (one := self._conversations.get(event.conversation)) is None:
             return
         match event:
-            case UsageReported(usage) if usage.context:
+            case e.UsageReported(usage) if usage.context:
                 one.usage = usage
             case ConversationRestored(usage=usage):
                 one.usage, one.has_offered = usage, False
-            case ConversationCleared():
+            case e.ConversationCleared():
                 one.usage, one.has_offered = Usage(), False
-            case TurnFinished() if not one.has_offered and _is_full(one.usage):
+            case e.TurnFinished() if not one.has_offered and _is_full(one.usage):
                 one.has_offered = True
                 part = one.usage.context / one.usage.context_limit
                 where, advice = "", "/compress puts a summary in its place."
@@ -337,7 +328,7 @@ class ModelCommands:
             self._say(Severity.ERROR, f"It was not compressed: {sanitize_line(str(reason))}.")
 
     def _say(self, severity: Severity, text: str) -> None:
-        self._publish(NoticeRaised(Notice(severity, text, is_answer=True)))
+        self._publish(e.NoticeRaised(e.Notice(severity, text, is_answer=True)))
 
 
 def _idle(one: Conversation) -> TurnContext:
