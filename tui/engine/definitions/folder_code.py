@@ -523,7 +523,7 @@ class ServerCode:
         if named is not None:
             found = (named, *(file for file in found if file.path != named.path))
         data = set() if is_projects else _data_of(server, start)
-        found = tuple(file for file in found if file.path not in data or _is_executable(file))
+        found = tuple(f for f in found if f.path not in data or os.access(f.path, os.X_OK))
         only_path = (server.developed or (not is_projects and _is_database(f)) for f in found)
         return tuple(
             FolderFile(file.path, None, "") if is_path else file
@@ -575,10 +575,6 @@ def _data_of(server: ServerDefinition, start: Path) -> set[str]:
         for name, value in server.env.items()
         if _DATA_NAME.fullmatch(name.upper()) and value.endswith(_DATA)
     } - named
-
-
-def _is_executable(file: FolderFile) -> bool:
-    return os.access(file.path, os.X_OK)
 
 
 def _is_database(file: FolderFile) -> bool:
