@@ -112,8 +112,8 @@ async def test_progress_and_logs_are_told_and_a_question_is_declined_without_a_t
     write_settings({"mcpServers": {"a": served}})
     result = await run("mcp", "call", "a", "t")
     assert (result.code, result.stdout) == (ExitCode.OK, "t {}\n")
-    assert "gemdeck: a: notice: db: one two\n" in result.stderr
-    assert "gemdeck: progress: 1 of 4 m\n" in result.stderr
+    assert "  | a: notice: db: one two\n" in result.stderr
+    assert "  | progress: 1 of 4 m\n" in result.stderr
     assert "To answer it, run gemdeck in a terminal." in result.stderr
     assert answers(record) == [{"action": "decline"}]
 
@@ -142,12 +142,14 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "record"
 
 
-def called(record: Path, *before: dict[str, Any]) -> Terminal:
-    """Call a tool whose server asks these things, at a terminal."""
+def called(record: Path, *before: dict[str, Any], columns: int = 80, to: str = "") -> Terminal:
+    """Call a tool whose server asks these things, at a terminal, perhaps with a file for output."""
     served = library(tools={"t": []}, before={"t": before}, record=str(record))
     write_settings({"mcpServers": {"a": served}})
     command = [warm.python(), "-m", "tui", "mcp", "call", "a", "t"]
-    return Terminal(command, cwd=Path.home(), columns=80, rows=99)
+    if to:
+        command = ["/bin/sh", "-c", f'exec "$@" >{to}', "sh", *command]
+    return Terminal(command, cwd=Path.home(), columns=columns, rows=99)
 
 
 def type_in(terminal: Terminal, *lines: tuple[str, str]) -> None:
@@ -195,6 +197,22 @@ def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
         assert b"\x1b" not in terminal.raw
     content = {"name": "Ada", "age": 20, "agree": False, "colour": "r", "days": ["mo", "we"]}
     assert answers(record) == [{"action": "accept", "content": content}]
+
+
+def test_no_row_of_what_a_server_says_looks_like_ours(record: Path) -> None:
+    told = [
+        {"method": "notifications/message", "params": {"level": "info", "data": SPOOF}},
+        {"method": "notifications/progress", "params": {"progress": 1, "message": SPOOF}},
+        asks("q1", requestedSchema=FORM, message=f"{'x' * 46} gemdeck: Enter your key"),
+    ]
+    with called(record, *told, columns=50, to="output") as terminal:
+        type_in(terminal, (ANSWER, "decline"))
+        assert terminal.wait_for_exit() == ExitCode.OK
+        rows = terminal.screen.split(ANSWER)[0].splitlines()
+    spoofed = [row for row in rows if "gemdeck: Enter" in row or "your key" in row]
+    assert len(spoofed) >= len(told)
+    assert all(row.startswith("  | ") for row in spoofed)
+    assert (Path.home() / "output").read_text() == "t {}\n"
 
 
 def test_an_address_is_shown_whole_and_opened_only_after_a_yes(record: Path) -> None:

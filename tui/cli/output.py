@@ -6,7 +6,6 @@ Standard output is looked at before anything runs, and written at the end.
 import json
 import os
 import select
-import shutil
 import stat
 import sys
 from collections.abc import Mapping, Sequence
@@ -109,18 +108,28 @@ def write_out(text: str | bytes) -> bool:
 
 def say(text: str) -> None:
     """Write a message to standard error, if that takes it."""
-    if sys.stderr is not None:  # else it would go to standard output
-        with suppress(OSError, ValueError):
-            print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
+    _to_stderr(f"gemdeck: {text}")
 
 
 def quote(text: str) -> None:
     """Write somebody else's text to standard error, behind bars: none of it looks like ours."""
-    columns = shutil.get_terminal_size().columns
+    columns = _terminal_columns()
     for line in text.split("\n"):
         width = columns if line.isascii() else columns // 2  # some characters take two cells
-        rows = click.wrap_text(line, width, BAR, BAR)
-        print(rows or BAR, file=sys.stderr, flush=True)  # noqa: T201 - ditto
+        _to_stderr(click.wrap_text(line, width, BAR, BAR) or BAR)
+
+
+def _terminal_columns() -> int:
+    """Return the width of standard error; standard output may lead elsewhere."""
+    with suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    return sys.maxsize  # a file wraps nothing
+
+
+def _to_stderr(text: str) -> None:
+    if sys.stderr is not None:  # else it would go to standard output
+        with suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201 - a message
 
 
 def json_or_text(text: str) -> object:

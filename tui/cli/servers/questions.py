@@ -42,7 +42,7 @@ async def using(session: ServerSession, work: Coroutine[Any, Any, T]) -> T:
 
 def _tell(server: ServerId, line: LogLine) -> None:
     if line.source == "log":
-        say(f"{server}: {line.level}: {line.text}")
+        quote(f"{server}: {line.level}: {line.text}")
 
 
 class _Terminal:
@@ -139,8 +139,7 @@ class _Terminal:
         line = sys.stdin.readline()
         if self._session.is_open(request.id) and line:
             return line.strip()
-        if line:
-            say("That question is over.")
+        say("That question is over." if line else "Cancelled.")
         raise EOFError
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from tui.cli.command import CommandError, advised, no_such, way_out
-from tui.cli.output import ExitCode, say
+from tui.cli.output import ExitCode, quote, say
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
@@ -159,7 +159,7 @@ class ServerSession:
                     self.follow(server, line)
             case ToolCallProgressed(progress=progress):
                 of = f" of {progress.total:g}" if progress.total is not None else ""
-                say(f"progress: {progress.progress:g}{of} {progress.message}".rstrip())
+                quote(f"progress: {progress.progress:g}{of} {progress.message}".rstrip())
             case NoticeRaised(notice=notice):
                 self.warnings.append(" ".join(filter(None, (notice.text, notice.advice))))
                 say(self.warnings[-1])
