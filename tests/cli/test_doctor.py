@@ -1,6 +1,7 @@
 """`gemdeck doctor`: what it finds, and that it tells no secret."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,19 @@ async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini
     assert result.code == ExitCode.ERROR
     assert result.json["failed"] == ["Settings", "Model"]
     assert "~/.gemini/settings.json:" in words(by_title(result.json)["Settings"])
+
+
+async def test_a_folder_beside_the_home_keeps_its_name_and_its_servers_come_second() -> None:
+    home = Path.home()
+    write_settings({"mcpServers": {"notes": notes_server()}})
+    beside = home.with_name(f"{home.name}-beside")
+    (beside / ".gemini").mkdir(parents=True)
+    theirs = beside / ".gemini" / "settings.json"
+    theirs.write_text('{"mcpServers": {"notes": {"command": "x"}}}', encoding="utf-8")
+
+    result = await run("doctor", "--json", "--offline", cwd=beside)
+
+    settings = words(by_title(result.json)["Settings"])
+    assert f"{theirs}: project, read" in settings
+    own = r"mcpServers\.notes  ~/\.gemini/settings\.json:\d+ \(over "
+    assert re.search(rf"{own}{re.escape(str(theirs))}:\d+\)", settings)

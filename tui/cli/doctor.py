@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -137,11 +138,11 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
             for view in session.views:
                 taken = steps.get(view.id, [])
                 sections.append(_server(view, known[view.id], session, taken))
-    home = str(Path.home())
+    home = re.compile(rf"(?<![\w.-]){re.escape(str(Path.home()))}(?![\w-]|\.\w)")
 
     def clean(text: str) -> str:
         """Leave out secrets, and the name of the home."""
-        return session.redactor.redact(text).replace(home, "~")
+        return home.sub("~", session.redactor.redact(text))
 
     failed = [section.title for section in sections if section.has_failed]
     end = f"Failed: {', '.join(failed)}." if failed else "Nothing failed."

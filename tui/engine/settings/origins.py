@@ -144,8 +144,9 @@ class Layers:
             yield Setting(dotted, value, tuple(places) or (DEFAULT,), dotted in _ADD_UP)
 
     def server_places(self, name: str) -> tuple[str, ...]:
-        """Return where an entry of a server stands, the highest layer first."""
-        return tuple(_places(("mcpServers", name), self._sources))
+        """Return where an entry of a server stands, that which counts first."""
+        ranked = sorted(self._sources, key=lambda one: one.origin is not Origin.PROJECT)
+        return tuple(_places(("mcpServers", name), ranked))
 
 
 def merged(settings: Sequence[Setting]) -> dict[str, Any]:
