@@ -309,7 +309,8 @@ class ServerReader:
         if env := entry.source.env:
             secret = frozenset(v for name, v in env.items() if is_secret_variable(name, v))
             everything = MappingProxyType({**env, **definition.env})
-            definition = replace(definition, env=everything, secrets=definition.secrets | secret)
+            secret |= definition.secrets | entry.source.secrets
+            definition = replace(definition, env=everything, secrets=secret)
         if names := entry.source.kept:
             read = references_in(dict(entry.raw))
             own = {name: self._environ.get(name, "") if name in read else "" for name in names}

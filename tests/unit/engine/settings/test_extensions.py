@@ -229,7 +229,7 @@ def test_a_sensitive_setting_is_looked_for_where_gemini_cli_keeps_it(machine: Ma
     ]
     entry = {"url": "https://h/$K", "headers": {"X": "Bearer ${K}"}, "env": {"E": "$SET$PLAIN"}}
     place = install(machine, "sky", {"sky": entry}, settings=settings)
-    (place / ".env").write_text("SET=set\n")
+    (place / ".env").write_text("SET='plain words'\n")
     machine.environ["K"] = "own"
     [sky] = machine.load().servers
     assert (sky.url, dict(sky.headers), dict(sky.kept)) == (
@@ -237,7 +237,8 @@ def test_a_sensitive_setting_is_looked_for_where_gemini_cli_keeps_it(machine: Ma
         {"K": "own"},
     )
     assert "${K}" not in sky.secrets
-    assert sky.env["SET"] == "set"
+    assert "plain words" in sky.secrets
+    assert sky.env["SET"] == "plain words"
     rows = {
         None: "sky",
         ("git", "https://github.com/a/b.git"): "https://github.com/a/b",

@@ -185,6 +185,7 @@ class Source:
         env: Variables that its servers get, for an extension.
         keychain: The service under which gemini-cli keeps the secrets of an extension.
         kept: The variables that it keeps there; as `variables` they stand for themselves.
+        secrets: Values in its ``.env`` that the manifest calls sensitive.
     """
 
     origin: Origin
@@ -196,6 +197,7 @@ class Source:
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     keychain: str = ""
     kept: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -403,11 +405,13 @@ def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
             words = f"skipped: another extension has the same name, {name or 'empty'}"
             source.note(("name",), words)
         elif _is_enabled(rules.get(name), folder):
-            env, kept = _settings(source, path.parent)
+            env, sensitive = _settings(source, path.parent)
+            kept = tuple(one for one in sensitive if one not in env)
             places = {"extensionPath": str(path.parent), "workspacePath": str(folder)}
             places |= {"/": os.sep, "pathSeparator": os.sep}
             known = {**env, **{one: f"${{{one}}}" for one in kept}, **places}
             found = replace(source, extension=name, variables=known, env=env, kept=kept)
+            found = replace(found, secrets=frozenset(env[one] for one in sensitive if one in env))
             yield replace(found, keychain=_keychain(str(given or name), installed))
         seen.add(name)
 
@@ -438,7 +442,7 @@ def _settings(source: Source, extension: Path) -> tuple[Mapping[str, str], tuple
     """Return the variables that the user has set of those that an extension declares.
 
     Returns:
-        Those in its ``.env``, and the names of other ones, which are sensitive.
+        Those in its ``.env``, and the names of all that are sensitive.
     """
     declared = source.content.get("settings")
     entries = declared[:MAX_RULES] if isinstance(declared, list) else ()
@@ -451,7 +455,7 @@ def _settings(source: Source, extension: Path) -> tuple[Mapping[str, str], tuple
     if named and not leads_out(path, extension, source.report):
         found = read_variables(path, source.report) or {}
     env = {name: found[name] for name in named if name in found}
-    return env, tuple(name for name, is_kept in named.items() if is_kept and name not in env)
+    return env, tuple(name for name, is_sensitive in named.items() if is_sensitive)
 
 
 def _enablement(report: Report) -> Mapping[str, Any] | None:
