@@ -271,7 +271,7 @@ async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> No
         assert isinstance(app.screen, Question)
         app.post_message(events.Paste(" and this"))
         await until(pilot, lambda: app.chat.composer.text == f"{text} and this")
-        assert app.commands.calls == []
+        assert {name for name, _ in app.commands.calls} <= {"sessions.recorder.keep_draft"}
 
 
 async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and_says_so() -> None:

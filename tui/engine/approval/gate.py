@@ -118,13 +118,17 @@ class Gate:
     async def decide(self, inquiry: Inquiry) -> Permit | Denial:
         """Decide on one call. Canceling the awaiting task withdraws the question.
 
-        A tool of gemdeck's own that asks no server and changes nothing is free.
+        A tool of gemdeck's own that asks no server and changes nothing is free unless denied.
 
         Raises:
             WithdrawnError: If nobody could decide. It is no denial.
         """
-        if isinstance(inquiry.tool, OwnTool) and inquiry.tool.is_free:
-            return _permit(inquiry, "it changes nothing")
+        if isinstance(tool := inquiry.tool, OwnTool) and tool.is_free:
+            verdict = self._policy.judge(tool.source or tool)
+            if verdict.effect is not Effect.DENY:
+                return _permit(inquiry, "it changes nothing")
+            self._tell(inquiry, inquiry.shown, "deny", verdict.source)
+            return Denial(verdict.source, _DENIED_BY_RULE)
         try:
             outcome = await self._decide(inquiry)
         except WithdrawnError as error:

@@ -301,7 +301,7 @@ class KeptResults:
 
     def _bind(self, tool: OwnTool, arguments: JsonObject) -> OwnTool:
         source, _ = self._find(arguments)
-        return replace(tool, server=source.server, is_reviewed=source.is_reviewed)
+        return replace(tool, server=source.server, is_reviewed=source.is_reviewed, source=source)
 
     def _find(self, arguments: JsonObject) -> tuple[OfferedTool, str]:
         if (found := self._kept.get(str(arguments.get("id")))) is None:

@@ -1,6 +1,7 @@
 """The gate: who is asked, what an answer covers, how every question ends, whatever changes."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,18 @@ from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Denial, Edit, TurnRecord
 from tui.engine.approval.policy import Verdict
+from tui.engine.chats.own_tools import KeptResults
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.state_file import StateFile
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OfferedTool,
+    Permit,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
 from tui.engine.settings.prohibitions import Permission, Restriction
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import EntryId, ToolCallStatus
@@ -397,3 +406,18 @@ async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> Non
         "Rules cannot be saved now: what you always allow lasts until you quit.",
     )
     assert len(problems) == 1
+
+
+async def test_what_denies_a_tool_denies_reading_on_in_its_results() -> None:
+    asked, kept, look = Asked(), KeptResults(limit=10), make_tool("look")
+    cut = kept.cut(look, ToolResult((TextPart("x" * 50_000),), ""))
+    [key] = re.findall('id="(.+)"', str(cut.parts))
+    bind = kept.tool().bind
+    assert bind is not None
+    read = bind({"id": key})
+    assert await asked.passes(read)
+    asked.policy.configure((), [rule("notes", "look")], ())
+    task, request = await asked.ask(read)
+    assert request == ""
+    assert isinstance(outcome := await task, Denial)
+    assert "alwaysDeny" in outcome.source

@@ -185,11 +185,13 @@ class OwnTool(OfferedTool):
         bind: Returns what a call with these arguments is shown and allowed as, such as a tool of
             the server that it asks; raises `ToolCallError`. None if that is this tool.
         is_free: Whether it asks no server and changes nothing, so that it needs no consent.
+        source: The tool whose result it reads; what denies that one denies a call.
     """
 
     run: Callable[[JsonObject], Awaitable["ToolResult"]] = field(kw_only=True, compare=False)
     bind: Callable[[JsonObject], "OwnTool"] | None = field(default=None, compare=False)
     is_free: bool = False
+    source: OfferedTool | None = None
 
 
 @dataclass(frozen=True, slots=True)
