@@ -195,7 +195,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_040,
+    "ui": 11_980,
     "engine/mcp": 7_070,
     "engine/chats": 4_080,
     "cli": 2_730,
@@ -208,7 +208,7 @@ BUDGET: Final = {
     "engine/definitions": 1_090,
     "engine/commands": 880,
     "engine/files": 790,
-    "store": 720,
+    "store": 710,
     "engine/demo": 460,
     ".": 420,
     "engine/logs": 400,

@@ -5,15 +5,7 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.model.chat import (
-    MAIN,
-    BackendKind,
-    ConversationId,
-    Entry,
-    ModelView,
-    TurnState,
-    Usage,
-)
+from tui.model.chat import MAIN, BackendKind, ConversationId, Entry, ModelView, TurnState, Usage
 from tui.model.frozen import dataclass
 from tui.model.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.servers import ServerId, ServerView

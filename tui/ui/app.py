@@ -279,10 +279,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         await open_asked(self.deck, asked)
 
     def exit(
-        self,
-        result: int | None = None,
-        return_code: int = 0,
-        message: RenderableType | None = None,
+        self, result: int | None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
         """Quit, by whatever way; what was typed just now is saved."""
         if self.screen_stack:  # empty while the app closes

@@ -127,10 +127,7 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
         about=describe_prompt(asked.server, asked.prompt, arguments=False),
         fields=[
             argument_field(
-                one.name,
-                one.description,
-                required=one.required,
-                value=asked.values.get(one.name),
+                one.name, one.description, required=one.required, value=asked.values.get(one.name)
             )
             for one in asked.prompt.arguments
         ],

@@ -65,10 +65,7 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
 
 
 def _show(
-    deck: MainScreen,
-    title: str,
-    select: Callable[[AppState], T],
-    describe: Callable[[T], Content],
+    deck: MainScreen, title: str, select: Callable[[AppState], T], describe: Callable[[T], Content]
 ) -> None:
     """Show a part of the state in a dialog."""
     deck.app.push_screen(ReportScreen(title, deck.bridge, select, describe))

@@ -19,16 +19,7 @@ from tui.ui.widgets.text.plain import count, one_line
 
 T = TypeVar("T")
 
-LEVELS: Final = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
+LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of RFC 5424 as MCP spells them, most verbose first."""
 
 MAX_SHOWN: Final = 300

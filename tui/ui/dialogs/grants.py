@@ -139,10 +139,7 @@ class GrantsScreen(ListDialog[GrantView]):
         word = trust.value or "no decision yet"
         self.show_head(
             Content.assemble(
-                ("folder  ", "$text-muted"),
-                one_line(workspace),
-                "  ",
-                (word, trust_tone(trust)),
+                ("folder  ", "$text-muted"), one_line(workspace), "  ", (word, trust_tone(trust))
             )
         )
 

@@ -202,11 +202,7 @@ class ChoiceDialog(ListDialog[T]):
     AUTO_FOCUS = "RowList"
 
     def __init__(
-        self,
-        title: str,
-        entries: Sequence[ListEntry[T]],
-        use: Callable[[T], object],
-        at: T,
+        self, title: str, entries: Sequence[ListEntry[T]], use: Callable[[T], object], at: T
     ) -> None:
         super().__init__(title, DialogFilterList("entry", entries=entries, clicks=1), use)
         self._at = at

@@ -45,13 +45,7 @@ class ResourceScreen(Dialog):
 
     BINDING_GROUP_TITLE = "Resource"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=(
-            "insert.insert",
-            "resources.send",
-            "resources.watch",
-            "viewer.copy",
-            "viewer.close",
-        )
+        only=("insert.insert", "resources.send", "resources.watch", "viewer.copy", "viewer.close")
     )
 
     facts = query_one(".facts", PlainText)

@@ -13,13 +13,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 
-from tui.model.catalog import (
-    Catalog,
-    PromptView,
-    ResourceTemplateView,
-    ResourceView,
-    ToolView,
-)
+from tui.model.catalog import Catalog, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.servers import ServerId

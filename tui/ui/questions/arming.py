@@ -66,10 +66,7 @@ REPEAT_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 0.1
 """Longest wait until it is looked again whether answers count."""
 
-UNARMED: Final = (
-    "One moment: keys count once you stop typing.",
-    "One moment: stop typing first.",
-)
+UNARMED: Final = ("One moment: keys count once you stop typing.", "One moment: stop typing first.")
 WRITING: Final = (
     "What you type goes into your message. Pause to answer.",
     "Typing goes into your message.",

@@ -60,18 +60,10 @@ JSON: Final = Answer(
 MORE: Final = Answer("more", "full_stop", "More", "show all answers", key_display=".")
 EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 UNDO: Final = Answer(
-    "undo-edit",
-    "u",
-    "Model's",
-    "switch between the model's arguments and your edit",
-    short="Undo",
+    "undo-edit", "u", "Model's", "switch between the model's arguments and your edit", short="Undo"
 )
 WITH_REASON: Final = Answer(
-    "deny-with-reason",
-    "w",
-    "Deny, say why",
-    "deny this call and tell the model why",
-    short="Why",
+    "deny-with-reason", "w", "Deny, say why", "deny this call and tell the model why", short="Why"
 )
 
 REFUSAL_SECONDS: Final = 1.0

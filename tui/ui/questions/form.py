@@ -43,13 +43,7 @@ INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
 ACCEPT: Final = Answer(
-    "accept",
-    "ctrl+s",
-    "Accept",
-    "accept",
-    ReplyAction.ACCEPT,
-    key_display="^S",
-    priority=True,
+    "accept", "ctrl+s", "Accept", "accept", ReplyAction.ACCEPT, key_display="^S", priority=True
 )
 DECLINE: Final = Answer(
     "decline", "ctrl+d", "Decline", "decline", ReplyAction.DECLINE, key_display="^D", priority=True

@@ -62,11 +62,7 @@ KEEP_AWAY: Final = Answer(
     short="Keep away",
 )
 ACCEPT: Final = Answer(
-    "accept",
-    "a",
-    "Accept",
-    "let the model use them as they are now",
-    ToolChangeAnswer.ACCEPT,
+    "accept", "a", "Accept", "let the model use them as they are now", ToolChangeAnswer.ACCEPT
 )
 
 

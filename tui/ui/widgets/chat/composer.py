@@ -193,10 +193,7 @@ class Composer(TextArea, inherit_bindings=False):
 
     BINDING_GROUP_TITLE = "Message"
     HELP = "Write a message. `/` completes commands and prompts, `@` resources and files, with Tab."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings(keymap.Place.MESSAGE),
-        *_text_keys(),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
 
     class Sent(Message):
         """The user sent a message."""

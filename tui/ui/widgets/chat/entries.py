@@ -11,15 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 
-from tui.model.chat import (
-    ChatNotice,
-    Entry,
-    ModelText,
-    Severity,
-    Thought,
-    TurnEnd,
-    UserMessage,
-)
+from tui.model.chat import ChatNotice, Entry, ModelText, Severity, Thought, TurnEnd, UserMessage
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.text.blocks import (
