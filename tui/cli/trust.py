@@ -51,7 +51,7 @@ async def show() -> CommandOutput:
     if own or servers:
         lines.append(UNWATCHED)
     if found is not None:
-        lines += [f"It forbids: {rule}" for rule in found.rules]
+        lines += [f"Rule: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]
         lines.append(found.refusal or f"To trust exactly this: gemdeck trust allow {name}")
     return CommandOutput(value, "\n".join(lines))

@@ -19,7 +19,7 @@ from tui.model.servers import ServerStatus
 
 __all__ = ["at", "opens"]
 
-SPACE = "To send it as a message, put a space after the !."
+SPACE = "A space after the ! sends it as a message."
 
 
 async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Typed) -> None:

@@ -288,7 +288,7 @@ class TypedMessages:
             raise MessageError(words, self._advice(name))
         if self._conversations.attended and _SHELL.match(text):
             words = f"gemdeck has no shell: {clip(text, MAX_SHOWN)} was not run."
-            raise MessageError(words, "To send it as a message, put a space after the !.")
+            raise MessageError(words, "A space after the ! sends it as a message.")
         return self._attachments.wanted(text) or None
 
     def _advice(self, name: str) -> str:

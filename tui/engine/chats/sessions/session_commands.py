@@ -330,7 +330,7 @@ class SessionCommands:
             saved = library.read(library.find(words, self._folder))
             file = self._typed_path(path) if path else free_name(self._folder, saved.view)
             text = export_text(saved, file)
-            return write_export(file, self._redactor.redact_known(text))
+            return write_export(file, self._redactor.redact_known(text)).resolve()
 
         words = f"Exported to {sanitize_line(str(await asyncio.to_thread(write)))}."
         self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
