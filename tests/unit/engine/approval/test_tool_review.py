@@ -210,6 +210,8 @@ def test_a_difference_hides_nothing_and_says_where_none_can_be_seen() -> None:
     assert [line.sign for line in shown[1:]] == ["+"] * 3
     shown = difference("", described("one\ntwo"))  # what was is no longer known
     assert [line.text for line in shown[1:]] == ["name: a", "description:", "  one", "  two"]
+    shown = difference("", json.dumps({"inputSchema": {"title": "é"}}))
+    assert '    "title": "é"' in [line.text for line in shown], "as one would read it"
 
 
 def test_unchanged_lines_far_from_a_change_are_counted() -> None:

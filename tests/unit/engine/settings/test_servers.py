@@ -86,6 +86,8 @@ def test_a_working_folder_may_be_under_the_home(machine: Machine, cwd: str, expe
         ({"url": "https://"}, ".url", "must be an address"),
         ({"url": "https://h:99999/"}, ".url", "must be an address"),
         ({"url": "https://h/a b"}, ".url", "must be an address"),
+        ({"url": "https://h/\u202ea"}, ".url", "must be an address"),
+        ({"url": "https://h/" + "a" * 8_192}, ".url", "must be an address"),
         ({"url": "https://h", "type": "sse", "transportType": "http"}, "", "contradict"),
         ({"command": ["x"]}, ".command", "string"),
         ({"command": "a\0b"}, ".command", "NUL"),
