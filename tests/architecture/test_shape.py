@@ -199,7 +199,7 @@ BUDGET: Final = {
     "engine/mcp": 7_070,
     "engine/chats": 4_080,
     "cli": 2_730,
-    "engine/settings": 2_400,
+    "engine/settings": 2_410,
     "model": 2_310,
     "engine": 1_830,
     "engine/sign_in": 1_640,

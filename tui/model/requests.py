@@ -18,6 +18,7 @@ FormValue = str | int | float | bool | tuple[str, ...] | None
 PRIVATE_WARNING: Final = (
     "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
 )
+"""Stands beside a field of a server's form that asks for a secret."""
 
 
 class FieldKind(StrEnum):

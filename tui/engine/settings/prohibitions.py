@@ -82,22 +82,38 @@ _WITHOUT_EFFECT: Final[Mapping[tuple[str, ...], str]] = {
     ("mcp", "autoAllowInHeadless"): "lets no tool run here; use --allowed-tools",
     ("security", "environmentVariableRedaction", "allowed"): "use gemdeck.environmentAllow",
 }
-_MOVED: Final = """
-    allowMCPServers:mcp.allowed excludeMCPServers:mcp.excluded mcpServerCommand:mcp.serverCommand
-    allowedTools:tools.allowed coreTools:tools.core excludeTools:tools.exclude
-    autoAccept:tools.autoAccept toolDiscoveryCommand:tools.discoveryCommand
-    toolCallCommand:tools.callCommand selectedAuthType:security.auth.selectedType
-    enforcedAuthType:security.auth.enforcedType useExternalAuth:security.auth.useExternal
-    folderTrust:security.folderTrust.enabled excludedProjectEnvVars:advanced.excludedEnvVars
-    maxSessionTurns:model.maxSessionTurns contextFileName:context.fileName
-    includeDirectories:context.includeDirectories fileFiltering:context.fileFiltering
-    checkpointing:general.checkpointing preferredEditor:general.preferredEditor
-    vimMode:general.vimMode sandbox:tools.sandbox theme:ui.theme customThemes:ui.customThemes
-    hideBanner:ui.hideBanner hideTips:ui.hideTips hideFooter:ui.hideFooter
-    hideWindowTitle:ui.hideWindowTitle showMemoryUsage:ui.showMemoryUsage
-    usageStatisticsEnabled:privacy.usageStatisticsEnabled
-"""
-_RENAMED: Final[Mapping[str, str]] = dict(pair.split(":") for pair in _MOVED.split())
+_RENAMED: Final[Mapping[str, str]] = {
+    "allowMCPServers": "mcp.allowed",
+    "excludeMCPServers": "mcp.excluded",
+    "mcpServerCommand": "mcp.serverCommand",
+    "allowedTools": "tools.allowed",
+    "coreTools": "tools.core",
+    "excludeTools": "tools.exclude",
+    "autoAccept": "tools.autoAccept",
+    "toolDiscoveryCommand": "tools.discoveryCommand",
+    "toolCallCommand": "tools.callCommand",
+    "selectedAuthType": "security.auth.selectedType",
+    "enforcedAuthType": "security.auth.enforcedType",
+    "useExternalAuth": "security.auth.useExternal",
+    "folderTrust": "security.folderTrust.enabled",
+    "excludedProjectEnvVars": "advanced.excludedEnvVars",
+    "maxSessionTurns": "model.maxSessionTurns",
+    "contextFileName": "context.fileName",
+    "includeDirectories": "context.includeDirectories",
+    "fileFiltering": "context.fileFiltering",
+    "checkpointing": "general.checkpointing",
+    "preferredEditor": "general.preferredEditor",
+    "vimMode": "general.vimMode",
+    "sandbox": "tools.sandbox",
+    "theme": "ui.theme",
+    "customThemes": "ui.customThemes",
+    "hideBanner": "ui.hideBanner",
+    "hideTips": "ui.hideTips",
+    "hideFooter": "ui.hideFooter",
+    "hideWindowTitle": "ui.hideWindowTitle",
+    "showMemoryUsage": "ui.showMemoryUsage",
+    "usageStatisticsEnabled": "privacy.usageStatisticsEnabled",
+}
 """Keys of gemini-cli's first settings, which it no longer reads either."""
 
 
