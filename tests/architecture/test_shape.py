@@ -210,7 +210,7 @@ BUDGET: Final = {
     "engine/files": 790,
     "store": 710,
     "engine/demo": 460,
-    ".": 420,
+    ".": 450,
     "engine/logs": 400,
     "engine/keys": 390,
 }
