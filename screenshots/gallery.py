@@ -5,7 +5,7 @@ The states are those of the tests: nothing runs, and no time or path shows.
 
 import fnmatch
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from states import (
     ruled_store,
     tabbed_store,
     talking_store,
+    work_store,
     working_store,
 )
 from textual.pilot import Pilot
@@ -139,6 +140,7 @@ def _scenes_of_a_call() -> Iterator[Scene]:
 
 
 SCENES: Final = (
+    Scene("work", work_store),
     Scene("start-reading", decks.new_store),
     Scene("start-no-servers", empty_store),
     Scene("start-ready", decks.full_store),
@@ -254,6 +256,25 @@ SCENES: Final = (
 )
 
 
+_WIDE: Final = SIZES[1]
+
+CHOSEN: Final = {
+    "work": ("work", "dark", _WIDE),
+    "work-light": ("work", "light", _WIDE),
+    "work-80x24": ("work", "dark", SIZES[0]),
+    "servers": ("servers-failed", "dark", _WIDE),
+    "tools": ("tools", "dark", _WIDE),
+    "prompts": ("prompts", "dark", _WIDE),
+    "resources": ("resources", "dark", _WIDE),
+    "activity": ("activity", "dark", _WIDE),
+    "chat": ("chat", "dark", _WIDE),
+    "question": ("question-call", "dark", _WIDE),
+    "folder": ("question-folder", "dark", _WIDE),
+    "palette": ("palette-search", "dark", _WIDE),
+}
+"""The pictures that are kept, by their files' names: the scene, the look and the size."""
+
+
 @contextmanager
 def colors(look: Look) -> Iterator[None]:
     """Let the app that is made find a terminal with or without colors."""
@@ -280,20 +301,36 @@ async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
         await rest(pilot)
         await press(pilot, *scene.after)
         await rest(pilot)
-        picture = app.export_screenshot(title=f"{scene.name} {look.name}")
+        picture = app.export_screenshot(title="gemdeck")
         app.exit()
     return picture
 
 
 async def draw_all(folder: Path, pattern: str) -> list[Path]:
     """Draw the scenes whose file names match a pattern, in every look and size."""
+    names = (
+        (scene, look, size, folder / f"{scene.name}-{look.name}-{size[0]}x{size[1]}.svg")
+        for scene in SCENES
+        for look in LOOKS
+        for size in SIZES
+    )
+    return await _write(one for one in names if fnmatch.fnmatch(one[-1].stem, pattern))
+
+
+async def draw_chosen(folder: Path) -> list[Path]:
+    """Draw the pictures of the README and of the page beside it."""
+    scenes = {scene.name: scene for scene in SCENES}
+    looks = {look.name: look for look in LOOKS}
+    return await _write(
+        (scenes[scene], looks[look], size, folder / f"{name}.svg")
+        for name, (scene, look, size) in CHOSEN.items()
+    )
+
+
+async def _write(pictures: Iterable[tuple[Scene, Look, tuple[int, int], Path]]) -> list[Path]:
     arming.ARMING_SECONDS = SHORT_ARMING  # type: ignore[misc]
     written = []
-    for scene in SCENES:
-        for look in LOOKS:
-            for size in SIZES:
-                path = folder / f"{scene.name}-{look.name}-{size[0]}x{size[1]}.svg"
-                if fnmatch.fnmatch(path.stem, pattern):
-                    path.write_text(await draw(scene, look, size), "utf-8")
-                    written.append(path)
+    for scene, look, size, path in pictures:
+        path.write_text(await draw(scene, look, size), "utf-8")
+        written.append(path)
     return written

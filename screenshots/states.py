@@ -1,15 +1,21 @@
 """The states of the deck that `gallery` draws; they are those of the tests, and no time shows."""
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from tests.snapshots.decks import NEVER
 from tests.support.samples import TURN, confirmation
 from tests.ui.shell import decks
+from tui.engine.approval.inquiry import file_change
 from tui.model import events as e
+from tui.model.catalog import Catalog
 from tui.model.chat import (
+    BackendKind,
     ConversationId,
     EntryId,
+    ModelView,
     Progress,
     ToolCall,
     ToolCallStatus,
@@ -18,7 +24,10 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import Effect, GrantId, GrantView
+from tui.model.consent import Effect, GrantId, GrantView, RequestId
+from tui.model.input.arguments import canonical_json
+from tui.model.requests import ConfirmationRequest
+from tui.model.servers import ServerId
 from tui.model.sessions import ConversationOpened, SessionId, SessionView
 from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
@@ -152,6 +161,71 @@ def working_store() -> Store:
         e.ToolCallChanged(call, ToolCallStatus.RUNNING),
         e.ToolCallProgressed(call, Progress(2, 5, "step 2")),
         e.TurnPhaseChanged(TURN, TurnPhase.TOOLS),
+    )
+    for event in happened:
+        store.dispatch(event)
+    return store
+
+
+PRICES: Final = """from decimal import Decimal
+
+
+def total(items: list[Item]) -> Decimal:
+    cost = Decimal(0)
+    for item in items:
+        cost += round(item.price * item.count)
+    return cost
+"""
+
+MENDED: Final = PRICES.replace("round(item.price * item.count)", "item.price * item.count").replace(
+    "return cost", "return round(cost, 2)"
+)
+
+SAYS: Final = """`4f1c2aa` did: since then `total` rounds each item to a whole number.
+It should round once, at the end, to cents."""
+
+
+def work_store() -> Store:
+    """Give the store of a deck in which a turn has used two servers, and wants to change a file."""
+    store = decks.new_store()
+    files = ServerId("files")
+    decks.configure(store, decks.server(decks.GIT), decks.server(files))
+    named = ("list_directory", "read_text_file", "search_files", "write_file")
+    decks.make_ready(store, decks.GIT, Catalog(tools=decks.GIT_TOOLS))
+    decks.make_ready(store, files, Catalog(tools=tuple(map(decks.tool, named))))
+    arguments = {"path": "src/prices.py", "content": MENDED}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, arguments["path"])
+        path.parent.mkdir()
+        path.write_text(PRICES, "utf-8")
+        change = file_change(Path(folder), {**arguments})
+    log, read, write = (
+        ToolCall(EntryId(name), server, name, canonical_json(given))
+        for name, server, given in (
+            ("log", decks.GIT, {"path": "src/prices.py", "max_count": 2}),
+            ("read_text_file", files, {"path": "src/prices.py"}),
+            ("write_file", files, arguments),
+        )
+    )
+    commits = "4f1c2aa Show whole prices in the list\n91be07d Add up a basket"
+    question = ConfirmationRequest(
+        *(RequestId("r1"), write.id, files, write.tool, "Create or overwrite a file."),
+        *(write.arguments, ("destructive",)),
+        change=change,
+    )
+    asked = UserMessage(EntryId("m1"), "which commit broke the total of a basket? mend it")
+    happened: tuple[e.Event, ...] = (
+        e.ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)),
+        e.UsageReported(Usage(prompt=6_200, context=6_200, context_limit=1_000_000)),
+        e.TurnStarted(TURN, asked, NEVER),
+        e.ToolCallRequested(log),
+        e.ToolCallChanged(log.id, ToolCallStatus.OK, 0.042, commits),
+        e.ToolCallRequested(read),
+        e.ToolCallChanged(read.id, ToolCallStatus.OK, 0.007, PRICES),
+        e.TextStreamed(EntryId("t1"), SAYS),
+        e.EntryCompleted(EntryId("t1")),
+        e.ToolCallRequested(write),
+        e.RequestRaised(question),
     )
     for event in happened:
         store.dispatch(event)
