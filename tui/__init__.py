@@ -1,3 +1,3 @@
 """gemdeck: a full-screen terminal deck for Gemini and MCP."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

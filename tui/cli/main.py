@@ -26,10 +26,7 @@ ESCAPE_DELAY = "40"
 
 EPILOG = """\b
 Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o json
-
-\b
-Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
-52 unusable settings, 53 too many tool calls or requests, 130 cancelled.
+The manual: gemdeck help. Exit codes: gemdeck help commands
 """
 
 _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -43,6 +40,7 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "grants": "tui.cli.grants:grants",
         "sessions": "tui.cli.sessions:sessions",
         "completion": "tui.cli.command:completion",
+        "help": "tui.cli.reading:read_manual",
     }
 )
 """Where each command is; it is loaded when it is used."""
@@ -265,8 +263,8 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
     Reads mcpServers from .gemini/settings.json in your home and in this folder, and from a few
-    other files that the README lists. Without a Gemini key the screen starts in an offline
-    demo; -p ends with 41 unless --demo is given.
+    other files that `gemdeck help servers` lists. Without a Gemini key the screen starts in an
+    offline demo; -p ends with 41 unless --demo is given.
     """
     if prompt is None and prompt_interactive is None and _is_fed():
         prompt = ""

@@ -26,17 +26,26 @@ BAR: Final = "  | "
 
 
 class ExitCode(IntEnum):
-    """The result of a run, as of gemini-cli."""
+    """The result of a run, as of gemini-cli; the manual's table is made of what stands here."""
 
     OK = 0
+    """Done."""
     ERROR = 1
+    """The turn or the command failed, or a server did not get ready."""
     USAGE = 2
+    """Wrong usage."""
     NOT_FOUND = 3
+    """No such server, tool, prompt, resource, rule or session."""
     NO_KEY = 41
+    """No key for the model."""
     NO_INPUT = 42
+    """No prompt, or no terminal for the screen."""
     BAD_SETTINGS = 52
+    """Settings that cannot be used, or that forbid what was asked."""
     TURN_LIMIT = 53
+    """Too many tool calls or requests in the turn."""
     CANCELLED = 130
+    """Cancelled."""
 
 
 FULL: Final = (1, 7)

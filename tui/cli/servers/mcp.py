@@ -65,13 +65,8 @@ CHECK_TIME: Final = 10.0
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
 """The server was written as asked, and is not to be started."""
 
-_EPILOG: Final = """\b
-Exit codes: 0 done, 1 not ready or failed, 2 wrong usage, 3 no such server, tool,
-prompt or resource, 52 unusable settings, 130 cancelled.
-"""
 
-
-@click.group(epilog=_EPILOG)
+@click.group(epilog="Exit codes: gemdeck help commands")
 def mcp() -> None:
     """Look at the servers of your settings, and use what they offer.
 
