@@ -18,6 +18,7 @@ import pytest
 from tests.architecture.sources import ROOT, SOURCES, parsed, text
 from tests.support.halves import SLOW
 from tests.support.measures import Measure
+from tests.support.surroundings import commands, first_words
 
 MAX_FILE_LINES: Final = 700
 """A file past this has two jobs; one with a single job rarely has more than 600."""
@@ -165,6 +166,9 @@ def test_ci_runs_the_readmes_own_command() -> None:
     assert command.startswith("python3 -m venv --without-pip .venv && python3 -m pip --python ")
     assert command.endswith(' install -e ".[test]" && .venv/bin/python -m tests')
     assert "step python3 -m tests.support.surroundings\n" in script, "tries it elsewhere"
+    assert commands("python3")[1] == command
+    assert commands("uv") == ["uv tool install . && gemdeck", "uv run --extra test python -m tests"]
+    assert first_words() == ("add a note: buy milk", "o")
     taken = subprocess.run(
         ["/bin/bash", "-c", f"{README_COMMAND.findall(script)[0]}"],
         cwd=ROOT,
