@@ -78,8 +78,9 @@ def uv(home: Path, _sources: Path) -> tuple[str, list[Path]]:
 
 
 def prepare_pip() -> None:
-    """Install Debian's own pip where it is missing."""
-    if subprocess.run([PYTHON, "-m", "pip", "-q", "--version"], check=False).returncode:
+    """Install Debian's own Python and pip where they are missing, as in an image of Python's."""
+    has_python = Path(PYTHON).exists()
+    if not has_python or subprocess.run([PYTHON, "-m", "pip", "--version"], check=False).returncode:
         apt = ["apt-get"] if os.geteuid() == 0 else ["sudo", "apt-get"]
         subprocess.run([*apt, "update", "-q"], check=True)
         subprocess.run(
