@@ -47,6 +47,7 @@ from tui.ui.widgets.chat.composer import HistoryStorage
 
 if TYPE_CHECKING:
     from tui.engine.chats.backends.backend import Provider
+    from tui.engine.chats.conversations import Conversations
     from tui.engine.commands.server_imports import ServerImports
     from tui.engine.logs.redaction import Redactor
     from tui.model.trust import ImportOffer
@@ -283,9 +284,18 @@ async def _run_engine(
         if is_open:
             commands.attach(engine)
             await _ends_before(closing, _follow_branch(store, options.folder))
-            if session := engine.sessions.recorder.session:
-                with suppress(OSError):  # the terminal is gone
-                    sys.stderr.write(f"To come back to this conversation: gemdeck -r {session}\n")
+            with suppress(OSError):  # the terminal is gone
+                sys.stderr.write(_way_back(engine.conversations))
+
+
+def _way_back(conversations: "Conversations") -> str:
+    """Say how to come back to what was saved, to the conversation in front first; or nothing."""
+    in_front = [conversations.current, *conversations]
+    saved = [*dict.fromkeys(filter(None, (one.recorder.session for one in in_front)))]
+    if not saved:
+        return ""
+    more = f" ({len(saved) - 1} more in gemdeck sessions list)" if saved[1:] else ""
+    return f"To come back: gemdeck --resume {saved[0].rpartition('-')[2]}{more}\n"
 
 
 async def _follow_branch(store: Store, folder: Path) -> None:

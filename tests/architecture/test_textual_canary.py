@@ -25,13 +25,13 @@ from tests.architecture.sources import parsed, text
 
 TOUCHED: Final[dict[str, dict[str, str]]] = {
     "tui.ui.app": {"textual.app.App": "_fatal_error _return_code _exception"},
-    "tui.ui.pending": {"textual.app.App": "_driver"},
+    "tui.ui.attention": {"textual.app.App": "_driver"},
     "tui.ui.driver": {
         "textual": "_xterm_parser",
         "textual.driver.Driver": "_app _loop _debug",
         "textual.drivers.linux_driver.LinuxDriver": (
-            "_file _in_band_window_resize _get_terminal_size _key_thread _must_signal_resume "
-            "_run_input_thread _sigcont_application"
+            "_file _in_band_window_resize _get_terminal_size _key_thread _writer_thread "
+            "_must_signal_resume _run_input_thread _sigcont_application"
         ),
         "textual.app.App": "_handle_exception",
     },

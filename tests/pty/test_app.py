@@ -25,6 +25,8 @@ from tests.pty.driving import (
 )
 from tests.support import warm
 from tests.support.terminal import Terminal, processes_of
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.files.paths import state_dir
 from tui.ui.widgets.chat.composer import SHOWN
 
 BLUR: Final = "\x1b[O"
@@ -80,11 +82,18 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         answer(terminal, "o")
         assert "add_note" in wait_for_end_of_turn(terminal)
         leave(terminal)
-        [session] = re.findall(rb"To come back .*: gemdeck -r (\S+)", terminal.raw)
+        [session] = re.findall(rb"To come back: gemdeck --resume (\S+)\r", terminal.raw)
+        assert SessionLibrary(state_dir()).find(session.decode()).first == "add a note: buy milk"
 
-    with deck("--demo", "-r", session.decode()) as terminal:
-        terminal.wait_for("add a note: buy milk")
+    with deck("--demo") as terminal:
+        terminal.wait_for("go on with: add a note: buy milk")
+        terminal.press("ctrl+l")
+        terminal.wait_for("Added note")
+        terminal.press("ctrl+t")
+        say(terminal, "hello")
+        wait_for_end_of_turn(terminal)
         leave(terminal)
+        assert b" (1 more in gemdeck sessions list)\r" in terminal.raw
 
     with deck("--demo", "-i", "list my notes", columns=80, rows=24) as terminal:
         question = wait_for_question(terminal)
@@ -136,6 +145,8 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         wait_for_question(terminal)
         assert rings(terminal) == 1
         terminal.type(FOCUS)
+        for title in ("shop · gemdeck", "◐ shop · running", "◆ shop · waiting for you"):
+            assert f"\x1b]2;{title}\x1b\\".encode() in terminal.raw
         answer(terminal, "o")
         screen = terminal.wait_for("Welcome!")  # the oldest note, which is listed last
         _, _, listed = screen.partition("list_notes returned")
@@ -188,7 +199,7 @@ def test_typed_commands_reach_the_servers(deck: Deck) -> None:
 
 def test_without_a_key_nothing_opens_and_a_closed_window_leaves_no_server(deck: Deck) -> None:
     with deck(columns=80, rows=24) as terminal:
-        terminal.wait_for("F9 enters one")
+        terminal.wait_for("enter a Gemini API key")
         terminal.wait_for("1 ready")
         say(terminal, "list my notes")
         wait_for_question(terminal)
@@ -249,7 +260,7 @@ def test_a_draft_outlives_a_private_run_and_a_kill_which_leaves_no_server(deck: 
         terminal.type("a secret thought")
         terminal.wait_for("> a secret thought")
         leave(terminal)
-        assert b"gemdeck -r" not in terminal.raw
+        assert b"come back" not in terminal.raw
     assert drafts() == [draft]
     with deck("--demo") as terminal:
         terminal.wait_for(SHOWN)

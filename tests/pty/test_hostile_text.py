@@ -36,6 +36,7 @@ HELD: Final = "any other letter stops it"
 
 OWN_KINDS: Final = {
     *("CSI <u", "CSI >25u", "CSI ?2026$p", "CSI ?2048$p", "CSI H", "CSI m", "OSC 22"),
+    *("CSI t", "OSC 2"),
     *("CSI ?7h", "CSI ?7l", "CSI ?25h", "CSI ?25l", "CSI ?1000h", "CSI ?1000l", "CSI ?1003h"),
     *("CSI ?1003l", "CSI ?1004h", "CSI ?1004l", "CSI ?1006h", "CSI ?1006l", "CSI ?1015h"),
     *("CSI ?1015l", "CSI ?1049h", "CSI ?1049l", "CSI ?2004h", "CSI ?2004l"),
@@ -107,9 +108,13 @@ def test_D01_D02_D03_D17_what_a_server_offers_sends_the_terminal_only_text(
     entry = {"command": sys.executable, "args": [str(HOSTILE_SERVER)]}
     servers = {"mcpServers": {"evil[/x]\x1b]0;owned\x07\u202e": entry}}
     write(world.home / ".gemini" / "settings.json", servers)
-    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
+    folder = tmp_path / f"shop\x1b]2;owned\x07{INVISIBLE}"
+    folder.mkdir()
+    with Terminal(warm.deck("--demo"), cwd=folder) as terminal:
         visit_what_a_server_offers(terminal)
         assert_harmless(terminal.raw)
+        assert b"]2;shop" in terminal.raw
+        assert b"owned\x07" not in terminal.raw
 
 
 @dataclass

@@ -22,6 +22,7 @@ from tests.support.terminal import Terminal, processes_of
 STUBBORN: Final = Path(servers.__file__).with_name("raw.py")
 DECK: Final = [sys.executable, "-P", "-m", "tui", "--demo"]
 ALT_SCREEN: Final = b"\x1b[?1049h"
+TITLE: Final = b"\x1b]2;"
 READ_CALLS: Final = ("0", "63")
 """The system call on x86-64 and on others."""
 
@@ -58,6 +59,8 @@ def test_after_every_stop_the_screen_is_drawn_keys_count_and_quitting_ends_it(
             terminal.type(key)
             terminal.wait_for(f"> {typed}")
             assert terminal.attributes == raw_mode
+            if number is not signal.SIGCONT:
+                assert TITLE in terminal.raw[seen:]
         leave(terminal)
 
 
@@ -90,7 +93,7 @@ def is_reading(task: Path) -> bool:
 
 def test_a_second_signal_leaves_no_stubborn_server(tmp_path: Path) -> None:
     entry = {"command": sys.executable, "args": [str(STUBBORN), "ignore_term", "ignore_eof"]}
-    write_settings({"mcpServers": {"stubborn": entry}})
+    write_settings({"mcpServers": {"stubborn": entry}, "gemdeck": {"title": False}})
     with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
         terminal.wait_for("2 ready")
         found = terminal.descendants()
@@ -102,6 +105,7 @@ def test_a_second_signal_leaves_no_stubborn_server(tmp_path: Path) -> None:
         assert terminal.wait_for_exit() == 128 + signal.SIGTERM
         left = psutil.wait_procs(found, timeout=1)[1]
         assert not left, [process.cmdline() for process in left]
+        assert TITLE not in terminal.raw
 
 
 def test_a_keyring_that_does_not_answer_does_not_keep_the_program(

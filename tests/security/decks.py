@@ -225,6 +225,7 @@ async def deck(
     settings: Json | None = None,
     folder: Path | None = None,
     allows_all: bool = False,
+    private: bool = False,
     ready: bool = True,
 ) -> AsyncIterator[Deck]:
     """Run an engine with these servers in the user's settings, until the block ends."""
@@ -244,6 +245,7 @@ async def deck(
         follow_settings=False,
         attended=True,
         allows_all=allows_all,
+        private=private,
     )
     async with Engine(options, bus.publish) as engine:
         await engine.start()

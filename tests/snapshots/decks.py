@@ -22,6 +22,7 @@ from tests.support.samples import (
     CALL,
     REQUEST,
     SERVER,
+    SESSION,
     TEXT,
     TURN,
     confirmation,
@@ -41,7 +42,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.servers import Failure, ServerStatus
-from tui.model.sessions import ConversationOpened
+from tui.model.sessions import ConversationOpened, LastSessionFound
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -106,6 +107,13 @@ _TABS: Final[tuple[e.Event, ...]] = (
 HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
     "reading": (),
     "ready": _READY,
+    "return": (
+        *_READY,
+        e.ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)),
+        LastSessionFound(
+            replace(SESSION, first="list the open branches", changed=2.0**32), is_cut=True
+        ),
+    ),
     "asking": (*_ASKING, e.RequestRaised(confirmation())),
     "queued": (
         *_ASKING,

@@ -7,7 +7,7 @@ from tui.model import events as e
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.events import ContextFile, ContextRead
-from tui.model.requests import BellSet, ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, TerminalSet
 from tui.model.settings import PriceSettings
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
@@ -125,7 +125,7 @@ def one_of_each() -> dict[type, e.Event]:
         ContextRead((ContextFile("~/.gemini/GEMINI.md", "Be brief."),)),
         e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
-        BellSet(False),
+        TerminalSet(bell=False, title=True),
         BranchRead("main"),
         FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),
@@ -139,6 +139,7 @@ def one_of_each() -> dict[type, e.Event]:
         sessions.ConversationNamed("Milk"),
         sessions.ConversationClosed(OTHER),
         sessions.SessionsListed((SESSION,)),
+        sessions.LastSessionFound(SESSION, is_cut=True),
         models.PricesSet(PriceSettings(currency="EUR")),
         models.ModelsListed((models.ModelOffer("gemini-3.8-flash"),)),
         models.ModelOptionsChanged(models.ModelOptions(temperature=1.0)),

@@ -30,6 +30,7 @@ from tui.model.chat import EntryId, TurnId, UserMessage
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
+from tui.ui.attention import Attention
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.chat import ChatPane
@@ -138,6 +139,7 @@ class ChatApp(App[None]):
         self.query_one("#other").display = False
         self.bridge.start()
         self.pending.start()
+        Attention(self, self.bridge, self.keyboard.clock)
         self.chat.composer.focus()
 
     def on_unmount(self) -> None:

@@ -238,7 +238,7 @@ def _prepare_terminal() -> None:
     is_flag=False,
     flag_value=LATEST,
     metavar="[ID]",
-    help="Go on with the session of this folder whose ID begins so, or with the latest.",
+    help="Go on with the session of this folder whose ID begins or ends so, or with the latest.",
 )
 @click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")

@@ -49,7 +49,7 @@ from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.models import PricesSet
-from tui.model.requests import BellSet
+from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 
@@ -213,6 +213,9 @@ class Engine:
     async def start(self) -> None:
         """Read the settings, start the servers, and open the model meanwhile; see `load`."""
         first = await self._read_first()
+        options = self._options
+        if options.attended and not options.private and options.resume is None:
+            self._tasks.start(self.sessions.find_last())
         self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
         self._take(first)
         if self._options.follow_settings:
@@ -255,8 +258,6 @@ class Engine:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
-        if before is None or before.rules.bell is not now.rules.bell:
-            self._publish(BellSet(now.rules.bell))
         self.access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
@@ -279,7 +280,9 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
-        self._publish(PricesSet(reading.settings.gemdeck.prices))
+        gemdeck = reading.settings.gemdeck
+        self._publish(PricesSet(gemdeck.prices))
+        self._publish(TerminalSet(gemdeck.bell, gemdeck.title))
         self._redactor.register(*environment_secrets(reading.settings.variables))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading

@@ -24,7 +24,7 @@ from tui.model.chat import (
 from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.frozen import dataclass
 from tui.model.models import ModelEvents
-from tui.model.requests import BellSet, PendingRequest
+from tui.model.requests import PendingRequest, TerminalSet
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
@@ -412,7 +412,7 @@ Event = (
     | LogLevelChanged
     | InstructionsSent
     | FolderTrustChanged
-    | BellSet
+    | TerminalSet
     | BranchRead
     | FoldersOpened
     | GrantsChanged

@@ -320,10 +320,11 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class BellSet:
-    """The settings say whether a question rings."""
+class TerminalSet:
+    """The settings say whether the terminal rings, and whether its title is set."""
 
-    rings: bool
+    bell: bool
+    title: bool
 
 
 Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply

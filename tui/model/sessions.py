@@ -86,6 +86,17 @@ class SessionsListed(SessionEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LastSessionFound(SessionEvent):
+    """The session of the opened folder that an earlier run wrote last.
+
+    `is_cut` says that gemdeck ended while a turn of it was running.
+    """
+
+    view: SessionView
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SessionPreviewed(SessionEvent):
     """The last entries of a session; `failure` says why there are none."""
 
@@ -131,5 +142,6 @@ SessionEvents = (
     | ConversationNamed
     | ConversationClosed
     | SessionsListed
+    | LastSessionFound
     | SessionPreviewed
 )

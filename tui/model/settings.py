@@ -453,7 +453,10 @@ class GemdeckSettings(Section):
         allow_inf_nan=False,
         description="Seconds without data after which an answer is aborted.",
     )
-    bell: Flag = Field(True, description="Ring when a question waits while you look elsewhere.")
+    bell: Flag = Field(
+        True, description="Ring for a question or the end of a long turn while you look elsewhere."
+    )
+    title: Flag = Field(True, description="Show what goes on in the terminal's title.")
     thoughts: Flag = Field(True, description="Show summaries of the model's thinking.")
     system_instruction: str = Field(
         "",

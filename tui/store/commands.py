@@ -35,8 +35,8 @@ class NoEngine:
 class Commands:
     """The UI's only way to the engine: its parts, and what can be asked before there is one.
 
-    Until there is a model to choose instead of, the last choice and the messages are kept; what
-    else is asked before `attach` has nothing to apply to, and does nothing.
+    Until there is a model, the last choice, the session and the messages are kept; what else is
+    asked before `attach` has nothing to apply to, and does nothing.
 
     Args:
         publish: Publishes messages that come back to the user.
@@ -46,9 +46,9 @@ class Commands:
         self._publish = publish
         self._engine: Engine | None = None
         self._is_ready = False
-        self._early_choice: Callable[[ModelChoice], None] | None = None
-        self._early_messages: list[tuple[ConversationId, str]] = []
         self._early: dict[str, Callable[[Engine], None]] = {}
+        self._unready: dict[str, Callable[[Engine], object]] = {}
+        self._early_messages: list[tuple[ConversationId, str]] = []
 
     @property
     def engine(self) -> "Engine":
@@ -63,11 +63,11 @@ class Commands:
         self._early.clear()
         if not is_ready:
             return
-        if self._early_choice is not None:
-            self._early_choice(engine.service)
+        for once_ready in self._unready.values():
+            once_ready(engine)
         for conversation, text in self._early_messages:
             engine.messages.send(text, conversation)
-        self._early_choice = None
+        self._unready.clear()
         self._early_messages.clear()
 
     def send(self, text: str) -> None:
@@ -100,10 +100,18 @@ class Commands:
 
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""
+        self._once_ready("choice", lambda engine: choice(engine.service))
+
+    def resume(self, session: str) -> None:
+        """Go on with a session, once there is a model; named as for the engine's command."""
+        self._once_ready("session", lambda engine: engine.sessions.resume(session))
+
+    def _once_ready(self, what: str, ask: "Callable[[Engine], object]") -> None:
+        """Ask the engine, as soon as there is a model; until then the last time counts."""
         if self._engine is not None and self._is_ready:
-            choice(self._engine.service)
+            ask(self._engine)
         else:
-            self._early_choice = choice
+            self._unready[what] = ask
 
     def _soon(self, what: str, ask: "Callable[[Engine], None]") -> None:
         """Ask the engine, as soon as there is one; until then the last time counts."""

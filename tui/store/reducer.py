@@ -32,7 +32,7 @@ from tui.model.models import (
     ModelsListed,
     PricesSet,
 )
-from tui.model.requests import BellSet, PendingRequest
+from tui.model.requests import PendingRequest, TerminalSet
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import (
     ConversationClosed,
@@ -41,6 +41,7 @@ from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
     ConversationSelected,
+    LastSessionFound,
     SessionEvent,
     SessionEvents,
     SessionPreviewed,
@@ -157,8 +158,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
-        case BellSet(rings):
-            return replace(state, bell=rings)
+        case TerminalSet(bell, title):
+            return replace(state, bell=bell, title=title)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
         case e.ToolExplained(standing):
@@ -470,6 +471,8 @@ def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppS
             return replace(state, context_parts=parts)
         case SessionsListed(sessions):
             return replace(state, sessions=sessions)
+        case LastSessionFound():
+            return replace(state, last_session=event)
         case SessionPreviewed():
             return replace(state, preview=event)
         case ConversationOpened(key):

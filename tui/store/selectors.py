@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import ConversationId, Entry
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.store.state import AppState
+from tui.store.state import AppState, TranscriptState
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.requests import PendingRequest
+    from tui.model.sessions import LastSessionFound
 
 MAX_NAMED: Final = 2
 """Servers that `waiting_text` names; the rest are counted."""
@@ -56,6 +57,12 @@ def starting_since(state: AppState) -> float:
     """Return since when a server has been starting, in seconds of `time.monotonic`, or 0."""
     starting = (view.since for view in state.servers if view.status is ServerStatus.STARTING)
     return min(filter(None, starting), default=0.0)
+
+
+def last_session(state: AppState) -> "LastSessionFound | None":
+    """Return what an earlier run left to go on with, until something is said in this one."""
+    said = (one.transcript != TranscriptState() for one in state.conversations.values())
+    return None if any(said) else state.last_session
 
 
 def entries(state: AppState) -> tuple[Entry, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.consent import GrantView, ToolStanding
     from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
-    from tui.model.sessions import SessionPreviewed, SessionView
+    from tui.model.sessions import LastSessionFound, SessionPreviewed, SessionView
     from tui.model.settings import PriceSettings
 
 MAX_LOG_LINES: Final = 1_000
@@ -128,13 +128,15 @@ class AppState:
         instructions: The instructions of servers that the model got with the last request.
         context: The files of context that the model gets, or would but for a problem.
         folder_trust: The trust of the workspace folder.
-        bell: Whether a question rings while the user looks elsewhere.
+        bell: Whether a question or the end of a long turn rings while the user looks elsewhere.
+        title: Whether the terminal's title says what goes on.
         folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
         models: The models of the service as they were listed last, or None.
         context_parts: What filled the context when it was measured last.
         sessions: The saved sessions of the folder as they were listed last, newest first.
+        last_session: What an earlier run left to go on with, or None.
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
         standing: The last requested explanation of a tool's permission, or None.
@@ -163,12 +165,14 @@ class AppState:
     context: "tuple[ContextFile, ...]" = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
+    title: bool = False
     branch: str = ""
     folders: tuple[str, ...] = ()
     grants: "tuple[GrantView, ...]" = ()
     models: ModelsListed | None = None
     context_parts: tuple[ContextPart, ...] = ()
     sessions: "tuple[SessionView, ...]" = ()
+    last_session: "LastSessionFound | None" = None
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
     standing: "ToolStanding | None" = None

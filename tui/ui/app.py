@@ -199,8 +199,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         await self.deck.panes.fill()
         self._has_painted = True
         self._type_ahead.begin()
-        from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
+        from tui.ui.attention import Attention  # noqa: PLC0415 - after the first frame
+        from tui.ui.pending import PendingController  # noqa: PLC0415 - ditto
 
+        Attention(self, self.bridge, self.keyboard.clock)
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
 

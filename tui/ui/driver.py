@@ -41,6 +41,13 @@ _WILD_REPORT: Final = re.compile(r"\x1b\[[\d;:]*\d{8,}[\d;:]*[u~]")
 _ALT_DIGIT: Final = re.compile(r"\x1b([1-9])")
 """Alt with a digit, for which Textual's parser gives what a Mac's keyboard has there, such as ™."""
 
+_UNTITLED: Final = frozenset({"linux", "dumb", ""})
+"""Terminals without a title, which might print it."""
+
+_KEEP_TITLE: Final = "\x1b[22;2t"
+_OLD_TITLE: Final = "\x1b]2;\x1b\\\x1b[23;2t"
+"""Gives the window the title back that it had, or none where a terminal kept none."""
+
 HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code after the terminal went away, as after the signal."""
 
@@ -143,6 +150,26 @@ class DeckDriver(LinuxDriver):
         super().__init__(*args, **options)
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
+        self._title = ""
+
+    def set_title(self, title: str) -> None:
+        """Give the terminal's window a title until it is ours no more; an empty one ends that.
+
+        Args:
+            title: One line without control characters.
+        """
+        if os.environ.get("TERM", "") in _UNTITLED or title == self._title:
+            return
+        before = "" if self._title else _KEEP_TITLE
+        self.write(f"{before}\x1b]2;{title}\x1b\\" if title else _OLD_TITLE)
+        self._title = title
+
+    def stop_application_mode(self) -> None:
+        """Stop, and give the window its title back until the next start."""
+        title = self._title
+        self.set_title("")
+        self._title = title
+        super().stop_application_mode()
 
     def start_application_mode(self) -> None:
         """Start, and handle size changes on the event loop.
@@ -152,6 +179,9 @@ class DeckDriver(LinuxDriver):
         """
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
+        if self._writer_thread is not None:  # else it is in the background, and goes on later
+            title, self._title = self._title, ""
+            self.set_title(title)
 
     def _sigcont_application(self, *_: object) -> None:
         """Go on after the process was stopped.

@@ -238,6 +238,7 @@ KEYS: Final = (
     _chat("chat.stop", "escape", "stop", "stop", "Stop the running turn", display="Esc"),
     _chat("chat.send-now", "ctrl+s", "send_now", "", "Send at once, without waiting for servers"),
     _chat("chat.give-up", "ctrl+n", "give_up", "", "Give up a message that the service refused"),
+    _chat("chat.go-on", "ctrl+l", "go_on", "", "Go on with the last conversation, in an empty one"),
     _chat("chat.page-up", "pageup", "scroll(-1)", "", "Earlier"),
     _chat("chat.page-down", "pagedown", "scroll(1)", "", "Later"),
     _chat("chat.end", "ctrl+end", "to_end", "", "Go to the end"),

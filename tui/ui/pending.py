@@ -1,7 +1,5 @@
 """Puts the first question that waits for the user on the screen, and takes it away again."""
 
-import os
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from textual.app import App
@@ -30,52 +28,8 @@ from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.welcome import WorkingLine
 
-QUIET_SECONDS: Final = 10.0
-"""Seconds after a ring in which nothing rings."""
-
-_WORDS: Final = "gemdeck: a question waits for you"
-"""gemdeck's own words alone: no name from outside can end the sequence that carries them."""
-
-_OSC_9: Final = f"\x1b]9;{_WORDS}\x1b\\"
-_OSC_99: Final = f"\x1b]99;;{_WORDS}\x1b\\"
-
-_BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
-_BY_TERM: Final = {"xterm-kitty": _OSC_99, "xterm-ghostty": _OSC_9}
-
 _AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
 """What the user or the running turn waits for."""
-
-
-def notification(environment: Mapping[str, str]) -> str:
-    """Return what the terminal shows as a notification, or nothing where only the bell is known."""
-    by_program = _BY_PROGRAM.get(environment.get("TERM_PROGRAM", ""))
-    return by_program or _BY_TERM.get(environment.get("TERM", ""), "")
-
-
-class Bell:
-    """Rings at most once in `QUIET_SECONDS`, and only while the user looks elsewhere.
-
-    Args:
-        app: The running app.
-        clock: Gives seconds that never run backwards.
-    """
-
-    def __init__(self, app: App[Any], clock: Callable[[], float]) -> None:
-        self._app = app
-        self._clock = clock
-        self._quiet_until = clock()
-        self._sequence = notification(os.environ)
-
-    def ring(self) -> None:
-        """Ring, unless the user looks or it rang a moment ago."""
-        if self._app.app_focus or self._clock() < self._quiet_until:
-            return
-        self._quiet_until = self._clock() + QUIET_SECONDS
-        driver = self._app._driver
-        if self._sequence and driver is not None and not self._app.is_headless:
-            driver.write(self._sequence)
-        else:
-            self._app.bell()
 
 
 class PendingController:
@@ -107,8 +61,6 @@ class PendingController:
         self._kept: list[Question[Any]] = []
         self._aside: dict[RequestId, ConversationId] = {}
         """What the user put away, and in which conversation."""
-        self._bell = Bell(app, keyboard.clock)
-        self._announced: set[RequestId] = set()
         self._wanted: RequestId | None = None
         self._current = bridge.state.current
         self._timer: Timer | None = None
@@ -148,7 +100,6 @@ class PendingController:
     def _show(self) -> None:
         """Show the first question of the conversation on the screen, or of none."""
         state = self._bridge.state
-        self._announce(state.pending)
         asked, came = {one.id for one in state.pending}, state.current != self._current
         self._current = state.current
         self._aside = {
@@ -251,13 +202,6 @@ class PendingController:
         bindings = self._app.screen_stack[0].active_bindings
         key = keymap.key_of(self._app, bindings, "app.question") or "F8"
         return f"A question is waiting: {key}"
-
-    def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
-        """Ring when a new question comes while the user looks elsewhere."""
-        ids = {request.id for request in pending}
-        if ids - self._announced and self._bridge.state.bell:
-            self._bell.ring()
-        self._announced = ids
 
     def _is_asked(self, screen: Question[Any]) -> bool:
         return any(map(screen.accepts, self._bridge.state.pending))

@@ -12,7 +12,7 @@ from tests.ui.chat.samples import call, rows_of
 from tests.ui.harness import chatting, click, ticking, until
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.catalog import Catalog, ToolId, ToolView
+from tui.model.catalog import Catalog, PromptArgument, PromptView, ToolId, ToolView
 from tui.model.chat import (
     BackendKind,
     ChatNotice,
@@ -31,6 +31,7 @@ from tui.model.chat import (
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.store.state import AppState
 from tui.ui.dialogs.list_dialog import ViewerScreen
+from tui.ui.panes.chat import NOTHING
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.chat.entries import MAX_SHOWN, EntryView, ModelEntry, ThoughtEntry
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
@@ -53,16 +54,28 @@ def shown(view: EntryView) -> str:
 
 async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_there() -> None:
     names = ("get-env", "list_api_keys", "list-env", "delete_all", "list_branches")
-    tools = tuple(ToolView(ToolId(name), name) for name in names)
-    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
+    tools = tuple(ToolView(ToolId(name), name, claims=("read-only",)) for name in names)
+    tools = (ToolView(ToolId("list_all"), "list_all"), *tools)
+    asks = PromptView("review", arguments=(PromptArgument("file", required=True),))
+    prompts = (asks, PromptView("show-env"), PromptView("changes"))
+    catalog = Catalog(tools=tools, prompts=prompts)
+    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=catalog)
     notes = decks.server(ServerId("notes"), origin=Origin.DEMO)
     async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
         app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
-        assert "There are no servers yet." in str(welcome.render())
+        assert "There are no servers yet" in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((git,)))
         await until(pilot, lambda: "use the list_branches tool of git" in str(welcome.render()))
-        assert "There are no servers yet." not in str(welcome.render())
+        assert "There are no servers yet" not in str(welcome.render())
+        tries = ["what can git do?", "use the list_branches tool of git", "/changes"]
+        assert welcome.examples == tries
+        await pilot.press("enter")
+        await until(pilot, lambda: str(app.chat.working.render()) == NOTHING)
+        assert app.commands.calls == []
+        for words in tries:
+            await pilot.press("tab")
+            assert app.chat.composer.text == words
         app.store.dispatch(e.ServersConfigured((notes,)))
         app.store.dispatch(e.ModelSelected(ModelView("demo", BackendKind.DEMO)))
         await until(pilot, lambda: "add a note: buy milk" in str(welcome.render()))

@@ -12,12 +12,13 @@ from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import request, rows_of
 from tests.ui.consent.samples import asked
 from tests.ui.hands import Confirming, confirming
-from tests.ui.harness import NARROW, WIDE, click
+from tests.ui.harness import NARROW, WIDE, chat_app, click, until
 from tui.model import events as e
+from tui.model.chat import TurnId, TurnOutcome
 from tui.model.consent import Choice, Decision, RequestId
-from tui.model.requests import BellSet, ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, TerminalSet
 from tui.model.servers import ServerId
-from tui.ui.pending import notification
+from tui.ui.attention import notification
 from tui.ui.questions.calls.argument_lines import coloured_arguments
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import DENY, ConfirmationQuestion
@@ -167,9 +168,32 @@ async def test_the_bell_rings_once_in_ten_seconds_and_only_while_the_user_is_els
         await hands.settle()
         assert hands.app.bells == 2, "a question that comes up was told of"
         hands.clock.advance(60)
-        hands.app.store.dispatch(BellSet(False))
+        hands.app.store.dispatch(TerminalSet(bell=False, title=False))
         await hands.ask_also(request(4))
         assert hands.app.bells == 2, "it is off"
+
+
+async def test_the_end_of_long_work_rings_once_nothing_waits_if_the_user_is_elsewhere() -> None:
+    async with chat_app(NARROW) as (app, pilot, clock):
+        app.post_message(events.AppBlur())
+        await until(pilot, lambda: not app.app_focus)
+        for seconds, queued, rung in ((9.9, (), 0), (5.1, ("more",), 0), (5.1, (), 1), (99, (), 2)):
+            app.store.dispatch(e.QueueChanged(()))
+            app.start_turn()
+            await until(pilot, lambda: "stops" in str(app.chat.working.render()))
+            clock.advance(seconds)
+            app.store.dispatch(e.QueueChanged(queued))
+            app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+            await until(pilot, lambda: "stops" not in str(app.chat.working.render()))
+            assert app.bells == rung, (seconds, queued)
+        app.post_message(events.AppFocus())
+        await until(pilot, lambda: app.app_focus)
+        app.start_turn()
+        await until(pilot, lambda: "stops" in str(app.chat.working.render()))
+        clock.advance(60)
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        await until(pilot, lambda: "stops" not in str(app.chat.working.render()))
+        assert app.bells == 2
 
 
 def test_a_notification_is_for_terminals_known_to_show_it() -> None:
@@ -181,8 +205,9 @@ def test_a_notification_is_for_terminals_known_to_show_it() -> None:
         ({"TERM_PROGRAM": "tmux", "TERM": "xterm-256color"}, ""),
         ({}, ""),
     ):
-        assert notification(environment).startswith(begins), environment
-        assert bool(notification(environment)) is bool(begins), environment
+        written = notification(environment, "words")
+        assert written.startswith(begins), environment
+        assert written.removeprefix(begins) in {"words\x1b\\", ";words\x1b\\", ""}, environment
 
 
 async def test_quitting_works_over_the_question() -> None:

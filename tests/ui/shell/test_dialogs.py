@@ -253,7 +253,7 @@ async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:
 async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_one() -> None:
     async with running(decks.new_store(needs_setup=True), NARROW) as deck:
         assert deck.on_top(MainScreen)
-        assert "F9 enters one" in deck.text
+        assert "F9      enter a Gemini API key" in deck.text
         await deck.press(*"hello")
         await deck.happen(ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)))
         assert deck.on_top(MainScreen)

@@ -185,14 +185,17 @@ def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> Non
     assert early.attached() == [first, ("messages.send", ("hello", MAIN))]
 
 
-def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) -> None:
+def test_until_the_model_is_open_messages_choices_and_sessions_wait(early: Early) -> None:
     engine = RecordingEngine()
     early.commands.attach(cast("Engine", engine), is_ready=False)
     early.commands.send("hello")
     early.commands.choose(lambda models: models.use_demo())
+    early.commands.resume("latest")
     early.commands.engine.review_folder()
     assert engine.calls == [("review_folder", ())]
-    assert early.attached() == [("service.use_demo", ()), ("messages.send", ("hello", MAIN))]
+    asked = [("service.use_demo", ()), ("sessions.resume", ("latest",))]
+    assert early.attached() == [*asked, ("messages.send", ("hello", MAIN))]
+    assert early.attached() == []
 
 
 def test_what_was_taken_early_asks_the_engine_that_came_meanwhile(early: Early) -> None:

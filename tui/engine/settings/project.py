@@ -73,7 +73,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         # The last three would send the user's Google credentials to the project's address.
         "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
         "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
-        " waitForServers bell systemInstruction protocols alwaysAllow environmentAllow"
+        " waitForServers bell title systemInstruction protocols alwaysAllow environmentAllow"
         " environmentBlock developedServers sessions prices",
         "gemdeck.sessions.": "save keepDays",
         # A project cannot make what it lets a model spend look cheap.

@@ -15,7 +15,7 @@ from textual.widgets import Static, TextArea
 from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, TurnState, UserMessage
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.store.selectors import pending_here, waiting_text
+from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -39,6 +39,8 @@ DRAFT_AFTER: Final = 1.0
 """Seconds of rest in typing after which the draft is saved."""
 
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
+
+NOTHING: Final = "Type a message first."
 
 Work = tuple[TurnState | None, int, str, bool]
 
@@ -113,8 +115,8 @@ class ChatPane(TabbedPane):
     def on_mount(self) -> None:
         self._bridge.watch(
             self,
-            lambda state: (self._shown(state).model, state.servers, state.configured),
-            lambda view: self.welcome.show(view[0], view[1], configured=view[2]),
+            lambda s: (self._shown(s).model, s.servers if s.configured else None, last_session(s)),
+            lambda view: self.welcome.show(*view, self._key("chat.go-on") or "^L"),
         )
 
     async def fill(self) -> None:
@@ -146,8 +148,10 @@ class ChatPane(TabbedPane):
         return asking_elsewhere(state) if self._is_shown(state) else ""
 
     def _say_elsewhere(self, words: str) -> None:
-        key = keymap.key_of(self.app, self.screen.active_bindings, "app.question")
-        self.working.elsewhere = f"◆ {words} ({key})" if words else ""
+        self.working.elsewhere = f"◆ {words} ({self._key('app.question')})" if words else ""
+
+    def _key(self, binding: str) -> str:
+        return keymap.key_of(self.app, self.screen.active_bindings, binding)
 
     def _shown(self, state: AppState) -> ConversationState:
         """Return the conversation as it is, or as it was when another came on the screen."""
@@ -185,6 +189,14 @@ class ChatPane(TabbedPane):
 
     def action_give_up(self) -> None:
         self._commands.engine.conversations.current.retry.end(again=False)
+
+    def action_go_on(self) -> None:
+        """Go on with what an earlier run left, from an empty conversation."""
+        last = last_session(self._bridge.state)
+        if last is not None or not self._bridge.state.configured:
+            self._commands.resume(last.view.id if last is not None else "")
+        else:
+            self.notify("Nothing to go on with here. /sessions lists what is saved.", timeout=3)
 
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""
@@ -232,6 +244,9 @@ class ChatPane(TabbedPane):
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
         event.stop()
+        if not event.text:
+            self.working.hint = NOTHING
+            return
         if not self._is_shown(self._bridge.state):
             self.composer.put_back(event.text)  # it would go to the other conversation
             return
@@ -301,7 +316,12 @@ class ChatPane(TabbedPane):
     @on(Composer.CompletionKey)
     def _use_popup(self, event: Composer.CompletionKey) -> None:
         event.stop()
-        self.popup.press(event.key)
+        suggestion = self.welcome.suggestion_after(self.composer.message)
+        is_taken = event.key == "tab" and self.welcome.display and not self.composer.completing
+        if suggestion and is_taken:
+            self.composer.replace_all(suggestion)
+        else:
+            self.popup.press(event.key)
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""

@@ -16,6 +16,7 @@ from tui.engine.chats.sessions.library import (
     to_json,
     to_markdown,
 )
+from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.logs.redaction import Redactor
 
 __all__ = ["library"]
@@ -35,6 +36,7 @@ def test_sessions_are_listed_per_folder_with_the_last_changed_first(
     assert (listed.model, listed.tokens, listed.turns, listed.changed) == ("m", 12, 1, 1.0)
     assert library.find("latest", here) == new
     assert library.find(old.id[:-1] if old.id[:-1] not in new.id else old.id).id == old.id
+    assert library.find(old.id[-6:], here).id == old.id
     with pytest.raises(SessionError, match="no such session"):
         library.find("20000101", here)
 
@@ -43,6 +45,38 @@ def test_a_killed_session_is_listed_by_its_first_line(library: SessionLibrary) -
     write(library, WORK, turn(1, "hi", "x" * 50_000), first="hi", model="m", is_whole=False)
     [view] = library.sessions(WORK)
     assert (view.first, view.model) == ("hi", "m")
+
+
+def test_the_last_session_says_whether_its_turn_was_cut_off_unless_another_has_it(
+    library: SessionLibrary,
+) -> None:
+    assert library.last(WORK) is None
+    older = write(library, WORK, turn(1, "older", "1"), first="older")
+    os.utime(library.path_of(older), (1, 1))
+    view = write(library, WORK, turn(1, "one?", "1"), first="one?")
+    asked = {"t": "user", "id": "e9", "text": "x" * 20_000}
+    for record, is_cut in (
+        ({"t": "queue", "texts": []}, False),
+        (asked, True),
+        ({"t": "text", "id": "e10", "text": '"user"' * 400_000}, True),
+        ({"t": "resumed"}, False),
+        (asked, True),
+        ({"t": "back", "to": 1}, False),
+        (asked, True),
+        ({"t": "end"}, False),
+    ):
+        file = SessionFile(library.path_of(view), Redactor(), complain)
+        file.write([record])
+        file.close()
+        library.rename(view, "my trip", Redactor(), complain)
+        os.utime(library.path_of(view), (9, 9))
+        last = library.last(WORK)
+        assert last is not None
+        assert (last.view.title, last.is_cut) == ("my trip", is_cut), record["t"]
+    lock = library.lock(view)
+    assert lock is not None
+    assert library.last(WORK) is None
+    lock.release()
 
 
 @pytest.mark.parametrize("size", [0, 3_000_000])

@@ -18,7 +18,7 @@ from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.files.paths import state_dir
 from tui.model.chat import ChatNotice, UserMessage
 from tui.model.events import MessageReturned, NoticeRaised
-from tui.model.sessions import SessionId, SessionView
+from tui.model.sessions import LastSessionFound, SessionId, SessionView
 from tui.model.settings import SessionSettings
 from tui.store.selectors import entries
 
@@ -91,6 +91,19 @@ async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
     assert [e.text for e in saved.entries if isinstance(e, UserMessage)] == ["mine?", "and?"]
     assert len(saved.contents) == 4
     assert saved.remarks == []
+
+
+@pytest.mark.parametrize("private", [False, True])
+async def test_a_start_tells_of_the_last_session_unless_it_is_private(
+    home: Path, play: Play, private: bool
+) -> None:
+    view = write(library(), home / "work", turn(1, "mine?", "1"))
+    async with play([], private=private) as it:
+        it.engine.sessions.list_sessions()
+        await eventually(lambda: it.store.state.sessions)
+        await eventually(lambda: private or it.store.state.last_session)
+        found = [e.view.id for e in it.events if isinstance(e, LastSessionFound)]
+        assert found == ([] if private else [view.id])
 
 
 async def test_nothing_is_replaced_while_a_turn_runs(home: Path, play: Play) -> None:

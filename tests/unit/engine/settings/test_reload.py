@@ -223,7 +223,8 @@ async def test_what_is_not_applied_live_is_said(stage: Stage) -> None:
         stage.machine.write("user", {"gemdeck": {"maxToolCalls": 7}})
         await eventually(lambda: stage.notices)
         assert "take effect at the next start" in stage.notices[0].text
-        own = {"maxToolCalls": 7, "protocols": {"a": "handshake"}, "bell": False}
+        own: dict[str, object] = {"maxToolCalls": 7, "bell": False, "title": False}
+        own["protocols"] = {"a": "handshake"}
         own["prices"] = {"models": {"m": {"input": 1, "output": 2}}}
         stage.machine.write("user", {"mcpServers": {"a": SERVER}, "gemdeck": own})
         await stage.reach("a")

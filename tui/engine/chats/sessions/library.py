@@ -34,7 +34,7 @@ from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
-from tui.model.sessions import SessionId, SessionView
+from tui.model.sessions import LastSessionFound, SessionId, SessionView
 from tui.text import sanitize_line
 
 MAX_LISTED: Final = 10_000
@@ -67,6 +67,10 @@ DRAFT: Final = ".draft"
 
 _SUFFIX: Final = ".jsonl"
 _SUMMARY: Final = b'\n{"t":"summary"'
+_BEGUN: Final = b'\n{"t":"user"'
+_ENDED: Final = tuple(b'\n{"t":"%b"' % kind for kind in (b"end", b"resumed", b"back"))
+"""After one of these no turn is open."""
+
 _OPEN: Final = "It is open in another gemdeck. Close it there first."
 
 KIND: Final = "gemdeck session"
@@ -123,8 +127,21 @@ class SessionLibrary:
         views = [view for place in places for path in _files(place) if (view := _view(path))]
         return tuple(sorted(views, key=lambda view: view.changed, reverse=True))
 
+    def last(self, folder: Path) -> LastSessionFound | None:
+        """Find the session of a folder that changed last, unless another gemdeck has it open."""
+        files = [*_files(self.place(folder))]
+        with contextlib.suppress(OSError, UnfitFileError, ExposedFileError):
+            path = max(files, key=lambda path: path.stat().st_mtime, default=None)
+            view = _view(path) if path is not None else None
+            if path and view and (lock := SessionLock.take(path)) is not None:
+                lock.release()
+                with open_own(path) as file:
+                    line = b"\n" + _last_line(file, view.size, _BEGUN, *_ENDED)
+                return LastSessionFound(view, line.startswith(_BEGUN))
+        return None
+
     def find(self, words: str, folder: Path | None = None) -> SessionView:
-        """Find a session by the beginning of its id, or the one that changed last.
+        """Find a session by the beginning or the last digits of its id, or the last that changed.
 
         Raises:
             SessionError: If there is none, or several.
@@ -133,7 +150,8 @@ class SessionLibrary:
         if words in {"", LATEST}:
             found = views[:1]
         else:
-            found = tuple(view for view in views if view.id.startswith(words))
+            named = tuple(view for view in views if view.id.endswith(f"-{words}"))
+            found = named or tuple(view for view in views if view.id.startswith(words))
         if not found:
             raise SessionError("There is no such session." if views else "There are no sessions.")
         if len(found) > 1:
@@ -257,7 +275,7 @@ def _view(path: Path) -> SessionView | None:
         with open_own(path) as file:
             status = os.fstat(file.fileno())
             head = file.read(HEAD)
-            last = _last_summary(file, status.st_size)
+            last = _last_line(file, status.st_size, _SUMMARY)
     except (OSError, UnfitFileError, ExposedFileError):
         return None
     known = _record(head.partition(b"\n")[0]) | _record(last)
@@ -278,15 +296,15 @@ def _view(path: Path) -> SessionView | None:
     )
 
 
-def _last_summary(file: BinaryIO, size: int) -> bytes:
-    """Return the last whole summary in a file, or nothing."""
+def _last_line(file: BinaryIO, size: int, *starts: bytes) -> bytes:
+    """Return the last whole line in a file that starts in one of these ways, or nothing."""
     start, after, length = size, b"", TAIL
     while start > max(0, size - MAX_BACK):
         start, length = max(0, start - length), min(start, length)
         file.seek(start)
         data = file.read(length) + after
         whole = data[: data.rfind(b"\n") + 1]
-        if (found := whole.rfind(_SUMMARY)) >= 0:
+        if (found := max(map(whole.rfind, starts))) >= 0:
             return whole[found:].split(b"\n", 2)[1]
         after, length = data[:TAIL], BLOCK
     return b""

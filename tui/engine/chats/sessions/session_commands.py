@@ -170,6 +170,12 @@ class SessionCommands:
             delete = partial(self._library.delete_old, settings.keep_days, time.time())
             self._tasks.start(asyncio.to_thread(delete))
 
+    async def find_last(self) -> None:
+        """Publish what an earlier run wrote last, if no other gemdeck has it open."""
+        library, folder = self._library, self._folder
+        if library is not None and (last := await asyncio.to_thread(library.last, folder)):
+            self._publish(last)
+
     def list_sessions(self) -> None:
         """List the sessions of the opened folder; they arrive as `SessionsListed`."""
         self._start(self._list())

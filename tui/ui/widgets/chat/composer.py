@@ -196,7 +196,7 @@ class Composer(TextArea, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
 
     class Sent(Message):
-        """The user sent a message."""
+        """The user sent a message; there may be nothing in it."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -300,7 +300,7 @@ class Composer(TextArea, inherit_bindings=False):
             self.post_message(events.Key(event.key, event.character))
 
     def action_send(self) -> None:
-        """Send the message, unless it is empty or Enter is the rest of a paste."""
+        """Send the message, unless Enter is the rest of a paste."""
         if self.searching:
             self.action_complete()
             return
@@ -308,9 +308,9 @@ class Composer(TextArea, inherit_bindings=False):
             self.action_new_line()
             return
         text = self.message.strip()
+        self.post_message(self.Sent(text))
         if text:
             self._history.add(text)
-            self.post_message(self.Sent(text))
             self.clear()
 
     def action_new_line(self) -> None:

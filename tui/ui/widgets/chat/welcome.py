@@ -2,98 +2,141 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
+from itertools import starmap
 from math import ceil
-from time import monotonic
-from typing import Final
+from time import monotonic, time
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 from textual.reactive import reactive
 from textual.style import Style
 from textual.timer import Timer
-from textual.widgets import Static
 
 from tui.model.chat import ModelView, TurnState
 from tui.model.servers import Origin, ServerStatus, ServerView
+from tui.text import clip, counted
 from tui.ui.widgets.key_bar import HintLine, key_hints
-from tui.ui.widgets.text.plain import one_line
+from tui.ui.widgets.text.plain import PlainText, one_line
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.sessions import LastSessionFound
 
 QUIET_SECONDS: Final = 2
 """Seconds after which the line shows how long the turn has been running."""
 
-STANDS_IN: Final = "This is the offline demo: no Gemini API key was found. F9 enters one."
+STANDS_IN: Final = "none was found, so this is the offline demo"
 """Shown while the demo stands in for want of a key."""
 
 MAX_EXAMPLES: Final = 3
 """Suggestions shown."""
 
-_HARMLESS: Final = re.compile(
-    r"(?:list|count)(?:[_-](?!.*(?:env|secret|key|token|pass|cred|conf)).+)?"
-)
-"""Tools that a suggestion may name: their results, which a model gets, give nothing away."""
+MAX_NAME: Final = 50
+"""Characters of a session's name."""
+
+_LISTS: Final = re.compile(r"(?:list|count)(?:[_-].+)?")
+_SENSITIVE: Final = re.compile("env|secret|key|token|pass|cred|conf", re.IGNORECASE)
+"""What a suggestion may name: its result, which a model gets, must give nothing away."""
 
 _DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
 _NO_SERVERS: Final = (
-    ("F2 d", "starts the demo's server"),
-    ("F2 e", "edits ~/.gemini/settings.json"),
+    ("F2 +", "adds one"),
+    ("F2 d", "starts the demo's"),
+    ("", "gemdeck import takes over those of other clients"),
 )
 
 _KEYS: Final = (
-    ("↵", "sends"),
-    ("^J", "starts a new line"),
     ("/", "lists commands and prompts"),
     ("@", "adds resources and files"),
-    ("↑", "brings back earlier messages"),
-    ("Esc", "stops the answer"),
+    ("^J", "starts a new line"),
     ("F1", "shows all keys"),
 )
 
 
-class Welcome(Static):
-    """What to try, and the most important keys, in an empty conversation."""
+class Welcome(PlainText):
+    """What to go on with or to try, and the most important keys, in an empty conversation."""
 
-    def __init__(self) -> None:
-        super().__init__(markup=False)
+    examples: Sequence[str] = ()
 
-    def show(self, model: ModelView, servers: Sequence[ServerView], *, configured: bool) -> None:
-        """Show what fits the model and the servers, once they are known."""
-        lines = [Content.styled("What would you like to do?", "bold"), Content("")]
+    def show(
+        self,
+        model: ModelView,
+        servers: Sequence[ServerView] | None,
+        last: "LastSessionFound | None",
+        go_on: str,
+    ) -> None:
+        """Show what fits the model and the servers, once they are known.
+
+        Args:
+            model: The model that answers.
+            servers: All servers; None until the settings are read.
+            last: What an earlier run left to go on with.
+            go_on: The key that does it, as shown.
+        """
+        self.examples = _examples(servers or ())
+        offers = []
         if model.needs_setup:
-            lines = [Content.styled(STANDS_IN, "$text-warning"), Content(""), *lines]
-        if configured and not servers:
-            lines += [
-                _faint("There are no servers yet."),
-                *map(_key_line, _NO_SERVERS),
-                Content(""),
-            ]
-        elif examples := _examples(servers):
-            lines.append(_faint("Try"))
-            lines += [Content.assemble("  ", (example, "$text-primary")) for example in examples]
-            lines.append(Content(""))
-        self.update(Content("\n").join([*lines, _faint("Keys"), *map(_key_line, _KEYS)]))
+            offers += [_key_line("F9", "enter a Gemini API key", ""), _key_line("", STANDS_IN)]
+        if last is not None:
+            words = f"go on with: {clip(last.view.name, MAX_NAME)}"
+            when = ago(last.view.changed) + " · was cut off in mid-turn" * last.is_cut
+            offers += [_key_line(go_on, words, ""), _key_line("", when)]
+        tries = [Content.styled(f"  {example}", "$text-primary") for example in self.examples]
+        if servers == ():
+            tries = [_faint("There are no servers yet"), *starmap(_key_line, _NO_SERVERS)]
+        elif tries:
+            tries.insert(0, _faint("Try · Tab takes one"))
+        keys = [_faint("Keys"), *starmap(_key_line, _KEYS)]
+        parts = ([Content.styled("What would you like to do?", "bold")], offers, tries, keys)
+        self.update(Content("\n\n").join(Content("\n").join(part) for part in parts if part))
+
+    def suggestion_after(self, text: str) -> str:
+        """Return the suggestion after one, or the first after no text; else nothing."""
+        known = ["", *self.examples, *self.examples[:1]]
+        return known[known.index(text) + 1] if text in known[:-1] else ""
 
 
 def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
-    """Suggest messages that call tools that are there."""
+    """Suggest messages that call tools that are there, or prompts; none needs an argument."""
     if any(view.origin is Origin.DEMO for view in servers):
         return _DEMO_EXAMPLES
-    ready = [view for view in servers if view.status is ServerStatus.READY and view.catalog.tools]
-    words = [f"what can {one_line(view.id)} do?" for view in ready[:1]]
+    ready = [view for view in servers if view.status is ServerStatus.READY]
+    words = [f"what can {one_line(view.id)} do?" for view in ready if view.catalog.tools][:1]
     for view in ready:
         for tool in view.catalog.tools:
             is_usable = not tool.problem and not any(p.required for p in tool.parameters)
-            if is_usable and _HARMLESS.fullmatch(tool.name):
+            if is_usable and "read-only" in tool.claims and _is_harmless(tool.name):
                 words.append(f"use the {one_line(tool.name)} tool of {one_line(view.id)}")
                 break
+        for prompt in view.catalog.prompts:
+            is_usable = not prompt.problem and not any(a.required for a in prompt.arguments)
+            if is_usable and not _SENSITIVE.search(prompt.name):
+                words.append(f"/{prompt.name}")
+                break
     return words[:MAX_EXAMPLES]
+
+
+def _is_harmless(tool: str) -> bool:
+    return bool(_LISTS.fullmatch(tool)) and not _SENSITIVE.search(tool)
+
+
+def ago(seconds: float) -> str:
+    """Say how long ago a time was, in seconds since the epoch."""
+    minutes = int(time() - seconds) // 60
+    days = date.today().toordinal() - date.fromtimestamp(max(seconds, 0)).toordinal()
+    if minutes < 60:
+        return f"{counted(minutes, 'minute')} ago" if minutes > 0 else "just now"
+    if days < 1:
+        return f"{counted(minutes // 60, 'hour')} ago"
+    return "yesterday" if days == 1 else f"{counted(days, 'day')} ago"
 
 
 def _faint(text: str) -> Content:
     return Content.styled(text, "$text-muted")
 
 
-def _key_line(line: tuple[str, str]) -> Content:
-    key, text = line
-    return Content.assemble((f"  {key:<8}", "$accent"), (text, "$text-muted"))
+def _key_line(key: str, text: str, style: str = "$text-muted") -> Content:
+    return Content.assemble((f"  {key:<8}", "$accent"), (text, style))
 
 
 def _question(words: str) -> Content:

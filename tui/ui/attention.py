@@ -1,0 +1,98 @@
+"""What the user hears and sees of gemdeck while looking elsewhere: the bell and the title."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from textual.app import App
+
+from tui.model.chat import ConversationId
+from tui.model.consent import RequestId
+from tui.store.state import AppState
+from tui.text import clip
+from tui.ui.bridge import StoreBridge
+
+QUIET_SECONDS: Final = 10.0
+"""Seconds after a ring for a question in which no other question rings."""
+
+LONG_SECONDS: Final = 10.0
+"""Seconds of work in a conversation whose end rings."""
+
+MAX_FOLDER: Final = 60
+"""Characters of the folder's name in the title."""
+
+_OSC_9: Final = "\x1b]9;{}\x1b\\"
+_OSC_99: Final = "\x1b]99;;{}\x1b\\"
+
+_BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
+_BY_TERM: Final = {"xterm-kitty": _OSC_99, "xterm-ghostty": _OSC_9}
+
+Seen = tuple[str, frozenset[RequestId], frozenset[ConversationId], bool, bool]
+
+
+def notification(environment: Mapping[str, str], words: str) -> str:
+    """Return what the terminal shows as a notification, or nothing where only the bell is known.
+
+    The words must be gemdeck's own: a name from outside could end the sequence.
+    """
+    by_program = _BY_PROGRAM.get(environment.get("TERM_PROGRAM", ""))
+    return (by_program or _BY_TERM.get(environment.get("TERM", ""), "")).format(words)
+
+
+def _seen(state: AppState) -> Seen:
+    """Select the folder, the questions, the conversations at work, and the settings."""
+    asked = frozenset(request.id for request in state.pending)
+    busy = (key for key, one in state.conversations.items() if one.turn or one.queued)
+    return state.workspace, asked, frozenset(busy), state.bell, state.title
+
+
+class Attention:
+    """Says in the terminal's title what goes on, and rings while the user looks elsewhere.
+
+    It rings for a new question, and when a conversation has worked long and is done.
+
+    Args:
+        app: The running app; its first screen stands.
+        bridge: Provides the state.
+        clock: Gives seconds that never run backwards.
+    """
+
+    def __init__(self, app: App[Any], bridge: StoreBridge, clock: Callable[[], float]) -> None:
+        self._app = app
+        self._clock = clock
+        self._quiet_until = clock()
+        self._announced: frozenset[RequestId] = frozenset()
+        self._since: dict[ConversationId, float] = {}
+        """When the conversations at work began."""
+        bridge.watch(app.screen_stack[0], _seen, self._follow)
+
+    def _follow(self, seen: Seen) -> None:
+        folder, asked, busy, rings, has_title = seen
+        now = self._clock()
+        done = [now - began for key, began in self._since.items() if key not in busy]
+        self._since = {key: self._since.get(key, now) for key in busy}
+        is_away = rings and not self._app.app_focus
+        if is_away and asked - self._announced and now >= self._quiet_until:
+            self._quiet_until = now + QUIET_SECONDS
+            self._ring("gemdeck: a question waits for you")
+        elif is_away and max(done, default=0.0) > LONG_SECONDS:
+            self._ring("gemdeck: the turn has ended")
+        self._announced = asked
+        set_title = getattr(self._app._driver, "set_title", None)  # none without a terminal
+        if set_title is not None:
+            set_title(_title(folder, bool(asked), bool(busy)) if has_title else "")
+
+    def _ring(self, words: str) -> None:
+        driver, sequence = self._app._driver, notification(os.environ, words)
+        if sequence and driver is not None and not self._app.is_headless:
+            driver.write(sequence)
+        else:
+            self._app.bell()
+
+
+def _title(folder: str, is_asking: bool, is_busy: bool) -> str:
+    """Return the title; the folder is sanitized, as the header shows it."""
+    name = clip(folder.rstrip("/").rpartition("/")[2] or folder, MAX_FOLDER)
+    if is_asking:
+        return f"◆ {name} · waiting for you"
+    return f"◐ {name} · running" if is_busy else f"{name} · gemdeck"
