@@ -3,7 +3,9 @@
 import io
 from typing import Final
 
+import pyte
 import pytest
+from rich.cells import cell_len
 from textual import events
 from textual.message import Message
 
@@ -25,14 +27,25 @@ class GoneTerminal(io.StringIO):
         return 2
 
 
+EMOJI: Final = "⚠️ ℹ️ ⭐️ 1️⃣ ❤️\u200d🔥 👍🏽 ✌🏽 ✌🏽️ 🇺🇦 🏳️\u200d🌈 🕵️\u200d♂️ 🧑🏽\u200d🚀 ㊗️ क्ष é"  # noqa: RUF001
+
+
 def test_what_a_terminal_takes_is_passed_on() -> None:
     terminal = io.StringIO()
     output = VanishingOutput(terminal)
     assert output.write("frame") == 5
     output.flush()
-    output.write("a⚠\ufe0fb⭐\ufe0fc1\ufe0f\u20e3d❤\ufe0f\u200d🔥e")
-    # tmux counts one cell for the first and third, Textual two
-    assert terminal.getvalue() == "framea⚠ b⭐c1 \u20e3d❤\ufe0f\u200d🔥e"
+    output.write("a👍🏽b🇺🇦")
+    assert terminal.getvalue() == "framea👍bUA"
+
+
+def test_a_sign_takes_as_many_cells_in_a_plain_terminal_as_textual_counts() -> None:
+    for emoji in EMOJI.split():
+        terminal, screen = io.StringIO(), pyte.Screen(20, 1)
+        VanishingOutput(terminal).write(f"{emoji}│")
+        pyte.Stream(screen).feed(terminal.getvalue())
+        assert screen.display[0].rstrip().endswith("│"), ascii(emoji)
+        assert screen.cursor.x == cell_len(emoji) + 1, ascii(emoji)
 
 
 def test_a_terminal_that_is_gone_stops_nobody() -> None:

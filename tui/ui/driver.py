@@ -52,18 +52,29 @@ HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code after the terminal went away, as after the signal."""
 
 
-_TEXT_AS_EMOJI: Final = re.compile("(.)\ufe0f(?!\u200d)")
-"""A sign that asks to be drawn as an emoji: Textual counts two cells, many terminals draw one."""
+_REGION: Final = 0x1F1E6
+"""The first of the 26 letters that make flags."""
+
+_DOUBTFUL: Final = re.compile(
+    "[\U0001f1e6-\U0001f1ff]|"
+    "(.)(?=[\ufe0f\u200d\U0001f3fb-\U0001f3ff])"  # for speed
+    "(?:\ufe0f\u20e3?|[\U0001f3fb-\U0001f3ff]|\u200d[^\\w\\s])+"
+)
+"""Signs on whose width terminals disagree: flags, and what is drawn as an emoji, has a skin tone
+or is joined."""
 
 
-def _with_blank(found: re.Match[str]) -> str:
-    return found[1] + " " * (cell_len(found[1]) == 1)
+def _plainly(found: re.Match[str]) -> str:
+    """Draw the first sign alone, as wide as Textual counts all of them; of a flag its letters."""
+    if found[1] is None:
+        return chr(ord(found[0]) - _REGION + ord("A"))
+    return found[1] + " " * (cell_len(found[0]) - cell_len(found[1]))
 
 
 class VanishingOutput(io.TextIOBase):
     """A terminal's output that drops writes once the terminal is gone.
 
-    A sign on whose width terminals disagree is written narrow, with a blank.
+    Signs on whose width terminals disagree are written plainly, as wide as Textual counts them.
 
     Textual writes from a thread with a bounded queue. An error would end that thread, and later
     writers would wait forever for room in the queue.
@@ -75,7 +86,7 @@ class VanishingOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write, or drop the text if the terminal is gone."""
         try:
-            return self._output.write(_TEXT_AS_EMOJI.sub(_with_blank, text))
+            return self._output.write(_DOUBTFUL.sub(_plainly, text))
         except OSError:
             return len(text)
 
