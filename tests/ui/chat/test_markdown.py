@@ -67,7 +67,7 @@ def test_code_names_its_language_and_marks_where_a_long_line_goes_on() -> None:
     lines = drawn("```\nab\n\n" + "x" * 25 + "\n```", 12)
     assert lines == [" code  copy", " ab", "", " xxxxxxxxxx", " ↳ xxxxxxxx", " ↳ xxxxxxx"]
     lines = drawn("```py\nx = some words + 漢字漢字漢字漢字\n```", 16)
-    assert lines == [" py        copy", " x = some", " ↳ words +", " ↳ 漢字漢字漢字", " ↳ 漢字"]
+    assert lines == [" py        copy", " x = some words", " ↳ + 漢字漢字漢", " ↳ 字漢字"]
 
 
 def test_a_click_copies_the_code_as_it_was_written() -> None:

@@ -1,6 +1,7 @@
 """The parts of the chat that need no screen: window, history, completion, links, summaries."""
 
 import json
+from itertools import pairwise
 from time import thread_time
 
 import pytest
@@ -25,7 +26,7 @@ from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_li
 from tui.ui.widgets.key_bar import key_hints, whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
-from tui.ui.widgets.text.plain import duration
+from tui.ui.widgets.text.plain import cuts, duration
 
 
 def two_rows(_index: int) -> int:
@@ -199,6 +200,31 @@ def test_an_unencrypted_address_is_told_unless_it_is_this_machine() -> None:
 
 def test_durations_are_written_briefly() -> None:
     assert [duration(one) for one in (0.042, 1.26, 125)] == ["42 ms", "1.3 s", "2 m 05 s"]
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "rows"),
+    [
+        ("read from line 4 on", 12, ["read from ", "line 4 on"]),
+        ("mcp__files__read_multiple_files", 20, ["mcp__files__read_", "multiple_files"]),
+        (
+            "see https://a.example/long/path.html",
+            18,
+            ["see https://a.", "example/long/path.", "html"],
+        ),
+        ("getWeatherForecastByCity", 12, ["getWeather", "ForecastBy", "City"]),
+        ("  deep/in/a/folder", 10, ["  deep/in/", "a/folder"]),
+        ("漢字漢字 abcd", 7, ["漢字漢", "字 abcd"]),
+        ("👩\u200d💻👩\u200d💻", 3, ["👩\u200d💻", "👩\u200d💻"]),
+        ("x" * 12, 5, ["xxxxx", "xxxxx", "xx"]),
+        ("", 5, [""]),
+    ],
+)
+def test_a_line_breaks_between_words_and_a_long_name_at_its_joints(
+    line: str, width: int, rows: list[str]
+) -> None:
+    places = [0, *cuts(line, width), len(line)]
+    assert [line[start:end] for start, end in pairwise(places)] == rows
 
 
 async def test_a_text_is_folded_once_for_each_width_that_a_layout_asks_for(

@@ -93,9 +93,9 @@ def test_what_is_sent_never_stands_where_names_and_numbers_do() -> None:
 
 def test_a_long_name_is_told_in_full() -> None:
     name = "n" * 40 + "-end"
-    first, second, *rest = rows({name: 1})
-    assert "named nnn" in first
-    assert (second + "".join(rest)).replace(" ", "").endswith("-end1")
+    told = "".join(rows({name: 1})).replace(" ", "")
+    assert told.count(name) == 1
+    assert told.endswith("-end1")
 
 
 def test_texts_inside_of_lists_and_objects_are_laid_out_by_their_path() -> None:

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.ui.widgets.text.plain import segments, with_selection
+from tui.ui.widgets.text.plain import TAB, cuts, segments, with_selection, wrap
 
 MIN_COLUMN: Final = 4
 """Narrowest table column in cells; a table that does not fit is drawn as records."""
@@ -89,7 +89,7 @@ class TextBlock(Block):
         self._most = most
 
     def layout(self, width: int) -> list[Content]:
-        lines = self.content.wrap(width)
+        lines = wrap(self.content, width)
         if self._most is None or len(lines) <= self._most:
             return lines
         last = lines[self._most - 1].rstrip().truncate(width - 1)
@@ -130,7 +130,7 @@ class CodeBlock(Block):
         room = max(MIN_CODE, width - 2)
         rows = [self._heading(width - 2)] if self._language else []
         for line in self.content.split("\n", allow_blank=True):
-            rows += _wrapped_code(line.expand_tabs(4), room)
+            rows += _wrapped_code(line.expand_tabs(TAB), room)
         return [
             Content.assemble(" ", row, " " * max(0, width - 1 - row.cell_length)).stylize_before(
                 ".md-code-block"
@@ -146,36 +146,10 @@ class CodeBlock(Block):
 
 
 def _wrapped_code(line: Content, width: int) -> list[Content]:
-    """Wrap a line between words where it can be; each row but the first begins with a mark."""
-    if line.cell_length <= width:
-        return [line]
-    first, *rest = line.divide(_code_cuts(line.plain, width))
-    return [first, *(styled(CONTINUES, ".md-quote") + row for row in rest)]
-
-
-def _code_cuts(text: str, width: int) -> list[int]:
-    """Return where the rows after the first begin."""
-    cuts = list[int]()
-    start, room = 0, width
-    while (end := _reach(text, start, room)) < len(text):
-        blank = text.rfind(" ", start + room // 2, end)
-        start = blank + 1 if blank >= 0 else end
-        cuts.append(start)
-        room = width - len(CONTINUES)
-    return cuts
-
-
-def _reach(text: str, start: int, width: int) -> int:
-    """Return the end of what fits into a row, which is one character at least."""
-    snip = text[start : start + width]
-    if snip.isascii():
-        return start + len(snip)
-    room = width
-    for index, character in enumerate(snip):
-        room -= cell_len(character)
-        if room < 0:
-            return start + max(1, index)
-    return start + len(snip)
+    """Wrap a line; each row but the first begins with a mark."""
+    first, *rest = line.divide(cuts(line.plain, width, width - len(CONTINUES)))
+    marked = (styled(CONTINUES, ".md-quote") + row for row in rest)
+    return [first, *marked] if rest else [first]
 
 
 class IndentBlock(Block):
@@ -269,7 +243,7 @@ class TableBlock(Block):
         """Wrap the cells of one row and place them side by side."""
         empty = Content("")
         padded_row = [*row, *[empty] * (len(widths) - len(row))]
-        cells = [cell.wrap(width) for cell, width in zip(padded_row, widths, strict=False)]
+        cells = [wrap(cell, width) for cell, width in zip(padded_row, widths, strict=False)]
         gap = Content(" " * COLUMN_GAP)
         lines: list[Content] = []
         for parts in zip_longest(*cells, fillvalue=empty):
@@ -287,7 +261,7 @@ class TableBlock(Block):
                 yield Content("")
             for header, cell in zip(self.headers, row, strict=False):
                 label = header.stylize_before(".md-th")
-                yield from Content.assemble(label, ": ", cell).wrap(width)
+                yield from wrap(Content.assemble(label, ": ", cell), width)
 
 
 def _pad(cell: Content, width: int, *, right: bool) -> Content:

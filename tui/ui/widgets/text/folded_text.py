@@ -6,7 +6,6 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar, Final
 
-from rich.cells import cell_len
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
@@ -20,19 +19,13 @@ from textual.widget import Widget
 
 from tui.model.frozen import dataclass
 from tui.text import counted
-from tui.ui.widgets.text.plain import segments, with_selection
-
-TAB: Final = 4
-"""Cells of a tab."""
+from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 
 GAP: Final = 1
 """Cells between the text and the scrollbar."""
 
 MAX_EXACT: Final = 10_000
-"""Characters of a non-ASCII line that is measured; longer ones get half as many a row."""
-
-MAX_WRAPPED: Final = 20_000
-"""Characters of a text that can be wrapped between words."""
+"""Characters of a line that is broken between words; longer ones are cut without looking."""
 
 MAX_FOLDS: Final = 3
 """Widths for which the layout is cached: Textual asks with and without a scrollbar."""
@@ -81,7 +74,6 @@ class FoldedText(ScrollView, can_focus=True):
 
     Args:
         text: The text.
-        wrap: Whether to wrap between words, if the text has at most `MAX_WRAPPED` characters.
         id: The widget's id.
         classes: The widget's classes.
     """
@@ -96,12 +88,11 @@ class FoldedText(ScrollView, can_focus=True):
         self,
         text: str | Content = "",
         *,
-        wrap: bool = False,
+        wrap: bool = False,  # noqa: ARG002 - all texts are wrapped
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self._wrap = wrap
         self._text: str | Content = ""
         self._folds: dict[int, Fold] = {}
         self._shown = Fold(0)
@@ -167,16 +158,11 @@ class FoldedText(ScrollView, can_focus=True):
         return fold
 
     def _make_fold(self, width: int) -> Fold:
-        lines = self._lines_at(width)
-        return Fold(width, lines, first_rows(lines, width))
-
-    def _lines_at(self, width: int) -> Sequence[str | Content]:
         text = self._text
-        if self._wrap and len(text) <= MAX_WRAPPED:
-            return (text if isinstance(text, Content) else Content(text)).wrap(width)
-        if isinstance(text, Content):
-            return text.split("\n", allow_blank=True)
-        return text.split("\n")
+        lines: Sequence[str | Content] = (
+            text.split("\n") if isinstance(text, str) else text.split("\n", allow_blank=True)
+        )
+        return Fold(width, lines, first_rows(lines, width))
 
     def _row(self, row: int) -> Content:
         """Cut one row out of its line."""
@@ -186,10 +172,10 @@ class FoldedText(ScrollView, can_focus=True):
         part = row - fold.first_rows[index]
         plain = line if isinstance(line, str) else line.plain
         width = fold.width_of(index)
-        step = _step(plain, width)
-        if step is None:
-            start, end = _exact_cuts(plain, width)[part : part + 2]
+        if len(plain) <= MAX_EXACT:
+            start, end = _offsets(plain, width)[part : part + 2]
         else:
+            step = _step(plain, width)
             start, end = part * step, (part + 1) * step
         return Content(line[start:end]) if isinstance(line, str) else line[start:end]
 
@@ -214,30 +200,20 @@ def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:
 def rows_of(line: str | Content, width: int) -> int:
     """Return the rows that a line takes at a width."""
     plain = line if isinstance(line, str) else line.plain
-    step = _step(plain, width)
-    if step is None:
-        return len(_exact_cuts(plain, width)) - 1
-    return max(1, -(-len(plain) // step))
+    if len(plain) <= MAX_EXACT:
+        return 1 if cells(plain) <= width else len(_offsets(plain, width)) - 1
+    return -(-len(plain) // _step(plain, width))
 
 
-def _step(text: str, width: int) -> int | None:
-    """Return the characters a row of a line holds, or None if they must be measured."""
-    if text.isascii():
-        return width
-    return max(1, width // 2) if len(text) > MAX_EXACT else None
+def _step(text: str, width: int) -> int:
+    """Return the characters a row of a long line holds."""
+    return width if text.isascii() else max(1, width // 2)
 
 
 @lru_cache(maxsize=256)
-def _exact_cuts(text: str, width: int) -> Sequence[int]:
+def _offsets(text: str, width: int) -> Sequence[int]:
     """Return the offset of each row of a line, followed by the line's length."""
-    cuts, cells = [0], 0
-    for index, character in enumerate(text):
-        size = cell_len(character)
-        if cells + size > width and cells:
-            cuts.append(index)
-            cells = 0
-        cells += size
-    return [*cuts, len(text)]
+    return [0, *cuts(text, width), len(text)]
 
 
 def _parse(style: str | Style) -> Style:

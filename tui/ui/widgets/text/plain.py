@@ -6,7 +6,7 @@ Widgets that show text of servers, models, settings or errors use these.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -28,6 +28,13 @@ MAX_BLANK_RUN: Final = 2
 """Consecutive blank lines shown."""
 
 
+TAB: Final = 4
+"""Cells of a tab."""
+
+_JOINTS: Final = "/_-.:,?&=+\\"
+"""A long name may be broken after one of these."""
+
+
 class PlainText(Static):
     """A `Static` that never reads markup."""
 
@@ -44,6 +51,66 @@ def one_line(text: str) -> str:
 def cells(text: str) -> int:
     """Return the cells of one line; quick where there are many."""
     return len(text) if text.isascii() else cell_len(text)
+
+
+def cuts(text: str, width: int, rest: int = 0) -> list[int]:
+    """Return where the rows of a line after the first begin.
+
+    A row ends between words. A word that is longer than a row is broken at a joint, as after a
+    slash or before a capital, or where the row ends if there is none in its last two thirds.
+
+    Args:
+        text: The line.
+        width: The cells of the first row.
+        rest: Those of the others, as many if 0.
+    """
+    found = list[int]()
+    start, room, rest = 0, max(1, width), max(1, rest or width)
+    while (end := _reach(text, start, room)) < len(text):
+        start = _row_end(text, start, end, rest)
+        found.append(start)
+        room = rest
+    return found
+
+
+def _reach(text: str, start: int, width: int) -> int:
+    """Return the end of what fits into a row, which is one character at least."""
+    snip = text[start : start + width]
+    if cells(snip) <= width:
+        return start + len(snip)
+    room = width
+    for first, _, size in split_graphemes(snip)[0]:
+        room -= size
+        if room < 0:
+            return start + max(1, first)
+    return start + len(snip)
+
+
+def _row_end(text: str, start: int, end: int, width: int) -> int:
+    """Return where to break what does not fit between `start` and `end`."""
+    blank = text.rfind(" ", start, end + 1) + 1
+    if blank > start and not text[start:blank].isspace():
+        word = text[blank : blank + width + 1].partition(" ")[0]
+        if blank > (start + end) // 2 or cells(word) <= width:
+            return blank
+    ends = range(end, (2 * start + end) // 3, -1)
+    return next((at for at in ends if _is_joint(text[at - 1], text[at])), end)
+
+
+def _is_joint(before: str, after: str) -> bool:
+    if before in _JOINTS:
+        return after not in _JOINTS
+    return after.isupper() and before.islower()
+
+
+def wrap(content: Content, width: int) -> list[Content]:
+    """Wrap text at `cuts`."""
+    rows = list[Content]()
+    for line in content.split("\n", allow_blank=True):
+        whole = line.expand_tabs(TAB)
+        *ended, last = whole.divide(cuts(whole.plain, width))
+        rows += [*(row.rstrip() for row in ended), last]
+    return rows
 
 
 def fit(text: str, width: int) -> str:
