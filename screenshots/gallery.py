@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from states import (
     IMPORT,
-    LINKS,
+    LINK,
     OLDER,
     README,
     SESSION,
@@ -213,7 +213,7 @@ SCENES: Final = (
         "link",
         talking_store,
         opens=lambda app: app.push_screen(
-            LinkScreen(LINKS, RecordingCommands(), keyboard=app.keyboard)
+            LinkScreen(LINK, RecordingCommands(), keyboard=app.keyboard)
         ),
     ),
     Scene(

@@ -85,7 +85,7 @@ OLDER: Final = tuple(
     for day, words, tokens in ((3, "why does the build fail?", 81_200), (4, "say hello", 950))
 )
 
-LINKS: Final = ("https://example.com/review?branch=next", "https://xn--pple-43d.example/")
+LINK: Final = "https://example.com/review?branch=next"
 
 IMPORT: Final = ImportOffer(
     "Cursor",

@@ -275,6 +275,7 @@ KEYS: Final = (
         "Open or close the entry, or follow its link",
         display="↵",
     ),
+    _conversation("transcript.follow", "o", "follow", "link", "Follow a link of the entry"),
     _conversation("transcript.view", "v", "view", "whole", "Show the whole text"),
     _conversation("transcript.copy", "c", "copy", "copy", "Copy the text of the entry"),
     _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),

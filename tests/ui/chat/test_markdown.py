@@ -16,7 +16,8 @@ from tui.ui.widgets.chat.entries import (
     markdown_part,
     shown_part,
 )
-from tui.ui.widgets.text.blocks import BULLETS, COPY, links_in, share_width, stack
+from tui.ui.widgets.text.blocks import BULLETS, COPY, share_width, stack
+from tui.ui.widgets.text.links import links_in
 from tui.ui.widgets.text.markdown import MAX_BRACKETS, code_in, parse_markdown
 
 
@@ -118,6 +119,7 @@ def test_no_line_is_wider_than_the_view() -> None:
         ("[the docs](https://evil.example)", "the docs (https://evil.example)"),
         ("[good.example](https://good.example/)", "good.example"),
         ("[https://good.example/a](https://good.example/a/)", "https://good.example/a"),
+        (f"[it](https://{'g.example.' * 9}evil/)", f"it (https://{'g.example.' * 9}evil/)"),
         (f"[it](https://a.example/{'x' * 60})", f"it (https://a.example/{'x' * 41}…)"),
     ],
 )
@@ -135,9 +137,9 @@ def test_links_are_data_and_never_actions() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[@click=app.quit]x[/]", "[/x]", "<script>alert(1)</script>", "http://bare.example"]
+    "text", ["[@click=app.quit]x[/]", "[/x]", "<script>alert(1)</script>", "ftp://bare.example"]
 )
-def test_markup_html_and_bare_addresses_stay_text(text: str) -> None:
+def test_markup_and_html_stay_text(text: str) -> None:
     lines = stack(parse_markdown(text).blocks, 80)
     assert lines[0].plain == text
     assert links_in(lines) == []
@@ -147,6 +149,8 @@ def test_markup_html_and_bare_addresses_stay_text(text: str) -> None:
     "text",
     [
         "a://" * 20_000,
+        "http://a" * 2_500,
+        "Resource Link: at " * 1_000,
         "[" * MAX_MARKDOWN,
         "![" * 10_000,
         "[[](" * 5_000,
@@ -159,7 +163,7 @@ def test_markup_html_and_bare_addresses_stay_text(text: str) -> None:
         "\n" * 5_000,
         "x" * 1_000_000,
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_D10_D11_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str) -> None:
     parse_markdown("warm *up*")
@@ -168,6 +172,20 @@ def test_D10_D11_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str
     growing.update(text, complete=True)
     stack(growing.blocks, 80)
     assert thread_time() - began < 0.4
+
+
+def test_a_terminal_gets_the_address_of_a_link_if_that_is_plain() -> None:
+    text = (
+        "see https://a.example/x_y_(z). [b](https://b.example) <https://\u0430.example>"
+        " [c](https://good.example@evil.example) [d](ftp://d.example) `http://e.example/`"
+    )
+    lines = stack(parse_markdown(text).blocks, 400)
+    styles = [span.style for span in lines[0].spans if isinstance(span.style, Style)]
+    sent = [style.link for style in styles if style.link]
+    plain = ["http://e.example/", "https://a.example/x_y_(z)", "https://b.example"]
+    assert sorted(sent) == [*plain, "https://xn--80a.example"]
+    code = stack(parse_markdown("```py\ndef f(): pass\n```").blocks, 40)
+    assert not [span for line in code for span in line.spans if "underline" in str(span.style)]
 
 
 def test_too_many_brackets_are_shown_as_they_stand() -> None:

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from time import process_time, thread_time
 
 from textual import events
@@ -12,10 +13,13 @@ from tests.ui.chat.samples import call, conversation, rows_of
 from tests.ui.harness import ChatApp, chatting, running, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
+from tui.model.servers import ServerId
 from tui.store.reducer import reduce
 from tui.store.state import AppState, TranscriptState
 from tui.store.store import Store
 from tui.ui.dialogs.list_dialog import ViewerScreen
+from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED
 from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
@@ -257,6 +261,31 @@ async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it() -> Non
         await deck.until(lambda: isinstance(deck.focus, SearchWords))
         await deck.press("escape", "ctrl+p", *"last", "enter")
         await deck.until(lambda: deck.on_top(ViewerScreen))
+
+
+async def test_links_of_a_result_are_picked_and_a_resource_is_read_from_its_server() -> None:
+    store = after_a_call()
+    words = "Resource Link: a note at note://1 (text/plain)\nsee https://a.example/x, and so on"
+    for event in (
+        e.ToolCallRequested(replace(call(7), server=ServerId("notes"))),
+        e.ToolCallChanged(EntryId("call7"), ToolCallStatus.OK, 1.0, words),
+    ):
+        store.dispatch(event)
+    async with running(store) as deck:
+        await deck.press("shift+tab")
+        await deck.until(lambda: "↵ open" in deck.text)
+        assert "o 2 links" not in deck.text
+        await deck.press("enter")
+        await deck.until(lambda: "o 2 links" in deck.text)
+        await deck.press("o", *"note", "enter")
+        await deck.until(lambda: deck.on_top(ResourceScreen))
+        assert deck.commands.calls[-1] == (
+            "features.read_resource",
+            (ServerId("notes"), "note://1"),
+        )
+        await deck.press("escape", "o", *"exa", "enter")
+        await deck.until(lambda: deck.on_top(LinkScreen))
+        await deck.until(lambda: "address    https://a.example/x" in deck.text)
 
 
 async def test_small_terminals_read_back_as_well() -> None:

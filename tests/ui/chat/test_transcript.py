@@ -334,6 +334,9 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
             await until(pilot, lambda: isinstance(app.screen, LinkScreen))
             await until(pilot, lambda: getattr(app.screen, "armed", False))
 
+        strip = app.chat.transcript.views[-1].render_line(0)
+        sent = {segment.style.link for segment in strip if segment.style and segment.style.link}
+        assert sent == {"https://evil.example/login"}, "a terminal gets it as well"
         await click_on_link(3)
         told = ["host       evil.example", "address    https://evil.example/login"]
         assert rows_of(app.screen.query_one(LabelledText)) == told
@@ -352,7 +355,7 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
 async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> None:
     async with chatting(size=(40, 10)) as (app, pilot):
         url = f"https://a.example/{'x' * 1_900}/end"
-        app.push_screen(LinkScreen([url], app.commands, keyboard=app.keyboard))
+        app.push_screen(LinkScreen(url, app.commands, keyboard=app.keyboard))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
         await until(pilot, lambda: app.screen.query_one(LabelledText).row_count > 0)
         target, button = app.screen.query_one(LabelledText), app.screen.query_one("#open")

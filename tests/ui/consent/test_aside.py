@@ -196,7 +196,7 @@ async def test_it_stays_in_its_tab_and_comes_back_with_it() -> None:
 
 async def test_the_question_on_a_link_closes_for_another_pane() -> None:
     async with tabbed(None, WIDE) as deck:
-        deck.app.push_screen(LinkScreen(["https://a.example"], deck.commands))
+        deck.app.push_screen(LinkScreen("https://a.example", deck.commands))
         await deck.until(lambda: deck.on_top(LinkScreen))
         await deck.press("f2")
         assert deck.app.deck.place is PaneName.SERVERS

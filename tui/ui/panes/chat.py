@@ -16,10 +16,11 @@ from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, TurnState, 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import last_session, pending_here, waiting_text
+from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import FillPrompt, RunCommand
+from tui.ui.panes import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
@@ -365,9 +366,26 @@ class ChatPane(TabbedPane):
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
+        from tui.ui.dialogs.choices import pick  # noqa: PLC0415 - on first use
+
+        def follow(url: str) -> None:
+            self._follow(url, event.server)
+
+        if len(event.links) == 1:
+            follow(event.links[0])
+        else:
+            self.app.push_screen(pick("Links", "link", ((url, url) for url in event.links), follow))
+
+    def _follow(self, url: str, named_by: ServerId | None) -> None:
+        """Read a resource of the server that named it; ask about any other address."""
         from tui.ui.questions.address import LinkScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
+        view = None if named_by is None else find_server(self._bridge.state, named_by)
+        offered = {one.uri for one in view.catalog.resources} if view is not None else ()
+        if named_by is not None and (url in offered or not url.startswith(("http:", "https:"))):
+            self.post_message(ShowResource(named_by, url, url))
+        else:
+            self.app.push_screen(LinkScreen(url, self._commands, keyboard=self._keyboard))
 
     def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()

@@ -1,29 +1,16 @@
-"""Asks whether an address may be opened: one that a server names, or a link of the model's."""
+"""Asks whether an address may be opened: one that a server names, or a link in the conversation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
-
-from textual import on
-from textual.content import Content
-from textual.widget import Widget
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
 from tui.store.commands import Commands
-from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.questions.trust import warning_line
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.links import Link, examine, is_plain_http
-
-MAX_LINKS: Final = 50
-"""Links of one text that are offered."""
-
-MAX_LABEL: Final = 200
-"""Characters of an address in the list of links; below, the chosen one is shown whole."""
 
 OPEN: Final = Answer("open", "o", "Open", "open it", Reply(ReplyAction.ACCEPT))
 DECLINE: Final = Answer("decline", "d", "Decline", "decline", Reply(ReplyAction.DECLINE))
@@ -76,35 +63,25 @@ class LinkScreen(Question[Any]):
     """Shows the host and the full address of a link; opens it only when told to.
 
     Args:
-        urls: The addresses to choose from.
-        commands: Opens one.
+        url: The address.
+        commands: Opens it.
         keyboard: What was typed before.
     """
 
     BINDING_GROUP_TITLE = "Link"
-    HELP = "A link from the model. It opens only if you say so."
-    TITLE = "Open a link from the model?"
+    HELP = "A link in the conversation. It opens only if you say so."
+    TITLE = "Open this link?"
     PREFIX = "link"
     ROWS = ((OPEN, COPY, CLOSE),)
     SAFE = CLOSE
 
     request: Link
 
-    def __init__(
-        self, urls: Sequence[str], commands: Commands, *, keyboard: Keyboard | None = None
-    ) -> None:
-        self._links: list[Link] = [examine(url) for url in urls[:MAX_LINKS]]
-        super().__init__(self._links[0], commands, keyboard=keyboard)
-
-    def compose_text(self) -> Iterable[Widget]:
-        """Compose the choice of links above the address."""
-        if len(self._links) > 1:
-            options = (Option(Content(clip(link.url, MAX_LABEL))) for link in self._links)
-            yield OptionList(*options, markup=False, compact=True)
-        yield from super().compose_text()
+    def __init__(self, url: str, commands: Commands, *, keyboard: Keyboard | None = None) -> None:
+        super().__init__(examine(url), commands, keyboard=keyboard)
 
     def lines(self) -> Sequence[LabelledLine]:
-        """Lay out the chosen link."""
+        """Lay out the link."""
         link = self.request
         lines = [
             LabelledLine("host", link.host or "none", "bold"),
@@ -120,11 +97,6 @@ class LinkScreen(Question[Any]):
     def offers(self, answer: Answer) -> bool:
         return answer is not OPEN or not self.request.refusal
 
-    def first_focus(self) -> Widget | None:
-        """Begin in the list where there is one."""
-        lists = self.query(OptionList)
-        return lists.first() if lists else super().first_focus()
-
     def choose(self, answer: Answer) -> None:
         """Open it, copy it, or leave it."""
         if answer is COPY:
@@ -134,18 +106,3 @@ class LinkScreen(Question[Any]):
         if answer is OPEN:
             self._commands.engine.features.open_link(self.request.url)
         self.dismiss()
-
-    @on(OptionList.OptionHighlighted)
-    def _choose_link(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
-        link = self._links[event.option_index]
-        if link != self.request:
-            self.request = self._shown = link
-            self.show_text()
-            self.show_answers()
-            self.call_after_refresh(self._look)
-
-    @on(OptionList.OptionSelected)
-    def _go_to_buttons(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.rows.button(CLOSE if self.request.refusal else OPEN).focus()

@@ -11,20 +11,29 @@ from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 
-from tui.model.chat import ChatNotice, Entry, ModelText, Severity, Thought, TurnEnd, UserMessage
+from tui.model.chat import (
+    ChatNotice,
+    Entry,
+    ModelText,
+    Severity,
+    Thought,
+    ToolCall,
+    TurnEnd,
+    UserMessage,
+)
+from tui.model.servers import ServerId
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.text.blocks import (
-    LINK,
     Block,
     BlockView,
     IndentBlock,
     LineBlock,
     ListBlock,
     TextBlock,
-    links_in,
     styled,
 )
+from tui.ui.widgets.text.links import LINK, linked, links_in
 from tui.ui.widgets.text.plain import count, duration
 
 if TYPE_CHECKING:
@@ -206,9 +215,13 @@ class EntryView(BlockView):
 
     @dataclass(eq=False, repr=False)
     class LinksRequested(Message):
-        """A link in the text was clicked, or all are requested."""
+        """A link in the text was clicked, or all are requested.
+
+        `server` is the one that named them, if one did.
+        """
 
         links: list[str]
+        server: ServerId | None
 
     @dataclass(eq=False, repr=False)
     class Toggled(Message):
@@ -242,7 +255,12 @@ class EntryView(BlockView):
         return ""
 
     def links(self) -> list[str]:
-        return []
+        return links_in(self.lines(self.size.width)) if self.size.width else []
+
+    def follow(self, links: list[str]) -> None:
+        """Ask for what these addresses lead to."""
+        server = self.entry.server if isinstance(self.entry, ToolCall) else None
+        self.post_message(self.LinksRequested(links, server))
 
     @property
     def may_hold_code(self) -> bool:
@@ -261,7 +279,7 @@ class EntryView(BlockView):
         href = event.style.meta.get(LINK)
         if isinstance(href, str):
             event.stop()
-            self.post_message(self.LinksRequested([href]))
+            self.follow([href])
         elif self.expandable and (not self.expanded or event.y == self.gutter.top):
             event.stop()
             self.post_message(self.Toggled(self))
@@ -291,7 +309,8 @@ def more_hint(left_out: int) -> list[Block]:
 def clipped_text(text: str, style: str = "") -> list[Block]:
     """Return a plain text, cut to the transcript's limits."""
     shown, left_out = shown_part(text)
-    return [TextBlock(styled(shown, style) if style else Content(shown)), *more_hint(left_out)]
+    content = linked(styled(shown, style) if style else Content(shown))
+    return [TextBlock(content), *more_hint(left_out)]
 
 
 class UserEntry(TextEntry):
@@ -345,9 +364,6 @@ class ModelEntry(TextEntry):
             self.lines(self.size.width)
         self._drawn_at = monotonic()
         self._cost = self._drawn_at - began
-
-    def links(self) -> list[str]:
-        return links_in(self.lines(self.size.width))
 
     @property
     def may_hold_code(self) -> bool:

@@ -23,6 +23,7 @@ from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import EntryWindow
 from tui.ui.widgets.chat.tool_call import call_name
 from tui.ui.widgets.lists.filter_list import FilterLine
+from tui.ui.widgets.text.links import examine
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_SHOWN = 200
@@ -274,12 +275,15 @@ class Transcript(EntryWindow, inherit_bindings=False):
 
     def action_activate(self) -> None:
         view = self.cursor
-        if view is None:
-            return
-        if view.expandable:
+        if view is not None and view.expandable:
             self.toggle(view)
-        elif links := view.links():
-            self.post_message(view.LinksRequested(links))
+        else:
+            self.action_follow()
+
+    def action_follow(self) -> None:
+        """Follow the link of the entry, or offer its links."""
+        if self.cursor is not None and (links := self.cursor.links()):
+            self.cursor.follow(links)
 
     def action_view(self) -> None:
         if self.cursor is not None:
@@ -307,17 +311,22 @@ class Transcript(EntryWindow, inherit_bindings=False):
         match action:
             case "activate":
                 return view is not None and (view.expandable or bool(view.links()))
+            case "follow":
+                return view is not None and view.expandable and bool(view.links())
             case "copy_code":
                 return any(view.may_hold_code for view in self._upwards())
             case _:
                 return True
 
     def action_label(self, action: str) -> str | None:
-        """Name what Enter does with the entry."""
+        """Name what Enter does with the entry, or where its link leads."""
         view = self.cursor
-        if action != "activate" or view is None:
+        if view is None or action not in {"activate", "follow"}:
             return None
-        return ("close" if view.expanded else "open") if view.expandable else "link"
+        if action == "activate" and view.expandable:
+            return "close" if view.expanded else "open"
+        links = view.links()
+        return examine(links[0]).host or "link" if len(links) == 1 else f"{len(links)} links"
 
     def toggle(self, view: EntryView) -> None:
         """Open or close an entry without moving its first line."""

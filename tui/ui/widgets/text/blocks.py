@@ -36,11 +36,8 @@ MIN_CODE: Final = 6
 CONTINUES: Final = "↳ "
 """The mark before the further rows of a line of code."""
 
-LINK: Final = "link"
-"""Key of a link's address in the style's metadata."""
-
 COPY: Final = "copy"
-"""Key of the code that a click copies, likewise."""
+"""Key of the code that a click copies, in the style's metadata."""
 
 BULLETS: Final = ("•", "◦", "▪")
 """Bullets by depth of nesting."""
@@ -306,16 +303,6 @@ def _longest_word(cell: Content) -> int:
 def styled(text: str, style: str) -> Content:
     """Return plain text in one style; unlike `Content.styled`, the text may be empty."""
     return Content(text, spans=[Span(0, len(text), style)] if text else [])
-
-
-def links_in(lines: Sequence[Content]) -> list[str]:
-    """Return the addresses of the links in laid-out lines, each once, in order."""
-    found: dict[str, None] = {}
-    for line in lines:
-        for span in line.spans:
-            if isinstance(span.style, Style) and (href := span.style.meta.get(LINK)):
-                found[str(href)] = None
-    return list(found)
 
 
 TEXT_STYLES: Final = frozenset(

@@ -2,8 +2,12 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+from textual.content import Content, Span
+from textual.style import Style
 
 from tui.model.addresses import is_loopback
 from tui.model.frozen import dataclass
@@ -13,9 +17,20 @@ MAX_URL: Final = 2_000
 """Characters of an address."""
 
 MAX_SHOWN: Final = 60
-"""Characters of a target beside the text of its link."""
+"""Characters of a target beside the text of its link; a host is shown whole all the same."""
+
+LINK: Final = "link"
+"""Key of a link's address in the style's metadata."""
+
+_ADDRESS: Final = re.compile(
+    r"^Resource Link: [^\n]*? at (\S+)|\b(https?://[^\s<>\"`|\\^{}\u2026]+)", re.MULTILINE
+)
+"""An address in a text: of a resource that a tool's result names, or of the web."""
 
 _SCHEME: Final = re.compile(r"\A(?:[a-z0-9+.-]*://|mailto:)")
+_END: Final = ".,;:!?'*_]"
+"""What stands after an address more often than at its end."""
+
 _AFTER: Final = "/()[]{}<>.,;:!?\"'“”»→"
 _FORMS: Final = str.maketrans("。", ".", "[]")
 """A full stop that counts in a host as well, and the brackets around an IPv6 address."""
@@ -69,6 +84,40 @@ def examine(url: str) -> Link:
     return Link(url, f"{ascii_host}:{port}" if port else ascii_host)
 
 
+def link_style(url: str) -> Style:
+    """Return the style of a link; a terminal that can gets the address too (OSC 8).
+
+    That one is in ASCII and holds no control character. What a click on it does is up to us, so
+    that it never is a Textual action, which would let the text name code to run.
+    """
+    safe = url.isascii() and not examine(url).refusal
+    return Style(link=url if safe else None) + Style.from_meta({LINK: url})
+
+
+def linked(content: Content) -> Content:
+    """Make links of the addresses in a text that are none yet."""
+    taken = [span for span in content.spans if _address(span)]
+    found = list[Span]()
+    for match in _ADDRESS.finditer(content.plain):
+        url = (match[1] or match[2]).rstrip(_END)
+        url = url if "(" in url else url.rstrip(")")
+        start = match.start(match.lastindex or 0)
+        if not any(span.start <= start < span.end for span in taken):
+            found.append(Span(start, start + len(url), ".md-link"))
+            found.append(Span(start, start + len(url), link_style(url)))
+    return content.add_spans(found) if found else content
+
+
+def links_in(lines: Iterable[Content]) -> list[str]:
+    """Return the addresses of the links in laid-out lines, each once, in order."""
+    spans = (span for line in lines for span in line.spans)
+    return list(dict.fromkeys(filter(None, map(_address, spans))))
+
+
+def _address(span: Span) -> str:
+    return str(span.style.meta.get(LINK, "")) if isinstance(span.style, Style) else ""
+
+
 def target_beside(label: str, url: str) -> str:
     """Return the target of a link in parentheses to show beside its text, or nothing.
 
@@ -78,7 +127,8 @@ def target_beside(label: str, url: str) -> str:
     if _bare(label) in {_bare(url), _bare(link.host)}:
         return ""
     is_clear = link.host and not link.refusal
-    return f" ({clip(url if is_clear or not link.host else link.host, MAX_SHOWN)})"
+    target = url if is_clear or not link.host else link.host
+    return f" ({clip(target, max(MAX_SHOWN, len(link.host) + 10))})"
 
 
 def is_plain_http(link: Link) -> bool:

@@ -1,6 +1,7 @@
-"""Parse the model's Markdown into blocks. HTML, images and bare URLs stay text.
+"""Parse the model's Markdown into blocks. HTML and images stay text.
 
-Bare URLs are not linked: linkify-it is quadratic in text such as ``a://a://`` (CVE-2026-48801).
+Bare addresses are found by our own search: linkify-it is quadratic in text such as ``a://a://``
+(CVE-2026-48801).
 """
 
 from collections.abc import Sequence
@@ -10,11 +11,9 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from textual.content import Content, Span
-from textual.highlight import highlight
-from textual.style import Style
+from textual.highlight import HighlightTheme, highlight
 
 from tui.ui.widgets.text.blocks import (
-    LINK,
     Block,
     CodeBlock,
     IndentBlock,
@@ -24,7 +23,7 @@ from tui.ui.widgets.text.blocks import (
     TextBlock,
     styled,
 )
-from tui.ui.widgets.text.links import target_beside
+from tui.ui.widgets.text.links import link_style, linked, target_beside
 
 MAX_BRACKETS: Final = 1_500
 """Opening brackets in a text; with more it stays plain, as the parser is quadratic in them."""
@@ -165,13 +164,21 @@ def _is_right(token: Token | None) -> bool:
     return token is not None and token.attrGet("style") == "text-align:right"
 
 
+class _Theme(HighlightTheme):
+    """Textual's colors, without lines below functions, which would look like links."""
+
+    STYLES = {  # noqa: RUF012 - as Textual declares it
+        token: style.removesuffix(" underline") for token, style in HighlightTheme.STYLES.items()
+    }
+
+
 def code_block(code: str, language: str = "", *, labelled: bool = False) -> CodeBlock:
     """Return a block of code, highlighted if its language is given and it is short enough."""
     code = code.rstrip("\n")
     words = language.split(maxsplit=1)
     name = (words[0] if words else "code") if labelled else ""
     if words and len(code) <= MAX_HIGHLIGHTED:
-        return CodeBlock(highlight(code, language=words[0]), name)
+        return CodeBlock(highlight(code, language=words[0], theme=_Theme), name)
     return CodeBlock(Content(code), name)
 
 
@@ -184,9 +191,7 @@ def code_in(text: str) -> list[str]:
 def inline_content(token: Token) -> Content:
     """Convert an inline token to styled text.
 
-    A link keeps its address as `LINK` in the style's metadata, never as a Textual action, which
-    would let the text name code to run. A click asks the user first. Where the text is another
-    address than the target, the target stands beside it.
+    Where the text of a link is not its target, the target stands beside it.
     """
     parts: list[str] = []
     spans: list[Span] = []
@@ -206,8 +211,8 @@ def inline_content(token: Token) -> Content:
             return
         spans.append(Span(start, position, style))
         if href:
-            spans.append(Span(start, position, Style.from_meta({LINK: href})))
             add(target_beside("".join(parts[first:]), href), ".md-quote")
+            spans.append(Span(start, position, link_style(href)))
 
     def open_(style: str, href: str = "") -> None:
         opened.append((position, len(parts), style, href))
@@ -230,4 +235,4 @@ def inline_content(token: Token) -> Content:
                 close()
             case _:
                 add(child.content)
-    return Content("".join(parts), spans=spans)
+    return linked(Content("".join(parts), spans=spans))
