@@ -22,11 +22,18 @@ async def open_in_browser(url: str) -> bool:
     Args:
         url: An ``http`` or ``https`` address in ASCII, which the user has agreed to.
     """
-    command = _opener()
-    if command is None or not url.startswith(("http://", "https://")):
+    if not url.startswith(("http://", "https://")):
         return False
     for character in _SHELL_CHARACTERS:
         url = url.replace(character, f"%{ord(character):02X}")
+    return await open_outside(url)
+
+
+async def open_outside(what: str) -> bool:
+    """Open an address, or a file of ours, with the system's opener; return whether that worked."""
+    command = _opener()
+    if command is None:
+        return False
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[bool] = loop.create_future()
 
@@ -38,7 +45,7 @@ async def open_in_browser(url: str) -> bool:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, succeeded)
 
-    threading.Thread(target=_run, args=((*command, url), report), daemon=True).start()
+    threading.Thread(target=_run, args=((*command, what), report), daemon=True).start()
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
             return await ended

@@ -1,5 +1,6 @@
 """The conversation as shown: its entries and the running turn."""
 
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
@@ -99,6 +100,16 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that a server sent: its media type, its data in base64, and its pixels."""
+
+    mime_type: str
+    data: str = field(repr=False)
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call of a tool.
 
@@ -111,6 +122,7 @@ class ToolCall:
         seconds: Its duration, once it has ended.
         result: The result, or why there is none.
         progress: The last progress that the server reported.
+        pictures: The pictures of the result; a resumed session has none.
     """
 
     id: EntryId
@@ -121,6 +133,7 @@ class ToolCall:
     seconds: float | None = None
     result: str = ""
     progress: Progress | None = None
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tui.model.chat import (
     ConversationId,
     EntryId,
     ModelView,
+    Picture,
     Progress,
     Severity,
     ToolCall,
@@ -217,7 +218,7 @@ class ToolCallRequested(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolCallChanged(ConversationEvent):
-    """The status of a call changed; `seconds` and `result` come with its end.
+    """The status of a call changed; `seconds`, `result` and `pictures` come with its end.
 
     `arguments` are set if the user edited them, as canonical indented JSON.
     """
@@ -227,6 +228,7 @@ class ToolCallChanged(ConversationEvent):
     seconds: float | None = None
     result: str = ""
     arguments: str | None = None
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ MAX_TITLE: Final = 60
 def clip_old_results(transcript: TranscriptState) -> TranscriptState:
     """Clip the results of older calls above the limit; return the same object otherwise."""
     entries = (*transcript.settled, *transcript.live)
-    if sum(len(entry.result) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:
+    if sum(_size(entry) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:
         return transcript
     kept = _clipped(reversed(entries))[::-1]
     count = len(transcript.settled)
@@ -93,14 +93,19 @@ def _clipped(newest_first: Iterable[Entry]) -> list[Entry]:
     kept: list[Entry] = []
     for entry in newest_first:
         if isinstance(entry, ToolCall):
-            room -= len(entry.result)
+            room -= _size(entry)
             kept.append(entry if room >= 0 else _cut(entry))
         else:
             kept.append(entry)
     return kept
 
 
+def _size(call: ToolCall) -> int:
+    return len(call.result) + sum(len(picture.data) for picture in call.pictures)
+
+
 def _cut(call: ToolCall) -> ToolCall:
+    call = replace(call, pictures=()) if call.pictures else call
     dropped = len(call.result) - MAX_OLD_RESULT
     if dropped <= _NOTICE:
         return call
@@ -427,6 +432,7 @@ def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
         seconds=event.seconds,
         result=event.result,
         progress=None,
+        pictures=event.pictures,
         arguments=entry.arguments if event.arguments is None else event.arguments,
     )
 

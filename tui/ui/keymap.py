@@ -36,6 +36,7 @@ class Place(StrEnum):
     SIDE = "Side panes"
     DIALOG = "Dialogs"
     VIEWER = "Viewer"
+    TREE = "Results as a tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ _search = partial(Key, Place.SEARCH)
 _side = partial(Key, Place.SIDE)
 _dialog = partial(Key, Place.DIALOG)
 _viewer = partial(Key, Place.VIEWER)
+_tree = partial(Key, Place.TREE)
 
 KEYS: Final = (
     _deck(
@@ -294,6 +296,11 @@ KEYS: Final = (
     _dialog("welcome.back", "escape", "back", "back", "Go back, or close"),
     _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
     _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
+    _viewer("viewer.switch", "j", "switch", "switch", "Show the picture, the tree or the text"),
+    _viewer("viewer.open", "o", "use('open')", "open", "Open the picture in another program"),
+    _viewer("viewer.save", "s", "use('save')", "save", "Save the picture in the opened folder"),
+    _tree("tree.fold", "left", "fold", "", "Fold it, or go to what it is in"),
+    _tree("tree.unfold", "right", "unfold", "", "Unfold it"),
 )
 """All keys of the deck, in the order of the help."""
 

@@ -14,9 +14,9 @@ from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.details import HelpScreen, ServerDetailsScreen, ToolDetailsScreen, lines_here
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
+from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette

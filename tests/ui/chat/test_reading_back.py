@@ -1,30 +1,36 @@
 """Reading back in the conversation: what is mounted, the newest entry, search, turns, code."""
 
 import gc
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from time import process_time, thread_time
 
+import pytest
 from textual import events
 from textual.strip import Strip
+from textual.widgets.tree import TreeNode
 
 from tests.snapshots.decks import HISTORIES
+from tests.support.pictures import picture
 from tests.ui.chat.samples import call, conversation, rows_of
 from tests.ui.harness import ChatApp, chatting, running, until
 from tui.model import events as e
-from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
+from tui.model.chat import EntryId, Picture, ToolCallStatus, TurnId, TurnOutcome
 from tui.model.servers import ServerId
 from tui.store.reducer import reduce
 from tui.store.state import AppState, TranscriptState
 from tui.store.store import Store
-from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.address import LinkScreen
+from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED
 from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
 from tui.ui.widgets.text.blocks import COPY
 from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.json_tree import MAX_CHILDREN, JsonTree, json_in
 
 CODE = "Two:\n\n```py\na = 1\nb = 2\n```\n\n~~~\nlast one\n~~~\n"
 
@@ -286,6 +292,72 @@ async def test_links_of_a_result_are_picked_and_a_resource_is_read_from_its_serv
         await deck.press("escape", "o", *"exa", "enter")
         await deck.until(lambda: deck.on_top(LinkScreen))
         await deck.until(lambda: "address    https://a.example/x" in deck.text)
+
+
+def ran(result: str, *pictures: Picture) -> Store:
+    """Give the store of an app in which a call ended with this."""
+    store = after_a_call()
+    store.dispatch(e.ToolCallRequested(call(7)))
+    end = e.ToolCallChanged(EntryId("call7"), ToolCallStatus.OK, 1.0, result, pictures=pictures)
+    store.dispatch(end)
+    return store
+
+
+def labels(node: TreeNode[object]) -> list[str]:
+    return [str(child.label) for child in node.children]
+
+
+async def test_a_structured_result_is_a_tree_whose_branches_are_made_when_opened() -> None:
+    value = {"rows": [{"id": n} for n in range(2_000)], "a\x1b[2J": "b\x1b]0;x\x07", "none": None}
+    async with running(ran(f"Two.\n[Structured content]\n{json.dumps(value)}")) as deck:
+        await deck.press("ctrl+o")
+        await deck.until(lambda: "rows  [2,000]" in deck.text)
+        tree = deck.app.screen.query_one(JsonTree)
+        assert labels(tree.root) == ["rows  [2,000]", "a  b", "none  null"]
+        rows = tree.root.children[0]
+        assert not rows.children
+        await deck.press("down", "right")
+        await deck.until(lambda: len(rows.children) == MAX_CHILDREN + 1)
+        assert labels(rows)[-1].startswith("… 1,500 more")
+        await deck.press("left")
+        await deck.until(lambda: not rows.is_expanded)
+        await deck.press("j")
+        await deck.until(lambda: "Two." in deck.text)
+    for text in ("plain", "[1", "[Structured content]\nno", "[" * 100_000, "[]"):
+        assert json_in(text) is None
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+async def test_a_picture_is_drawn_in_the_conversation_and_in_the_viewer(kind: str) -> None:
+    made = picture(kind=kind)
+    async with running(ran("[image 40x20: image/png] 1 kB", made)) as deck:
+        await deck.until(lambda: deck.text.count("▀" * 40) == 10)
+        line = next(y for y, line in enumerate(deck.lines) if "▀" in line)
+        view = deck.one(Transcript).views[-1]
+        strip = view.render_line(line - view.content_region.y)
+        colors = [one.style.color for one in strip if "▀" in one.text and one.style]
+        assert colors[0] is not None
+        red, _, blue = colors[0].get_truecolor()
+        assert red - blue > 150
+        await deck.press("ctrl+o")
+        await deck.until(lambda: "o open outside" in deck.text)
+        await deck.press("s", "o")
+        said = [("features.save_picture", (made,)), ("features.open_picture", (made,))]
+        assert deck.commands.calls[-2:] == said
+        await deck.press("j")
+        await deck.until(lambda: "[image 40x20" in deck.text)
+
+
+async def test_a_picture_that_cannot_be_decoded_says_so_and_16_colors_draw_none() -> None:
+    broken = replace(picture(), data=picture().data[:80])
+    huge = replace(picture(), width=100_000, height=100_000)
+    store = ran("two", broken, huge)
+    async with running(store) as deck:
+        await deck.until(lambda: deck.text.count("The picture cannot be shown") == 2)
+    preferences = UiPreferences(theme="gemdeck-16")
+    async with running(ran("[image 40x20]", picture()), preferences=preferences) as deck:
+        await deck.until(lambda: "[image 40x20]" in deck.text)
+        assert "▀" not in deck.text
 
 
 async def test_small_terminals_read_back_as_well() -> None:

@@ -20,10 +20,10 @@ from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.details import DetailsScreen, HelpScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.list_dialog import ViewerScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
 from tui.ui.panes import FillPrompt, PaneName

@@ -2,17 +2,27 @@
 
 import asyncio
 import time
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.support.pictures import picture
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import call, eventually
 from tui.engine.commands import feature_commands as module
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.model.catalog import ResourceContent
-from tui.model.events import ArgumentCompleted, LogLevelChanged, ResourceRead, SubscriptionChanged
+from tui.model.events import (
+    ArgumentCompleted,
+    LogLevelChanged,
+    NoticeRaised,
+    ResourceRead,
+    SubscriptionChanged,
+)
 from tui.model.servers import ProtocolEra, ServerId
 
 ASKING = ServerId("asking")
@@ -163,3 +173,38 @@ async def test_log_levels_are_set_up_to_a_limit_or_the_reason_is_told(
     assert at.stage.notices()[1:] == ["2 requests are already running. Try again later."]
     levels = [LogLevelChanged(ASKING, level) for level in ("error", "info")]
     await eventually(lambda: all(level in at.stage.events for level in levels))
+
+
+async def test_a_picture_is_saved_beside_others_and_lent_until_the_end(
+    at: Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = list[Path]()
+
+    async def open_outside(what: str) -> bool:
+        opened.append(Path(what))
+        return True
+
+    monkeypatch.setattr(module, "open_outside", open_outside)
+    monkeypatch.setattr(at.stage.context, "workspaces", (tmp_path,))
+    monkeypatch.setenv("GEMDECK_HOME", str(tmp_path / "home"))
+    made = picture(kind="JPEG")
+    told: list[str] = []
+
+    def says(words: str) -> bool:
+        told[:] = [one.notice.text for one in at.stage.events if isinstance(one, NoticeRaised)]
+        return any(words in one for one in told)
+
+    for number in (1, 2):
+        at.features.save_picture(made)
+        await eventually(lambda: says(f"picture-{number}.jpg"))  # noqa: B023 - awaited at once
+        assert (tmp_path / f"picture-{number}.jpg").read_bytes() == b64decode(made.data)
+    at.features.open_picture(made)
+    await eventually(lambda: opened)
+    assert opened[0].stat().st_mode & 0o777 == 0o600
+    assert opened[0].parent.stat().st_mode & 0o777 == 0o700
+    assert opened[0].is_relative_to(tmp_path / "home")
+    at.features.open_picture(replace(made, data=b64encode(b"#!/bin/sh").decode()))
+    await eventually(lambda: says("unknown format"))
+    await at.features.__aexit__()
+    assert len(opened) == 1
+    assert not opened[0].exists()

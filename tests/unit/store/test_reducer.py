@@ -33,6 +33,7 @@ from tui.model.chat import (
     ConversationId,
     EntryId,
     ModelText,
+    Picture,
     Progress,
     Severity,
     Thought,
@@ -399,6 +400,18 @@ def test_what_is_cut_once_is_not_cut_again(monkeypatch: pytest.MonkeyPatch) -> N
         state = after(state, *called(number, str(number) * 5_000))
     assert results(state)[0] == "a" * 2_000 + "\n… [clipped; 7,000 characters were dropped]"
     assert results(state)[-1] == "4" * 5_000
+
+
+def test_pictures_count_and_those_of_old_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reducer, "MAX_RESULTS", 1_500)
+    state = after(AppState(), turn(1))
+    seen = (Picture("image/png", "x" * 1_000, 1, 1),)
+    for number in (1, 2):
+        begun, ended = called(number, "a")
+        assert isinstance(ended, e.ToolCallChanged)
+        state = after(state, begun, replace(ended, pictures=seen))
+    entries = state.conversation.transcript.live
+    assert [one.pictures for one in entries if isinstance(one, ToolCall)] == [(), seen]
 
 
 def test_within_the_limit_nothing_is_touched() -> None:

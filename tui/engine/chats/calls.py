@@ -36,7 +36,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     without_model_prefix,
 )
 from tui.engine.mcp.manager import ServerManager
-from tui.model.chat import ConversationId, EntryId, Progress, ToolCall, ToolCallStatus
+from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
@@ -404,15 +404,21 @@ class CallRunner:
             parts = (TextPart(told_changes(inquiry.arguments, permit.arguments)), *parts)
         step_call.answer = FunctionResponse(parts, result.is_error)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
-        self._end(step_call, status, result.display, seconds)
+        self._end(step_call, status, result.display, seconds, result.pictures)
 
     def _end(
-        self, step_call: StepCall, status: ToolCallStatus, result: str, seconds: float | None = None
+        self,
+        step_call: StepCall,
+        status: ToolCallStatus,
+        result: str,
+        seconds: float | None = None,
+        pictures: tuple[Picture, ...] = (),
     ) -> None:
         """Show the end of a call, once; `seconds` is set if it ran."""
         if not step_call.settled:
             step_call.settled = True
-            self._publish(ToolCallChanged(step_call.entry, status, seconds, result))
+            changed = ToolCallChanged(step_call.entry, status, seconds, result, pictures=pictures)
+            self._publish(changed)
 
 
 def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:

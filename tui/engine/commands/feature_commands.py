@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.background import TaskSet
+from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
+from tui.engine.files.pictures import PictureFiles, write_new
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.source import shown_path
 from tui.engine.workspace import Workspace, existing_folder, folders_like
-from tui.model.chat import Severity
+from tui.model.chat import Picture, Severity
 from tui.model.events import (
     ArgumentCompleted,
     Notice,
@@ -67,6 +69,7 @@ class FeatureCommands:
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
         self._is_stale = False
+        self._pictures = PictureFiles()
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         context.resource_updated = self._resource_updated
 
@@ -76,6 +79,7 @@ class FeatureCommands:
 
     async def __aexit__(self, *exception: object) -> None:
         await self._tasks.aclose()
+        await asyncio.to_thread(self._pictures.close)
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
@@ -171,6 +175,28 @@ class FeatureCommands:
 
     def open_link(self, url: str) -> None:
         self._start(self._open_link(url))
+
+    def open_picture(self, picture: Picture) -> None:
+        """Open a picture in another program, from a file that goes with the end of the run."""
+        self._start(self._write_picture(self._pictures.lend, picture, opens=True))
+
+    def save_picture(self, picture: Picture) -> None:
+        """Write a picture to a new file in the opened folder."""
+        folder = self._context.workspaces[0]
+        self._start(self._write_picture(partial(write_new, folder), picture, opens=False))
+
+    async def _write_picture(
+        self, write: Callable[[str], Path], picture: Picture, *, opens: bool
+    ) -> None:
+        try:
+            path = await asyncio.to_thread(write, picture.data)
+        except OSError as error:
+            self._report_error(f"The picture was not written: {error.strerror or error}.")
+            return
+        words = f"The picture is in {shown_path(path, Path.home())}."
+        if opens and not await open_outside(str(path)):
+            words = "No program to open pictures was found."
+        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):

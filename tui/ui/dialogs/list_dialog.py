@@ -14,13 +14,11 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.types import CSSPathType
 
-from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.themes import STYLES
 from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
-from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_TITLE: Final = 100
@@ -43,37 +41,6 @@ class Dialog(ModalScreen[None]):
 
     def action_close(self) -> None:
         self.dismiss()
-
-
-class ViewerScreen(Dialog):
-    """Show a long text in full."""
-
-    BINDING_GROUP_TITLE = "Viewer"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
-
-    def __init__(self, title: str, text: str) -> None:
-        super().__init__()
-        self._title = title
-        self._text = text
-
-    def compose(self) -> ComposeResult:
-        lines = self._text.count("\n") + 1
-        with Vertical(id="viewer") as dialog:
-            size = f"  {counted(lines, 'line')} · {counted(len(self._text), 'character')}"
-            dialog.border_title = Content.assemble(
-                clip(self._title, MAX_TITLE), (size, "not bold $text-muted")
-            )
-            dialog.border_subtitle = key_hints(
-                ("↑↓ PgUp PgDn", "scroll"), ("c", "copy all"), ("Esc", "close")
-            )
-            yield FoldedText(self._text, wrap=True, id="viewer-text")
-
-    def on_mount(self) -> None:
-        self.query_one(FoldedText).focus()
-
-    def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._text)
-        self.notify("Copied.", timeout=2)
 
 
 class ListDialog(Dialog, Generic[T]):

@@ -389,9 +389,9 @@ class ChatPane(TabbedPane):
 
     def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()
-        from tui.ui.dialogs.list_dialog import ViewerScreen  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.viewer import ViewerScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(ViewerScreen(event.title, event.text))
+        self.app.push_screen(ViewerScreen(event.title, event.text, event.call, self._commands))
 
     def _show_transcript(self, transcript: TranscriptState) -> None:
         is_empty = not transcript.settled and not transcript.live

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
+from tests.support.pictures import picture
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import (
     NO_MESSAGE,
@@ -48,6 +49,19 @@ def test_media_come_with_a_note_before_them() -> None:
         note = TextPart(f"[Tool provided {kind} with mime-type: {kind}/x]")
         assert result.parts == (note, MediaPart(f"{kind}/x", DATA))
         assert result.display == f"[{kind}: {kind}/x] 2 kB"
+
+
+def test_a_picture_is_for_the_screen_unless_the_server_keeps_it_for_the_model() -> None:
+    made = picture()
+    block = {"type": "image", "data": made.data, "mimeType": "image/png"}
+    result = convert(block)
+    assert result.pictures == (made,)
+    assert made.data not in repr(result.pictures)
+    assert isinstance(part := result.parts[-1], MediaPart)
+    assert result.pictures[0].data is part.data
+    hidden = convert({**block, "annotations": {"audience": ["assistant"]}})
+    assert (len(hidden.parts), hidden.pictures) == (2, ())
+    assert convert({**block, "data": DATA}).pictures == ()
 
 
 def test_embedded_resources_keep_their_uri() -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from tui.model.catalog import ResourceContent, ToolId, ToolView
+from tui.model.chat import Picture
 from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.servers import ServerId
@@ -247,7 +248,7 @@ class ToolResult:
 
     `is_error` says that the tool reported an error; both forms contain its message. The last
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
-    the result as the server wrote it; None if none came back.
+    the result as the server wrote it; None if none came back. `pictures` are for the screen.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -255,6 +256,7 @@ class ToolResult:
     is_error: bool = False
     beside: int = 0
     raw: JsonObject | None = field(default=None, repr=False, compare=False)
+    pictures: tuple[Picture, ...] = ()
 
 
 class ToolCallError(Exception):

@@ -23,6 +23,7 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.schema.coerce import as_json_compares
 from tui.model.bounded_json import JsonError, read_value, writable
 from tui.model.catalog import ResourceContent
+from tui.model.chat import Picture
 from tui.model.servers import ServerId
 from tui.text import MAX_TEXT, clip_middle, counted, for_model, sanitize, sanitize_line
 
@@ -75,6 +76,7 @@ class Piece(NamedTuple):
     part: Part
     shown: str
     hidden: int = 0
+    picture: Picture | None = None
 
 
 def text_piece(text: str) -> Piece:
@@ -123,7 +125,7 @@ def convert_shared_block(block: types.ContentBlock, provider: str = "Tool") -> I
     what = f"{kind}, {counted(len(block.text), 'character')}" if block.type == "text" else kind
     note = f"[{what}: for the model only, by the server's wish not shown]"
     for index, piece in enumerate(pieces):
-        yield piece._replace(shown="" if index else note)
+        yield piece._replace(shown="" if index else note, picture=None)
 
 
 def resource_label(resource: types.TextResourceContents | types.BlobResourceContents) -> Piece:
@@ -147,7 +149,9 @@ def data_piece(mime_type: str | None, data: str) -> Piece:
     """Return the data as a part, or a note if the model's service would refuse it."""
     if problem := data_problem(data):
         return text_piece(f"[{problem}.]")
-    return Piece(MediaPart(media_type(mime_type), "".join(data.split())), "")
+    part = MediaPart(media_type(mime_type), "".join(data.split()))
+    size = image_size(part.data) if part.mime_type.startswith("image/") else None
+    return Piece(part, "", picture=Picture(part.mime_type, part.data, *size) if size else None)
 
 
 def data_problem(data: str) -> str:
@@ -273,7 +277,8 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
     beside += hidden_note([*pieces, *beside])
     whole = [*pieces, *beside]
     said = tuple(piece.part for piece in whole), _display(whole)
-    return ToolResult(*said, bool(result.is_error), len(beside))
+    pictures = tuple(piece.picture for piece in pieces if piece.picture is not None)
+    return ToolResult(*said, bool(result.is_error), len(beside), pictures=pictures)
 
 
 def _display(pieces: Iterable[Piece], *notes: str) -> str:

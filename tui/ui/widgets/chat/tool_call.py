@@ -7,10 +7,16 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.model.chat import Progress, ToolCall, ToolCallStatus
+from tui.model.chat import Entry, Progress, ToolCall, ToolCallStatus
 from tui.text import clip, counted, sanitize_line
 from tui.ui.widgets.chat.entries import INDENT, EntryView, clipped_text
 from tui.ui.widgets.text.blocks import Block, IndentBlock, LineBlock, TextBlock, styled
+from tui.ui.widgets.text.picture import (
+    MAX_PICTURES,
+    PictureBlock,
+    draws_pictures,
+    load_all,
+)
 from tui.ui.widgets.text.plain import duration, one_line
 
 MAX_SCANNED: Final = 20_000
@@ -52,6 +58,9 @@ MAX_LABEL: Final = 200
 
 MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
 """Characters of arguments that are highlighted."""
+
+PICTURE_ROWS: Final = 12
+"""Rows of a picture."""
 
 OPENS: Final = "↵"
 """Stands at the end of a call's second line, as Enter shows more."""
@@ -123,14 +132,35 @@ class ToolCallEntry(EntryView):
     entry: ToolCall
     expandable = True
 
+    def __init__(self, entry: ToolCall) -> None:
+        super().__init__(entry)
+        self._pictures: list[PictureBlock] = []
+
     def blocks(self) -> Sequence[Block]:
         """Draw the call, and below it the details if it is open, or else what there is to say."""
         row = LineBlock(self._row)
+        indent = Content(INDENT)
+        pictures = [IndentBlock(indent, indent, [one], spaced=False) for one in self._pictures]
         if self.expanded:
             bar = styled("│ ", ".md-rule")
             details = IndentBlock(bar, bar, self._details(), spaced=False)
-            return [row, *self._progress(), details]
-        return [row, *(self._progress() or [self._outcome()])]
+            return [row, *self._progress(), details, *pictures]
+        return [row, *(self._progress() or [self._outcome()]), *pictures]
+
+    def on_mount(self) -> None:
+        self._load_pictures()
+
+    def show(self, entry: Entry) -> None:
+        super().show(entry)
+        self._load_pictures()
+
+    def _load_pictures(self) -> None:
+        """Take room for the pictures of the result, and decode them."""
+        found = self.entry.pictures[:MAX_PICTURES]
+        if len(found) != len(self._pictures) and self.is_attached and draws_pictures(self.app):
+            self._pictures = [PictureBlock(one, PICTURE_ROWS) for one in found]
+            self.changed()
+            self.run_worker(load_all(self, self._pictures))
 
     def title(self) -> str:
         return call_name(self.entry)

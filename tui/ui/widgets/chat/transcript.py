@@ -170,10 +170,11 @@ class Transcript(EntryWindow, inherit_bindings=False):
 
     @dataclass(eq=False, repr=False)
     class ViewRequested(Message):
-        """The whole text of an entry is requested."""
+        """The whole text of an entry is requested, of a call its tree and pictures as well."""
 
         title: str
         text: str
+        call: ToolCall | None
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +192,7 @@ class Transcript(EntryWindow, inherit_bindings=False):
         for index in reversed(range(self._total)):
             entry = self._entry(index)
             if isinstance(entry, ToolCall) and entry.result:
-                self.post_message(self.ViewRequested(call_name(entry), entry.result))
+                self.post_message(self.ViewRequested(call_name(entry), entry.result, entry))
                 return True
         return False
 
@@ -286,8 +287,9 @@ class Transcript(EntryWindow, inherit_bindings=False):
             self.cursor.follow(links)
 
     def action_view(self) -> None:
-        if self.cursor is not None:
-            self.post_message(self.ViewRequested(self.cursor.title(), self.cursor.full_text()))
+        if (view := self.cursor) is not None:
+            call = view.entry if isinstance(view.entry, ToolCall) else None
+            self.post_message(self.ViewRequested(view.title(), view.full_text(), call))
 
     def action_copy(self) -> None:
         if self.cursor is not None:

@@ -1,0 +1,96 @@
+"""JSON as a tree whose branches are made when they are opened."""
+
+import json
+from itertools import islice
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+from textual.widgets import Tree
+
+from tui.model.bounded_json import JsonError, read_value
+from tui.text import sanitize_line
+from tui.ui import keymap
+from tui.ui.widgets.text.plain import plain_label
+
+MAX_CHILDREN: Final = 500
+"""Values of one list or object that are listed."""
+
+MAX_KEY: Final = 80
+"""Characters of a key."""
+
+MAX_VALUE: Final = 400
+"""Characters of a value; the whole stands in the text."""
+
+MAX_OPEN: Final = 20
+"""Values up to which what a tree holds is unfolded at first."""
+
+_BESIDE: Final = "[Structured content]\n"
+
+
+def json_in(text: str) -> object:
+    """Return the list or object that a result is or has beside its text; None without one."""
+    whole = text.strip()
+    if not whole.startswith(("{", "[")) or whole.startswith(_BESIDE.strip()):
+        whole = text.partition(_BESIDE)[2].strip()
+    try:
+        value = read_value(whole.encode()) if whole else None
+    except JsonError:
+        return None
+    return value if isinstance(value, dict | list) and value else None
+
+
+class JsonTree(Tree[object]):
+    """Show a list or an object; Enter and the arrows fold and unfold."""
+
+    BINDING_GROUP_TITLE = "Tree"
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TREE)
+
+    def __init__(self, value: object) -> None:
+        super().__init__(plain_label(_summary(value)), value)
+        self.guide_depth = 2
+
+    def on_mount(self) -> None:
+        self.root.expand()
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[object]) -> None:
+        """List what is in a node when it is unfolded for the first time."""
+        node = event.node
+        if node.children or not isinstance(node.data, dict | list):
+            return
+        held = node.data.items() if isinstance(node.data, dict) else enumerate(node.data)
+        small = node.is_root and len(node.data) <= MAX_OPEN
+        for key, value in islice(held, MAX_CHILDREN):
+            label = plain_label(f"{sanitize_line(str(key), MAX_KEY)}  {_summary(value)}")
+            if isinstance(value, dict | list) and value:
+                child = node.add(label, value)
+                if small and len(value) <= MAX_OPEN:
+                    child.expand()
+            else:
+                node.add_leaf(label, value)
+        if (more := len(node.data) - MAX_CHILDREN) > 0:
+            node.add_leaf(plain_label(f"… {more:,} more: the text has them"))
+
+    def action_fold(self) -> None:
+        """Fold the node, or go to the one around it."""
+        node = self.cursor_node
+        if node is not None and node.is_expanded and node.allow_expand:
+            node.collapse()
+        elif node is not None and node.parent is not None:
+            self.move_cursor(node.parent)
+
+    def action_unfold(self) -> None:
+        if self.cursor_node is not None:
+            self.cursor_node.expand()
+
+
+def _summary(value: object) -> str:
+    """Return a value in a line, of a list or an object its size."""
+    match value:
+        case dict():
+            return f"{{{len(value):,}}}"
+        case list():
+            return f"[{len(value):,}]"
+        case str():
+            return sanitize_line(value, MAX_VALUE) if value.strip() else json.dumps(value)
+        case _:
+            return json.dumps(value)

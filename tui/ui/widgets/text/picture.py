@@ -1,0 +1,126 @@
+"""Pictures drawn with half blocks: each cell has two pixels, one above the other."""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.app import App
+from textual.color import Color
+from textual.containers import VerticalScroll
+from textual.content import Content, Span
+from textual.style import Style
+
+from tui.model.chat import Picture
+from tui.ui.widgets.text.blocks import TEXT_STYLES, Block, BlockView, styled
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_PICTURES: Final = 4
+"""Pictures of one result that are drawn."""
+
+MAX_PIXELS: Final = 16_000_000
+"""Pixels of a picture that is decoded."""
+
+MAX_KEPT: Final = (240, 200)
+"""Pixels of what is kept of it to be drawn."""
+
+FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
+"""What is decoded; Pillow would try dozens."""
+
+GROUND: Final = (128, 128, 128)
+"""Behind a transparent picture: black and white lines are seen on it."""
+
+
+def draws_pictures(app: App[Any]) -> bool:
+    """Return whether there are colors for pictures."""
+    return not (app.no_color or app.current_theme.ansi)
+
+
+class PictureBlock(Block):
+    """A picture in as many rows as it will take, empty until `load` has decoded it."""
+
+    spaced = False
+
+    def __init__(self, picture: Picture, rows: int) -> None:
+        self._picture = picture
+        self._rows = rows
+        self._image: Image | None = None
+        self._problem = ""
+
+    async def load(self) -> None:
+        """Decode the picture in a thread."""
+        try:
+            self._image = await asyncio.to_thread(_decoded, self._picture)
+        except Exception as error:  # noqa: BLE001 - hostile data, and the errors of four decoders
+            self._problem = f"The picture cannot be shown ({type(error).__name__})."
+        self._width = -1
+
+    def layout(self, width: int) -> list[Content]:
+        if self._problem:
+            return [styled(self._problem, ".entry-muted").truncate(width, ellipsis=True)]
+        wide, high = self._picture.width, self._picture.height
+        scale = min(width / wide, 2 * self._rows / high, 1)
+        columns, rows = max(1, round(wide * scale)), max(1, round(high * scale / 2))
+        if self._image is None:
+            return [Content("")] * rows
+        pixels = self._image.resize((columns, rows * 2)).tobytes()
+        return [_row(pixels, columns, row) for row in range(rows)]
+
+
+def _row(pixels: bytes, columns: int, row: int) -> Content:
+    """Draw two rows of pixels, of three bytes each, in one of cells."""
+    at, below = 6 * columns * row, 3 * columns
+    spans = [
+        Span(x, x + 1, Style(background=Color(*pixels[low : low + 3]), foreground=Color(*high)))
+        for x in range(columns)
+        for high, low in ((pixels[at + 3 * x : at + 3 * x + 3], at + below + 3 * x),)
+    ]
+    return Content("▀" * columns, spans=spans)
+
+
+def _decoded(picture: Picture) -> "Image":
+    """Decode the first frame, within limits."""
+    from PIL import Image  # noqa: PLC0415 - for the first picture
+
+    Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
+    if picture.width * picture.height > MAX_PIXELS:
+        raise ValueError("too many pixels")
+    with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError("too many pixels")
+        image.draft("RGB", MAX_KEPT)
+        image.thumbnail(MAX_KEPT)
+        seen = image.convert("RGBA")
+    ground = Image.new("RGBA", seen.size, GROUND)
+    return Image.alpha_composite(ground, seen).convert("RGB")
+
+
+async def load_all(view: BlockView, blocks: Sequence[PictureBlock]) -> None:
+    """Decode pictures one after the other, and draw each in its view."""
+    for block in blocks:
+        await block.load()
+        view.changed()
+
+
+class _Pictures(BlockView):
+    def __init__(self, blocks: Sequence[PictureBlock]) -> None:
+        super().__init__()
+        self._blocks = blocks
+
+    def blocks(self) -> Sequence[Block]:
+        return self._blocks
+
+    def on_mount(self) -> None:
+        self.run_worker(load_all(self, self._blocks))
+
+
+class PictureView(VerticalScroll):
+    """Pictures as large as there is room; they scroll."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
+
+    def __init__(self, pictures: Sequence[Picture], rows: int) -> None:
+        super().__init__(_Pictures([PictureBlock(one, rows) for one in pictures[:MAX_PICTURES]]))
