@@ -3,6 +3,7 @@
 from dataclasses import replace
 from time import perf_counter
 
+import pytest
 from textual.widgets import Input, OptionList, TextArea
 
 from tests.ui.harness import NARROW, Running, running
@@ -81,8 +82,9 @@ async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> N
     async with running(decks.full_store()) as deck:
         await deck.press("f3", "slash", *"ec")
         entries = deck.one(ToolsPane).entries
-        assert [entry.item[1].name for entry in entries.shown] == ["echo", "commit"]
-        assert "2 of 13 tools" in deck.text
+        found = ["echo", "commit", "broken_schema"]
+        assert [entry.item[1].name for entry in entries.shown] == found
+        assert "3 of 13 tools" in deck.text
         await deck.press("escape", "slash", *"git:", "down", "down")
         assert {entry.item[0] for entry in entries.shown} == {decks.GIT}
         assert entries.current is not None
@@ -93,6 +95,38 @@ async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> N
         assert entries.current is None
         assert "0 of 13 tools" in deck.text
         assert "No match." in deck.text
+
+
+def marked(deck: Running) -> list[str]:
+    """Give what is marked in each row of the list on the screen."""
+    rows = deck.app.screen.query_one("RowList:focus, FilterList:focus-within RowList", RowList)
+    match = rows.get_component_rich_style("row-list--match")
+    assert match.bold
+    assert not deck.app.current_theme.ansi or match.underline, "seen without colors, too"
+    lines = [rows.render_line(y) for y in range(len(rows.rows))]
+    looks = (match.bold, match.underline, match.color)
+    return [
+        "".join(
+            piece.text
+            for piece in line
+            if piece.style and (piece.style.bold, piece.style.underline, piece.style.color) == looks
+        )
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("theme", ["gemdeck-dark", "gemdeck-16"])
+async def test_what_matches_is_marked_together_or_letter_by_letter(theme: str) -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        deck.app.theme = theme
+        await deck.press("f3", "slash", *"ec")
+        assert marked(deck) == ["ec", "", "ec"], "a name, what is not shown, a name's letters"
+        await deck.press("escape")
+        assert set(marked(deck)) == {""}
+        await deck.press("ctrl+p", *"quit")
+        assert marked(deck)[0] == "Quit"
+        await deck.press("space", *"leave")
+        assert marked(deck) == ["QuitLeave"]
 
 
 async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
@@ -196,6 +230,10 @@ def test_every_word_of_a_query_must_be_there() -> None:
     assert [entry.item for entry in matching(entries, "LOG")] == [1, 2]
     assert [entry.item for entry in matching(entries, "git: commit")] == [1, 2]
     assert [entry.item for entry in matching(entries, "show one")] == [2]
+    near = ListEntry(3, Row("", "so we"), "so we")
+    wide = ListEntry(4, Row("", "shallow"), "shallow")
+    listed = [wide, near, *entries, ListEntry(5, Row("", "x"), "x", "swap")]
+    assert [one.item for one in matching(listed, "sw")] == [5, 3, 2, 4], "words before letters"
     assert matching(entries, "nothing") == []
     assert matching(entries, "  ") is entries
 

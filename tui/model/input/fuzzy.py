@@ -2,7 +2,7 @@
 
 import heapq
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 MAX_TYPED: Final = 200
@@ -17,7 +17,7 @@ def best(typed: str, names: Iterable[str], limit: int) -> list[str]:
     Linear in the length of the names, whatever they are.
     """
     wanted = typed.casefold()[:MAX_TYPED]
-    letters = _letters(wanted)
+    letters = in_order(wanted)
     found = (
         (_rank(wanted, folded), number, name)
         for number, name in enumerate(names)
@@ -26,7 +26,15 @@ def best(typed: str, names: Iterable[str], limit: int) -> list[str]:
     return [name for _, _, name in heapq.nsmallest(limit, found)]
 
 
-def _letters(wanted: str) -> re.Pattern[str]:
+def positions(wanted: str, text: str) -> Sequence[int]:
+    """Return where the characters of a word stand in a text: together, else one after another."""
+    if (start := text.find(wanted)) >= 0:
+        return range(start, start + len(wanted))
+    found = [start := text.find(one, start + 1) for one in wanted]
+    return () if -1 in found else found
+
+
+def in_order(wanted: str) -> re.Pattern[str]:
     """Match a text that holds these letters in their order; possessive, so never tried twice."""
     steps = (f"[^{re.escape(one)}]*+{re.escape(one)}" for one in wanted)
     return re.compile("".join(steps), re.DOTALL)

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
@@ -13,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from tui.model.frozen import dataclass
+from tui.model.input.fuzzy import in_order
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.key_bar import with_keys
@@ -79,18 +81,30 @@ def grouped(
 
 
 def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[T]]:
-    """Return the entries that contain every word of a query, matches in names first."""
+    """Return the entries that match every word of a query.
+
+    First those with the words in their names, then those with them in their descriptions, then
+    those with their letters in what is shown as the name, where they end soonest first.
+    """
     words = query.lower().split()
     if not words:
         return entries
+    letters = [in_order(word).match for word in words]
     named: list[ListEntry[T]] = []
     described: list[ListEntry[T]] = []
+    scattered: list[tuple[int, ListEntry[T]]] = []
     for entry in entries:
         if all(word in entry.label for word in words):
             named.append(entry)
         elif all(word in entry.text or word in entry.label for word in words):
             described.append(entry)
-    return named + described
+        else:
+            name = entry.row.label.lower()
+            found = [fits.end() for match in letters if (fits := match(name))]
+            if len(found) == len(words):
+                scattered.append((sum(found), entry))
+    scattered.sort(key=itemgetter(0))
+    return [*named, *described, *(entry for _, entry in scattered)]
 
 
 class FilterLine(Input):
@@ -281,6 +295,7 @@ class FilterList(Vertical, Generic[T]):
         is_flat = self.shown is not self._entries
         self._lines = self.shown if is_flat else grouped(self.shown, self._folded)
         has_leads = is_flat or not any(isinstance(one, Group) for one in self._lines)
+        self.rows.words = self.line.value.lower().split()
         self.rows.set_rows([one.row for one in self._lines], has_leads=has_leads)
         self.rows.cursor = self._place_of(before)
         self.set_class(not self._entries, "-empty")

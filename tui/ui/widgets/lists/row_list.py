@@ -1,6 +1,7 @@
 """A list of one-line rows that draws only the visible ones, so it can have ten thousand."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -12,6 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.model.frozen import dataclass
+from tui.model.input.fuzzy import positions
 from tui.ui.widgets.text.plain import cells, fit, one_line, painted
 
 MAX_LEAD: Final = 14
@@ -56,7 +58,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"row-list--{part}" for part in ("lead", "label", "tail", "cursor", "hover")
+        f"row-list--{part}" for part in ("lead", "label", "tail", "match", "cursor", "hover")
     }
 
     cursor: var[int] = var(0, init=False)
@@ -74,6 +76,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._clicks = clicks
         self._widest = widest
         self._rows: Sequence[Row] = ()
+        self.words: Sequence[str] = ()
+        """Lower-case words to mark in labels or notes, else their letters in labels."""
         self._lead_width = self._label_width = self._indent = 0
 
     @property
@@ -128,7 +132,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         bold = style + Style(bold=True) if row.is_heading else style
         return painted(self, self._parts(row, self.room), bold).extend_cell_length(width, style)
 
-    def _parts(self, row: Row, width: int) -> Sequence[tuple[str, str]]:
+    def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
         """Lay a row out in a width: pairs of text and component class."""
         lead = min(self._lead_width, width // 4 + 1) + 2 if self._lead_width else self._indent
         text = row.lead if self._lead_width else ""
@@ -144,12 +148,13 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         note = note if row.note and note >= MIN_NOTE else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
-        return (
-            (fit(fit(one_line(text), lead - 2), lead), "row-list--lead"),
-            (label, label_class),
-            (f"  {fit(one_line(row.note), note)}" if note else "", "row-list--lead"),
-            (tail, "row-list--tail"),
-        )
+        words = () if row.is_heading else self.words
+        said = f"  {fit(one_line(row.note), note)}" if note else ""
+        noted = [word for word in words if word not in label.lower() and word in said.lower()]
+        yield fit(fit(one_line(text), lead - 2), lead), "row-list--lead"
+        yield from _marked(label, label_class, [word for word in words if word not in noted])
+        yield from _marked(said, "row-list--lead", noted)
+        yield tail, "row-list--tail"
 
     def _row_style(self, index: int) -> Style:
         if index == self.cursor:
@@ -186,3 +191,11 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             self.cursor = index
             if event.chain == self._clicks or self._rows[index].is_heading:
                 self.post_message(self.Chosen())
+
+
+def _marked(text: str, style: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Give a text in pieces, those that match words in a style of their own."""
+    low = text.lower()
+    marks = {at for word in words for at in positions(word, low)}
+    for is_mark, places in groupby(range(len(text)), marks.__contains__):
+        yield "".join(text[at] for at in places), "row-list--match" if is_mark else style
