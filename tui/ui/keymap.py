@@ -37,6 +37,7 @@ class Place(StrEnum):
     DIALOG = "Dialogs"
     VIEWER = "Viewer"
     TREE = "Results as a tree"
+    HELP = "Help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,6 @@ class Key:
 GENERAL: Final = (Place.EVERYWHERE, Place.DECK, Place.TABS)
 """Places whose keys work in every pane."""
 
-LOCAL: Final = tuple(place for place in Place if place not in (*GENERAL, Place.DIALOG))
-"""Places whose keys work in one kind of pane."""
-
 _deck = partial(Key, Place.DECK)
 _everywhere = partial(Key, Place.EVERYWHERE)
 _tabs = partial(Key, Place.TABS)
@@ -105,6 +103,7 @@ _side = partial(Key, Place.SIDE)
 _dialog = partial(Key, Place.DIALOG)
 _viewer = partial(Key, Place.VIEWER)
 _tree = partial(Key, Place.TREE)
+_help = partial(Key, Place.HELP)
 
 KEYS: Final = (
     _deck(
@@ -117,6 +116,9 @@ KEYS: Final = (
         "palette",
         "Find any action by name",
         priority=True,
+    ),
+    _everywhere(
+        "help.open", "question_mark", "app.open('help')", "", "The same, where no text is typed"
     ),
     _deck("deck.servers", "f2", "go('servers')", "servers", "Show or hide the servers"),
     _deck("deck.tools", "f3", "go('tools')", "tools", "Show or hide the tools"),
@@ -169,12 +171,12 @@ KEYS: Final = (
     _servers("servers.review", "t", "review_folder", "", "Review what this folder would run"),
     _servers("servers.demo", "d", "demo_servers", "demo", "Start the demo's server"),
     _servers("servers.edit", "e", "app.open('settings')", "edit", "Edit your settings"),
-    _servers("servers.up", "up", "cursor_up", "", "One row up"),
-    _servers("servers.down", "down", "cursor_down", "", "One row down"),
+    _servers("servers.up", "up,k", "cursor_up", "", "One row up"),
+    _servers("servers.down", "down,j", "cursor_down", "", "One row down"),
     _servers("servers.page-up", "pageup", "page_up", "", "One page up"),
     _servers("servers.page-down", "pagedown", "page_down", "", "One page down"),
     _servers("servers.first", "home", "scroll_home", "", "First row"),
-    _servers("servers.last", "end", "scroll_end", "", "Last row"),
+    _servers("servers.last", "end,G", "scroll_end", "", "Last row"),
     _servers("servers.toggle", "space", "toggle_fold", "", "Fold or unfold the server"),
     _servers("servers.fold", "left", "fold", "", "Fold the server"),
     _servers("servers.unfold", "right", "unfold", "", "Unfold the server"),
@@ -183,12 +185,12 @@ KEYS: Final = (
     _list("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group"),
     _list("list.fold", "left", "fold", "", "Fold the group"),
     _list("list.unfold", "right", "unfold", "", "Unfold the group"),
-    _list("list.up", "up", "move(-1)", "", "One row up"),
-    _list("list.down", "down", "move(1)", "", "One row down"),
+    _list("list.up", "up,k", "move(-1)", "", "One row up"),
+    _list("list.down", "down,j", "move(1)", "", "One row down"),
     _list("list.page-up", "pageup", "page(-1)", "", "One page up"),
     _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
     _list("list.first", "home", "first", "", "First row"),
-    _list("list.last", "end", "last", "", "Last row"),
+    _list("list.last", "end,G", "last", "", "Last row"),
     _tools("tools.details", "enter", "choose", "details", "Show details", display="↵"),
     _tools("tools.review", "v", "review", "review", "Review what the server changed"),
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
@@ -231,12 +233,12 @@ KEYS: Final = (
     _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
     _activity("activity.next", "right", "turn(1)", "next server", "Show the next server"),
     _activity("activity.back", "left", "turn(-1)", "previous", "Show the previous server"),
-    _log("log.up", "up", "scroll_up", "", "Scroll up"),
-    _log("log.down", "down", "scroll_down", "", "Scroll down"),
+    _log("log.up", "up,k", "scroll_up", "", "Scroll up"),
+    _log("log.down", "down,j", "scroll_down", "", "Scroll down"),
     _log("log.page-up", "pageup", "page_up", "", "One page up"),
     _log("log.page-down", "pagedown", "page_down", "", "One page down"),
-    _log("log.first", "home", "scroll_home", "", "Go to the start"),
-    _log("log.last", "end", "scroll_end", "", "Go to the end and follow it"),
+    _log("log.first", "home,g", "scroll_home", "", "Go to the start"),
+    _log("log.last", "end,G", "scroll_end", "", "Go to the end and follow it"),
     _chat("chat.stop", "escape", "stop", "stop", "Stop the running turn", display="Esc"),
     _chat("chat.send-now", "ctrl+s", "send_now", "", "Send at once, without waiting for servers"),
     _chat("chat.give-up", "ctrl+n", "give_up", "", "Give up a message that the service refused"),
@@ -263,12 +265,12 @@ KEYS: Final = (
     _queue("queue.take-back", "enter", "take_back", "edit", "Take the message back", display="↵"),
     _queue("queue.drop", "delete,d", "drop", "drop", "Drop the message"),
     _queue("queue.close", "escape", "close", "message", "Back to your message", display="Esc"),
-    _conversation("transcript.up", "up", "move(-1)", "", "Previous entry"),
-    _conversation("transcript.down", "down", "move(1)", "", "Next entry"),
+    _conversation("transcript.up", "up,k", "move(-1)", "", "Previous entry"),
+    _conversation("transcript.down", "down,j", "move(1)", "", "Next entry"),
     _conversation("transcript.page-up", "pageup", "page_up", "", "One page up"),
     _conversation("transcript.page-down", "pagedown", "page_down", "", "One page down"),
-    _conversation("transcript.home", "home", "home", "", "Go to the start"),
-    _conversation("transcript.end", "end", "end", "", "Go to the end"),
+    _conversation("transcript.home", "home,g", "home", "", "Go to the start"),
+    _conversation("transcript.end", "end,G", "end", "", "Go to the end"),
     _conversation(
         "transcript.open",
         "enter,space",
@@ -289,8 +291,14 @@ KEYS: Final = (
     _search("search.close", "escape", "close", "close", "Close", display="Esc"),
     _side("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
     _dialog("dialog.close", "escape,q", "close", "close", "Close", display="Esc"),
+    _dialog("dialog.up", "k", "scroll('up')", "", "Scroll up"),
+    _dialog("dialog.down", "j", "scroll('down')", "", "Scroll down"),
+    _dialog("dialog.first", "g", "scroll('home')", "", "Go to the start"),
+    _dialog("dialog.last", "G", "scroll('end')", "", "Go to the end"),
     _dialog("dialog.choose", "enter", "choose", "", "Choose it", display="↵"),
-    _dialog("help.close", "f1", "close", "", "Close the help", priority=True),
+    _help("help.search", "slash", "search", "pages, search", "List all pages, search in them"),
+    _help("help.links", "enter", "links", "links", "List the links of the page", display="↵"),
+    _help("help.back", "backspace", "back", "back", "Go back to the page before"),
     _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
     _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),
     _dialog("welcome.back", "escape", "back", "back", "Go back, or close"),
@@ -305,6 +313,9 @@ KEYS: Final = (
 """All keys of the deck, in the order of the help."""
 
 SEARCH: Final = "composer.search"
+
+HELP: Final = ("app.help", "help.open")
+"""What opens the help."""
 
 _STAY: Final = ("app.help", "deck.border-left", "deck.border-right")
 """Keys of the deck for which a question does not step aside: its help lies over it."""
@@ -337,21 +348,3 @@ def key_of(app: App[Any], bindings: Mapping[str, ActiveBinding], binding_id: str
     """Return the active key of an action as shown on the screen, or nothing."""
     found = (active.binding for active in bindings.values() if active.binding.id == binding_id)
     return next(map(app.get_key_display, found), "")
-
-
-def displayed(app: App[Any], key: Key, overrides: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the keys of an action as shown on the screen.
-
-    Args:
-        app: Formats the keys as in the key bars.
-        key: The action.
-        overrides: The user's own keys by binding id.
-    """
-    own = overrides.get(key.id)
-    names = (own or key.keys).split(",")
-    display = None if own else key.display
-    return tuple(
-        dict.fromkeys(
-            app.get_key_display(key.binding().with_key(name.strip(), display)) for name in names
-        )
-    )

@@ -12,8 +12,9 @@ from textual.screen import Screen
 
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
-from tui.ui.dialogs.details import HelpScreen, ServerDetailsScreen, ToolDetailsScreen, lines_here
+from tui.ui.dialogs.details import ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
+from tui.ui.dialogs.help import HelpIndex, HelpScreen, lines_here, place_of
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.dialogs.viewer import ViewerScreen
@@ -32,9 +33,14 @@ from tui.ui.panes import (
 from tui.ui.widgets.text.describe import describe_prompt
 
 
-def _help(deck: MainScreen) -> Screen[Any]:
-    app = deck.app
-    return HelpScreen(lines_here(app, app.screen.active_bindings, app.focused), deck.own_keys)
+def _help(deck: MainScreen) -> Screen[Any] | None:
+    """Open the help; over itself, close it."""
+    app, over = deck.app, deck.app.screen
+    if isinstance(over, HelpScreen | HelpIndex):
+        over.dismiss()
+        return None
+    here = lines_here(app, over.active_bindings, app.focused, deck.own_keys)
+    return HelpScreen(here, place_of(app.focused or over), deck.commands)
 
 
 def _palette(deck: MainScreen) -> Screen[Any] | None:

@@ -180,7 +180,7 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Settings: edit", "Open your settings in your editor", DialogName.SETTINGS, ""),
         ("Servers: import", "Take over servers of other clients", DialogName.IMPORTS, ""),
         ("Settings: sample", "Show a sample of every key", DialogName.SAMPLE, ""),
-        ("Help: keys", "All keys, those that work here first", DialogName.HELP, "F1"),
+        ("Help", "The keys that work here, and the manual", DialogName.HELP, "F1"),
         ("Grants: rules for tools", "What may run without asking", DialogName.GRANTS, ""),
         (
             "Review this folder",

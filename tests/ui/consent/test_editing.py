@@ -13,7 +13,7 @@ from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.input.arguments import canonical_json
 from tui.model.requests import ConfirmationRequest
-from tui.ui.dialogs.details import HelpScreen
+from tui.ui.dialogs.help import HelpScreen
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.widgets.forms.argument_form import FORM, INCOMPLETE
@@ -272,7 +272,7 @@ async def test_the_editor_goes_with_its_question_and_says_so(
         assert "went away" in said[0]
         await hands.ask(asked())
         await hands.edit()
-        await hands.app.push_screen(HelpScreen((), {}))
+        await hands.app.push_screen(HelpScreen((), "keys", hands.app.commands))
         await hands.settle()
         assert isinstance(hands.app.screen, HelpScreen)
         await hands.press("escape")

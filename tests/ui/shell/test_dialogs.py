@@ -3,23 +3,33 @@
 import re
 from dataclasses import replace
 
+import pytest
 from textual import events
 from textual.widgets import Input, OptionList
 
+from tests.architecture.sources import SOURCES, text
+from tests.architecture.test_shape import PUBLIC_CLASS
 from tests.fakes.commands import RecordingCommands
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
+from tui.manual import TOPICS, Page
 from tui.model.catalog import PromptView
-from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
-from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
+from tui.model.chat import BackendKind, EntryId, ModelView, Severity, TurnPhase, UserMessage
+from tui.model.events import (
+    ModelSelected,
+    Notice,
+    NoticeRaised,
+    RequestRaised,
+)
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
-from tui.model.sessions import SessionId, SessionsListed, SessionView
+from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
-from tui.ui.dialogs.details import DetailsScreen, HelpScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
+from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
@@ -29,11 +39,15 @@ from tui.ui.palette import DeckPalette, palette_actions
 from tui.ui.panes import FillPrompt, PaneName
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
+from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
+from tui.ui.widgets.chat.transcript import Transcript
+from tui.ui.widgets.lists.filter_list import FilterList
+from tui.ui.widgets.lists.log_view import LogView
 from tui.ui.widgets.lists.row_list import RowList
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.folded_text import FoldedText
 
 
 async def run_from_palette(deck: Running, query: str) -> None:
@@ -59,20 +73,25 @@ async def test_what_is_typed_while_an_early_palette_opens_is_looked_for() -> Non
         await until(pilot, lambda: line.value == "theme")
 
 
+def told(deck: Running) -> list[str]:
+    """Give the parts of the help, whole."""
+    parts = deck.app.screen.query(HelpSection)
+    return ["\n".join(line.plain for line in part.lines(120)) for part in parts]
+
+
 async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f2", "f1")
         assert deck.on_top(HelpScreen)
-        here = deck.text[: deck.text.index("Everywhere")]
+        here, *pages = told(deck)
         assert "Restart the server" in here
         assert "Insert it into the message" not in here
-        told = " ".join(str(deck.app.screen.query_one(".dialog Static").render()).split())
-        for key in keymap.KEYS:
-            if key.place is not keymap.Place.DIALOG:
-                assert key.description in told, key.id
+        assert any(page.startswith("Servers\n") for page in pages), "it fits the place"
+        assert not any("<!--" in page for page in pages)
         await deck.press("escape", "f6", "f1")
-        here = deck.text[: deck.text.index("Everywhere")]
+        here, *pages = told(deck)
         assert "Send the message" in here
+        assert pages[0].startswith("The chat\n")
         await deck.press("f1")
         assert deck.on_top(MainScreen)
         await deck.press("f2", "g", "f1")
@@ -89,12 +108,76 @@ async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open()
         await deck.until(lambda: deck.on_top(ArgumentsScreen))
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
-        help_screen = HelpScreen((), {})
-        await deck.app.push_screen(help_screen)
-        await help_screen.query_one(PlainText).remove()
-        help_screen.on_resize()
-        await deck.settle()
-        assert deck.on_top(HelpScreen), "closed before it was drawn, it lays nothing out"
+
+
+def sample_page(topic: str) -> Page:
+    """Give a page of a manual with links and a long part."""
+    long = "\n".join(f"- item {number} of {topic}" for number in range(60))
+    text = (
+        f"# The {topic}\n\n<!-- made -->\nSee [the end](keys.md#the-end), [this](#b), "
+        f"[a sample](../../settings.sample.json) and [the web](https://example.com/x).\n\n"
+        f"## B\n\n```sh\n# no heading\n```\n{long}\n\n## The end\n\nNeedle of `{topic}`.\n"
+    )
+    return Page(topic, f"The {topic}", text)
+
+
+async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.ui.dialogs.help.page", sample_page)
+    async with running(decks.full_store()) as deck:
+        await deck.press("f1")
+        manual = deck.app.screen
+        assert isinstance(manual, HelpScreen)
+        assert "<!--" not in deck.text
+
+        async def shows(topic: str, words: str) -> None:
+            await deck.until(lambda: deck.app.screen is manual)
+            await deck.until(lambda: f"Needle of {topic}." in "".join(told(deck)[-1:]))
+            await deck.until(lambda: words in deck.text)
+
+        await deck.press("slash")
+        lines = [one.row.label.strip() for one in deck.app.screen.query_one(FilterList).shown]
+        assert lines[:4] == ["The start", "B", "The end", "The servers"]
+        assert "no heading" not in lines
+        await deck.press(*"ndl settings")
+        await deck.until(lambda: any("The settings · The end" in line for line in deck.lines))
+        await deck.press("enter")
+        await shows("settings", "Needle of settings.")
+        await deck.press("slash", *"item 55 of chat", "enter")
+        await shows("chat", "item 55 of chat")
+        await deck.press("g", "enter")
+        await deck.until(lambda: "The keys · The end" in deck.text)
+        assert "The chat · B" in deck.text
+        await deck.press("enter")
+        await shows("keys", "Needle of keys.")
+        await deck.press("backspace")
+        await shows("chat", "See the end, this, a sample and the web.")
+        line = next(y for y, text in enumerate(deck.lines) if "See the end" in text)
+        await deck.click(None, deck.lines[line].index("the end") + 2, line)
+        await shows("keys", "Needle of keys.")
+        await deck.press("g", "enter", "down", "down", "enter")
+        await deck.until(lambda: deck.on_top(ViewerScreen))
+        await deck.press("escape", "enter", "down", "down", "down", "enter")
+        await deck.until(lambda: "https://example.com/x" in deck.text)
+        assert deck.asked("features.open_link") == [], "it asks before"
+        question = deck.app.screen
+        assert isinstance(question, LinkScreen)
+        await deck.until(lambda: question.armed)
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is manual)
+        await deck.press("backspace", "backspace", "backspace", "backspace")
+        await deck.until(lambda: "Send the message" in "".join(told(deck)[:1]))
+        await deck.press("slash", "f1")
+        assert deck.app.screen is manual
+        await deck.press("f1")
+        assert deck.on_top(MainScreen)
+
+
+def test_each_place_has_a_page() -> None:
+    classes = {name for path in SOURCES for name in PUBLIC_CLASS.findall(text(path))}
+    assert PAGES.keys() <= classes
+    assert {at.partition("#")[0] for at in PAGES.values()} <= set(TOPICS)
 
 
 async def test_help_says_first_how_to_get_to_whole_texts_and_scrolls_where_it_does_not_fit() -> (
@@ -104,9 +187,11 @@ async def test_help_says_first_how_to_get_to_whole_texts_and_scrolls_where_it_do
         await deck.press("f1")
         words = "Go to the newest entry: ↑ ↓ select, v shows all of"
         assert any("Shift+Tab" in line and words in line for line in deck.lines)
-        assert "Back to the chat" not in deck.text
-        await deck.press("end")
-        assert "Back to the chat" in deck.text
+        assert "The chat" not in deck.lines[8]
+        last = told(deck)[-1].rsplit(maxsplit=1)[1]
+        assert last not in deck.text
+        await deck.press("G")
+        await deck.until(lambda: last in deck.text)
 
 
 async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> None:
@@ -124,7 +209,7 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
 
         question.watch(question, "armed", heard, init=False)
         await deck.press("f1")
-        here = deck.text[: deck.text.index("Everywhere")]
+        here = told(deck)[0]
         for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
             assert words in here, words
         await deck.press("f1")
@@ -133,6 +218,72 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         await deck.press("o")
         await deck.until(lambda: deck.commands.calls)
         assert [name for name, _ in deck.commands.calls] == ["desk.answer"]
+
+
+async def test_a_question_mark_opens_the_help_where_no_text_is_typed() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("question_mark")
+        assert deck.one(Composer).text == "?"
+        await deck.press("f3", "slash", "question_mark")
+        assert deck.one(FilterList).line.value == "?"
+        for place in ("f2", "f3", "f7"):
+            await deck.press("f6", place, "question_mark")
+            assert deck.on_top(HelpScreen), place
+            await deck.press("question_mark")
+            assert deck.on_top(MainScreen)
+        await deck.press("f2", "g", "question_mark")
+        assert deck.on_top(HelpScreen)
+        await deck.press("escape", "escape", "f6")
+        store.dispatch(RequestRaised(confirmation()))
+        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
+        question = deck.app.screen
+        assert isinstance(question, ConfirmationQuestion)
+        await deck.until(lambda: question.armed)
+        await deck.press("question_mark")
+        assert deck.on_top(HelpScreen)
+        await deck.press("escape")
+        assert deck.app.screen is question
+        assert deck.asked("desk.answer") == []
+
+
+async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None:
+    store = decks.full_store()
+    entries = [UserMessage(EntryId(f"u{n}"), "word " * 40) for n in range(30)]
+    store.dispatch(ConversationRestored(tuple(entries)))
+    decks.log(store, decks.GIT, *(f"line {n}" for n in range(200)))
+    async with running(store, (120, 24)) as deck:
+        await deck.press("f2", "home", "j")
+        tree = deck.one(ServersTree)
+        assert tree.cursor_line == 1
+        await deck.press("k")
+        assert tree.cursor_line == 0
+        await deck.press("G")
+        assert tree.cursor_line == tree.last_line
+        await deck.press("f3", "home", "j", "j")
+        rows = deck.one(SidePane).query_one(RowList)
+        first = rows.cursor
+        await deck.press("k")
+        assert rows.cursor == first - 1
+        await deck.press("G")
+        assert rows.cursor == len(rows.rows) - 1
+        for keys, view in ((("f6", "shift+tab"), Transcript), (("f7",), LogView)):
+            await deck.press(*keys, "g")
+            shown = deck.one(view)
+            assert shown.scroll_offset.y == 0
+            await deck.press("j", "j", "j")
+            await deck.until(lambda: shown.scroll_offset.y > 0)  # noqa: B023 - awaited at once
+            await deck.press("G")
+            await deck.until(lambda: shown.is_vertical_scroll_end)  # noqa: B023 - ditto
+            before = shown.scroll_offset.y
+            await deck.press("k", "k", "k", "k")
+            await deck.until(lambda: shown.scroll_offset.y < before)  # noqa: B023 - ditto
+        await deck.app.push_screen(ViewerScreen("long", "line\n" * 200))
+        text = deck.app.screen.query_one(FoldedText)
+        end = text.max_scroll_y
+        for key, row in (("j", 1), ("k", 0), ("G", end), ("g", 0)):
+            await deck.press(key)
+            await deck.until(lambda: text.scroll_offset.y == row)  # noqa: B023 - awaited at once
 
 
 def test_binding_ids_are_unique() -> None:
@@ -178,7 +329,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
         assert not {f"Chat: {name}" for name in ("import", "mcp", "quit")} & set(names)
         palette = deck.app.screen
         assert isinstance(palette, DeckPalette)
-        palette.listed.line.value = "help: keys"
+        palette.listed.line.value = "help"
         await deck.settle()
         await deck.pilot.click(palette.listed.rows, offset=(3, 0))
         await deck.until(lambda: deck.on_top(HelpScreen))

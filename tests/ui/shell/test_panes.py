@@ -16,7 +16,7 @@ from tui.model import events as e
 from tui.model.chat import BackendKind, TurnPhase, Usage
 from tui.model.servers import ServerStatus
 from tui.model.trust import BranchRead, FolderTrust
-from tui.ui.dialogs.details import HelpScreen
+from tui.ui.dialogs.help import HelpScreen
 from tui.ui.layout import MIN_CHAT, MIN_SIDE, Layout, Side, read_layout
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName

@@ -37,10 +37,19 @@ class Dialog(ModalScreen[None]):
     """A modal screen that Esc closes."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.close", "app.help"))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=(
+            *keymap.HELP,
+            *("dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"),
+        )
+    )
 
     def action_close(self) -> None:
         self.dismiss()
+
+    async def action_scroll(self, way: str) -> None:
+        """Scroll what has the focus."""
+        await self.app.run_action(f"scroll_{way}", self.focused)
 
 
 class ListDialog(Dialog, Generic[T]):

@@ -92,7 +92,7 @@ class ModelScreen(ModalScreen[None]):
     """
 
     CSS_PATH = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("welcome.back", "app.help"))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("welcome.back", *keymap.HELP))
 
     frame = query_one(".dialog", Vertical)
     choices = query_one(OptionList)

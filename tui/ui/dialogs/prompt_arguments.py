@@ -130,7 +130,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
     AUTO_FOCUS = "Input, Button"
     CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("arguments.send", "arguments.close", "app.help")
+        only=("arguments.send", "arguments.close", *keymap.HELP)
     )
 
     def __init__(

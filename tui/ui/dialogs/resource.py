@@ -146,7 +146,7 @@ class ResourceScreen(Dialog):
 
     def _show_keys(self, _: object) -> None:
         found = hints(self.app, self.active_bindings, (self,))
-        entries = [hint for hint in found if hint.id != "app.help"]
+        entries = [hint for hint in found if hint.id not in keymap.HELP]
         self.frame.border_subtitle = hint_line(entries, self.frame.size.width - 2)
 
 

@@ -97,7 +97,7 @@ class Question(ModalScreen[None], Generic[R]):
     AUTO_FOCUS = ""
     CSS_PATH = QUESTION_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings(only=("app.help",)),
+        *keymap.bindings(only=keymap.HELP),
         *keymap.over_questions(),
         Binding("shift+pageup", "scroll_chat(0, -1)", show=False, priority=True),
         Binding("shift+pagedown", "scroll_chat(0, 1)", show=False, priority=True),
@@ -316,7 +316,9 @@ class Question(ModalScreen[None], Generic[R]):
         self._said = ""
         answer = self._answer_of(event)
         is_typed = event.is_printable or event.key == "enter"
-        is_text = is_typed and isinstance(self.focused, Button | FoldedText | None)
+        bound = self.active_bindings.get(event.key)
+        is_help = self.armed and bound is not None and bound.binding.id in keymap.HELP
+        is_text = is_typed and not is_help and isinstance(self.focused, Button | FoldedText | None)
         goes_on = False
         if self._arming.goes_into_draft(event):
             pass

@@ -126,7 +126,7 @@ class EditArgumentsScreen(QuestionStep):
             "ctrl+t", "switch", "Switch between the form and JSON", id="edit.switch", priority=True
         ),
         Binding("escape", "leave", "Go back without the changes", id="edit.leave"),
-        *keymap.bindings(only=("app.help",)),
+        *keymap.bindings(only=keymap.HELP),
     ]
 
     def __init__(

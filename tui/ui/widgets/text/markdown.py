@@ -63,16 +63,17 @@ class _Frame:
     rows: list[list[Content]] = field(default_factory=list)
 
 
-def parse_markdown(text: str) -> Parsed:
+def parse_markdown(text: str, *, names_targets: bool = True) -> Parsed:
     """Parse Markdown into blocks. Any text is accepted.
 
     Args:
         text: At most `tui.ui.widgets.chat.entries.MAX_MARKDOWN` characters; sanitized.
+        names_targets: Whether the target of a link stands beside its text.
     """
     if text.count("[") > MAX_BRACKETS:
         return Parsed([TextBlock(Content(text))])
     tokens = _PARSER.parse(text)
-    return Parsed(_Builder().build(tokens), *_lines(tokens))
+    return Parsed(_Builder(names_targets=names_targets).build(tokens), *_lines(tokens))
 
 
 def _make_parser() -> MarkdownIt:
@@ -100,7 +101,8 @@ def _lines(tokens: Sequence[Token]) -> tuple[Sequence[int], int | None]:
 class _Builder:
     """Build nested blocks from the flat list of tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_targets: bool) -> None:
+        self._names_targets = names_targets
         self._stack = [_Frame()]
         self._list_depth = 0
 
@@ -109,7 +111,7 @@ class _Builder:
             frame = self._stack[-1]
             match token.type:
                 case "inline":
-                    frame.content = inline_content(token)
+                    frame.content = inline_content(token, names_targets=self._names_targets)
                 case "fence" | "code_block":
                     frame.blocks.append(code_block(token.content, token.info, labelled=True))
                 case "hr":
@@ -188,10 +190,10 @@ def code_in(text: str) -> list[str]:
     return [t.content.rstrip("\n") for t in tokens if t.type in {"fence", "code_block"}]
 
 
-def inline_content(token: Token) -> Content:
+def inline_content(token: Token, *, names_targets: bool = True) -> Content:
     """Convert an inline token to styled text.
 
-    Where the text of a link is not its target, the target stands beside it.
+    Where the text of a link is not its target, the target stands beside it if `names_targets`.
     """
     parts: list[str] = []
     spans: list[Span] = []
@@ -211,7 +213,8 @@ def inline_content(token: Token) -> Content:
             return
         spans.append(Span(start, position, style))
         if href:
-            add(target_beside("".join(parts[first:]), href), ".md-quote")
+            if names_targets:
+                add(target_beside("".join(parts[first:]), href), ".md-quote")
             spans.append(Span(start, position, link_style(href)))
 
     def open_(style: str, href: str = "") -> None:

@@ -1,0 +1,341 @@
+"""The help: the keys that work here, then the manual, with the page that fits the place first."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+from textual import events, on
+from textual.app import App, ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.getters import query_one
+from textual.message import Message
+
+from tui.manual import TOPICS, page
+from tui.store.commands import Commands
+from tui.ui import keymap
+from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
+from tui.ui.panes import DialogName
+from tui.ui.questions.address import LinkScreen
+from tui.ui.widgets.key_bar import hint_line, hints
+from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.blocks import (
+    LINK,
+    TEXT_STYLES,
+    Block,
+    BlockView,
+    IndentBlock,
+    TextBlock,
+    links_in,
+    styled,
+)
+from tui.ui.widgets.text.markdown import parse_markdown
+from tui.ui.widgets.text.plain import fit
+
+KEY_WIDTH: Final = 16
+"""Cells of the column of keys."""
+
+PAGES: Final[Mapping[str, str]] = {
+    "ServersPane": "servers#in-the-pane",
+    "ToolsPane": "permissions",
+    "PromptsPane": "chat#prompts",
+    "ResourcesPane": "chat#files-and-resources",
+    "ActivityPane": "troubleshooting",
+    "Transcript": "chat#the-conversation",
+    "ChatPane": "chat",
+    "GrantsScreen": "permissions#rules",
+    "SessionsScreen": "sessions",
+    "ModelScreen": "chat#the-model",
+    "ModelsScreen": "chat#the-model",
+    "ServerDetailsScreen": "servers",
+    "ToolDetailsScreen": "permissions",
+    "ArgumentsScreen": "chat#prompts",
+    "ResourceScreen": "chat#files-and-resources",
+    "ImportScreen": "servers#connect",
+    "TrustQuestion": "permissions#folders",
+    "SignInQuestion": "sign-in",
+    "ServerQuestion": "permissions#what-servers-ask",
+    "AddressQuestion": "permissions#what-servers-ask",
+    "Question": "permissions#the-question",
+    "QuestionStep": "permissions#the-question",
+}
+"""Where the manual tells of a widget or a screen: ``topic#heading`` by the name of its class."""
+
+FIRST: Final = "keys"
+"""The page for all other places."""
+
+SAMPLE: Final = "settings.sample.json"
+
+_COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_MARKUP: Final = re.compile(r"\]\([^)]*\)|[`|*\[]")
+
+
+class HelpLine(NamedTuple):
+    """The keys of one action as shown, and what it does."""
+
+    keys: tuple[str, ...]
+    description: str
+
+
+def lines_here(
+    app: App[Any],
+    bindings: Mapping[str, ActiveBinding],
+    focused: DOMNode | None,
+    own: Mapping[str, str],
+) -> tuple[HelpLine, ...]:
+    """List the keys of the focused widget and its ancestors, without those that work everywhere.
+
+    First those that the key bars name, those of the focused widget before those around it, then
+    keys that work everywhere if they are the user's own. Keys that cannot be remapped, such as
+    those of a text cursor, are left out.
+    """
+    general = {key.id for key in keymap.KEYS if key.place in keymap.GENERAL} - own.keys()
+    nodes = list(focused.ancestors_with_self) if focused is not None else []
+    found: dict[str, tuple[DOMNode, Binding, list[str]]] = {}
+    for node, binding, enabled, _ in bindings.values():
+        if enabled and binding.id is not None and binding.id not in general:
+            key = app.get_key_display(binding)
+            found.setdefault(binding.id, (node, binding, []))[2].append(key)
+
+    def rank(entry: tuple[DOMNode, Binding, list[str]]) -> tuple[bool, int, int]:
+        node, binding, _ = entry
+        depth = nodes.index(node) if binding.show and node in nodes else len(nodes)
+        return not binding.show, depth, keymap.order(binding.id)
+
+    return tuple(
+        HelpLine(tuple(dict.fromkeys(keys)), binding.tooltip or binding.description)
+        for _, binding, keys in sorted(found.values(), key=rank)
+    )
+
+
+def place_of(node: DOMNode) -> str:
+    """Return where the manual tells of a widget, or of what it stands in."""
+    kinds = (kind.__name__ for one in node.ancestors_with_self for kind in type(one).__mro__)
+    return next((PAGES[name] for name in kinds if name in PAGES), FIRST)
+
+
+class Part(NamedTuple):
+    """A heading of a page, and the Markdown up to the next one, the heading included."""
+
+    at: str
+    title: str
+    heading: str
+    text: str
+
+
+def parts_of(topic: str) -> Sequence[Part]:
+    """Divide a page at its headings."""
+    one = page(topic)
+    parts: list[tuple[str, list[str]]] = []
+    is_code = False
+    for line in _COMMENT.sub("", one.text).splitlines():
+        is_code ^= line.startswith("```")
+        if line.startswith("#") and not is_code:
+            parts.append((line.lstrip("# "), []))
+        parts[-1][1].append(line)
+    return [
+        Part(f"{topic}#{_anchor(heading)}", one.title, heading, "\n".join(lines))
+        for heading, lines in parts
+    ]
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+class HelpIndex(ListDialog[str]):
+    """The pages and their headings; what is typed is searched for in every line of the manual."""
+
+    HINTS = (("↵", "go there"), ("↑↓", "select"), ("Esc", "close"))
+
+    def on_mount(self) -> None:
+        parts = [part for topic in TOPICS for part in parts_of(topic)]
+        heads = [_entry(part, part.heading) for part in parts]
+        self._offered = heads, [*heads, *(_entry(*line) for part in parts for line in _lines(part))]
+        self.watch(self.listed.line, "value", self._offer)
+
+    def _offer(self, typed: str) -> None:
+        self.listed.set_entries(self._offered[bool(typed)])
+
+
+def _lines(part: Part) -> Iterator[tuple[Part, str]]:
+    lines = (" ".join(_MARKUP.sub(" ", line).split()) for line in part.text.splitlines()[1:])
+    return ((part, line) for line in lines if any(map(str.isalnum, line)))
+
+
+def _entry(part: Part, line: str) -> ListEntry[str]:
+    is_title = line == part.title
+    above = "" if is_title else part.title if line == part.heading else _name(part)
+    return ListEntry(part.at, Row("", line if is_title else f"  {line}", above), line.lower())
+
+
+def _name(part: Part) -> str:
+    return " · ".join(dict.fromkeys((part.title, part.heading)))
+
+
+class ManualLink(LinkScreen):
+    """Shows where a link of the manual leads before it is opened."""
+
+    TITLE = "Open a link of the manual?"
+    HELP = "It opens only if you say so."
+
+
+class HelpSection(BlockView):
+    """A part of the help."""
+
+    @dataclass(eq=False, repr=False)
+    class Followed(Message):
+        """A link was clicked."""
+
+        target: str
+
+    def __init__(self, at: str, blocks: Sequence[Block]) -> None:
+        super().__init__()
+        self.at = at
+        self._blocks = blocks
+
+    def blocks(self) -> Sequence[Block]:
+        return self._blocks
+
+    def on_click(self, event: events.Click) -> None:
+        if isinstance(target := event.style.meta.get(LINK), str):
+            event.stop()
+            self.post_message(self.Followed(target))
+
+
+class HelpPage(VerticalScroll):
+    """The text of the help, which scrolls."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
+
+
+class HelpScreen(Dialog):
+    """Show what the keys do here, and a page of the manual; the others are a key or link away.
+
+    Args:
+        here: The keys that work where the focus was when the help was opened.
+        at: Where the manual tells of that place: ``topic#heading``.
+        commands: Opens links of the web.
+    """
+
+    BINDING_GROUP_TITLE = "Help"
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.HELP)
+
+    frame = query_one(".dialog", Vertical)
+    page = query_one(HelpPage)
+
+    def __init__(self, here: tuple[HelpLine, ...], at: str, commands: Commands) -> None:
+        super().__init__()
+        self._here = here
+        self._at = at
+        self._visited: list[tuple[str, int]] = []
+        self._commands = commands
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog whole help") as frame:
+            frame.border_title = "Help"
+            yield HelpPage(*self._sections())
+
+    def on_mount(self) -> None:
+        self.bindings_updated_signal.subscribe(self, self._show_keys)
+
+    def _show_keys(self, _: object) -> None:
+        found = hints(self.app, self.active_bindings, (self,))
+        entries = [hint for hint in found if hint.id not in keymap.HELP]
+        self.frame.border_subtitle = hint_line(entries, self.frame.size.width - 2)
+
+    def _sections(self) -> Iterator[HelpSection]:
+        """Give the page; at first what the keys do here, and the part that fits before the rest."""
+        parts = parts_of(self._at.partition("#")[0])
+        if not self._visited:
+            yield HelpSection("", [*_key_list(self._here)])
+            first = next((i for i, part in enumerate(parts) if part.at == self._at), 0)
+            parts = [*parts[first:], *parts[:first]]
+        for part in parts:
+            yield HelpSection(part.at, parse_markdown(part.text, names_targets=False).blocks)
+
+    async def go(self, at: str, words: str = "") -> None:
+        """Go to a heading of a page, and mark words below it."""
+        self._visited.append((self._at, self.page.scroll_offset.y))
+        await self._show(at)
+        pattern = "|".join(map(re.escape, words.split()))
+        for part in self.page.query(HelpSection):
+            if part.at == at:
+                part.mark(re.compile(pattern, re.IGNORECASE) if pattern else None)
+                self.call_after_refresh(self._reveal, part, words.lower().split())
+
+    async def action_back(self) -> None:
+        if self._visited:
+            at, row = self._visited.pop()
+            await self._show(at)
+            self.call_after_refresh(self.page.scroll_to, y=row, animate=False)
+
+    async def _show(self, at: str) -> None:
+        self._at = at
+        with self.app.batch_update():
+            await self.page.remove_children()
+            await self.page.mount_all(self._sections())
+        self.page.scroll_home(animate=False)
+
+    def _reveal(self, section: HelpSection, words: Sequence[str]) -> None:
+        """Scroll to a part, or in a long one to the first line with all of these words."""
+        lines = (line.plain.lower() for line in section.lines(section.size.width))
+        row = next((i for i, line in enumerate(lines) if all(word in line for word in words)), 0)
+        above = self.page.size.height // 2
+        self.page.scroll_to(y=section.virtual_region.y + max(0, row - above), animate=False)
+
+    def action_search(self) -> None:
+        listed = DialogFilterList[str]("place", "", "Type what you are looking for", clicks=1)
+        index = HelpIndex("The manual", listed, lambda at: self.go(at, listed.line.value))
+        self.app.push_screen(index)
+
+    def action_links(self) -> None:
+        """Offer the links of the page, from the first in sight."""
+        sections = [*self.page.query(HelpSection)]
+        found = {one: links_in(one.lines(one.size.width)) for one in sections}
+        targets = [*dict.fromkeys(target for links in found.values() for target in links)]
+        if not targets:
+            self.notify("This page has no links.", timeout=2)
+            return
+        inside = (one for one in sections if one.region.overlaps(self.page.region))
+        at = next((links[0] for one in inside if (links := found[one])), targets[0])
+        entries = [ListEntry(one, Row("", self._target_name(one)), one) for one in targets]
+        self.app.push_screen(ChoiceDialog("Links of this page", entries, self.follow, at))
+
+    @on(HelpSection.Followed)
+    async def _on_followed(self, event: HelpSection.Followed) -> None:
+        event.stop()
+        await self.follow(event.target)
+
+    async def follow(self, target: str) -> None:
+        """Follow a link to another page, to the sample of the settings, or out of the manual."""
+        if (part := self._part_at(target)) is not None:
+            await self.go(part.at)
+        elif target.endswith(SAMPLE):
+            await self.app.run_action(f"app.open('{DialogName.SAMPLE}')")
+        else:
+            self.app.push_screen(ManualLink([target], self._commands))
+
+    def _part_at(self, target: str) -> Part | None:
+        """Find where a link leads in the manual; a page's beginning, if it lacks the heading."""
+        file, _, heading = target.partition("#")
+        topic = file.removesuffix(".md") or self._at.partition("#")[0]
+        parts = parts_of(topic) if topic in TOPICS else ()
+        same = (part for part in parts if part.at == f"{topic}#{heading}")
+        return next(same, parts[0] if parts else None)
+
+    def _target_name(self, target: str) -> str:
+        part = self._part_at(target)
+        return target.rpartition("../")[2] if part is None else _name(part)
+
+
+def _key_list(lines: Iterable[HelpLine]) -> Iterator[Block]:
+    yield TextBlock(styled("Keys that work here", ".md-h2"))
+    for line in lines:
+        keys, indent = fit("  ".join(line.keys), KEY_WIDTH), Content(" " * KEY_WIDTH)
+        text = TextBlock(Content(line.description))
+        yield IndentBlock(Content.styled(keys, "$accent"), indent, [text], spaced=False)
