@@ -40,6 +40,7 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp
+from tui.ui.keymap import check_keys
 from tui.ui.layout import read_layout
 from tui.ui.main import SettingsFiles
 from tui.ui.themes import UiPreferences, fitting
@@ -87,7 +88,7 @@ def run_deck(
     try:
         begin_engine = partial(
             _run_engine,
-            replace(options, attended=True),
+            replace(options, attended=True, check_keys=check_keys),
             known=known,
             debug=debug,
             provider=provider,

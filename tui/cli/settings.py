@@ -88,7 +88,9 @@ async def edit() -> CommandOutput:
 
 
 def _checked() -> CommandOutput:
-    problems = load().problems
+    from tui.ui.keymap import check_keys  # noqa: PLC0415 - imports Textual
+
+    problems = read_settings(opened_folder(), None, check_keys=check_keys).settings.problems
     value = {"problems": [asdict(one) for one in problems]}
     is_fatal = any(one.fatal for one in problems)
     code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if problems else ExitCode.OK

@@ -103,7 +103,9 @@ class Engine:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
-        self._read = partial(read_settings, self._opened, options.model)
+        self._read = partial(
+            read_settings, self._opened, options.model, check_keys=options.check_keys
+        )
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
             self.desk, self._opened, self.access.audit, say, self._tasks, self._take_answer
@@ -282,7 +284,8 @@ class Engine:
         """Go by settings that were read."""
         gemdeck = reading.settings.gemdeck
         self._publish(PricesSet(gemdeck.prices))
-        self._publish(TerminalSet(gemdeck.bell, gemdeck.title))
+        keys = {name: ",".join(own) for name, own in gemdeck.keys.items()}
+        self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys))
         self._redactor.register(*environment_secrets(reading.settings.variables))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading

@@ -1,5 +1,6 @@
 """What the command line says about a run of the engine."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,7 @@ class EngineOptions:
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
         max_steps: Most answers of the model in one turn; None for any number.
+        check_keys: Says which keys of the settings the screen cannot have, and why.
     """
 
     folder: Path
@@ -53,6 +55,7 @@ class EngineOptions:
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None
+    check_keys: Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]] = lambda _: {}
 
     @property
     def saves(self) -> bool:

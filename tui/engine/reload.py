@@ -13,7 +13,7 @@ from tui.engine.background import import_alone
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
-from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.loader import KeyCheck, LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import POLICIES, policy_places
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
@@ -153,17 +153,29 @@ class Reading:
     trust: Trust
 
 
-def read_settings(opened: OpenedFolder, model: str | None, *, review: bool = False) -> Reading:
+def read_settings(
+    opened: OpenedFolder,
+    model: str | None,
+    *,
+    review: bool = False,
+    check_keys: KeyCheck = lambda _: {},
+) -> Reading:
     """Read all settings that count for the opened folder. Blocks.
 
     Args:
         opened: Knows what was said of the folder.
         model: The model named on the command line, or None.
         review: Whether the user wants to see what the folder brings, whatever was said.
+        check_keys: Judges the user's keys.
     """
     gate = FolderGate(opened, review=review)
     settings = load_settings(
-        opened.folder, environ=os.environ, home=opened.home, model=model, project=gate
+        opened.folder,
+        environ=os.environ,
+        home=opened.home,
+        model=model,
+        project=gate,
+        check_keys=check_keys,
     )
     return Reading(settings, gate.trust(StartFinder(opened).find(settings.servers)))
 
@@ -275,5 +287,5 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    at_once = ("protocols", "always_deny", "environment_block", "bell", "title", "prices")
+    at_once = ("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices")
     return loaded.gemdeck.model_copy(update=dict.fromkeys(at_once))

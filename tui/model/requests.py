@@ -321,10 +321,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class TerminalSet:
-    """The settings say whether the terminal rings, and whether its title is set."""
+    """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool
     title: bool
+    keys: Mapping[str, str]
 
 
 Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply

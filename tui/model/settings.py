@@ -486,6 +486,12 @@ class GemdeckSettings(Section):
         description="Names of servers of yours that you develop: a change of their code asks "
         "nothing. Has no effect in a project's file.",
     )
+    keys: dict[str, Words] = Field(
+        default_factory=dict,
+        max_length=MAX_PATTERNS,
+        description="Keys of your own by the action's id, several in a list or with commas. The "
+        "manual's page on keys lists the ids.",
+    )
     sessions: SessionSettings = Field(
         default_factory=SessionSettings, description="Which conversations are kept."
     )

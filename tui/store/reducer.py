@@ -163,8 +163,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
-        case TerminalSet(bell, title):
-            return replace(state, bell=bell, title=title)
+        case TerminalSet(bell, title, keys):
+            return replace(state, bell=bell, title=title, keys=keys)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
         case e.ToolExplained(standing):

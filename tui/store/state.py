@@ -130,6 +130,7 @@ class AppState:
         folder_trust: The trust of the workspace folder.
         bell: Whether a question or the end of a long turn rings while the user looks elsewhere.
         title: Whether the terminal's title says what goes on.
+        keys: The user's own keys by the action's id, several with commas between.
         folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
@@ -166,6 +167,7 @@ class AppState:
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     title: bool = False
+    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     branch: str = ""
     folders: tuple[str, ...] = ()
     grants: "tuple[GrantView, ...]" = ()

@@ -1,7 +1,7 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -25,6 +25,7 @@ from tui.store.store import Store
 from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
+from tui.ui.keymap import with_shared
 from tui.ui.main import MainScreen, SettingsFiles, TypeAhead
 from tui.ui.notices import toast_words
 from tui.ui.panes import DialogName, Opens
@@ -197,6 +198,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.stylesheet.read_all(LATER_STYLES)
         self.stylesheet.parse()
         await self.deck.panes.fill()
+        self.bridge.watch(self.deck, lambda state: state.keys, self._take_keys)
         self._has_painted = True
         self._type_ahead.begin()
         from tui.ui.attention import Attention  # noqa: PLC0415 - after the first frame
@@ -210,7 +212,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Set the user's keys by binding id; all others keep their defaults."""
         self._own_keys.clear()
         self._own_keys.update(keymap)
-        super().set_keymap(keymap)
+        super().set_keymap(with_shared(keymap))
+
+    def _take_keys(self, own: Mapping[str, str]) -> None:
+        if own != self._own_keys:
+            self.set_keymap(own)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Add ours; without colors, the terminal's own are left out instead of turned gray."""

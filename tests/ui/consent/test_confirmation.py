@@ -168,7 +168,7 @@ async def test_the_bell_rings_once_in_ten_seconds_and_only_while_the_user_is_els
         await hands.settle()
         assert hands.app.bells == 2, "a question that comes up was told of"
         hands.clock.advance(60)
-        hands.app.store.dispatch(TerminalSet(bell=False, title=False))
+        hands.app.store.dispatch(TerminalSet(bell=False, title=False, keys={}))
         await hands.ask_also(request(4))
         assert hands.app.bells == 2, "it is off"
 

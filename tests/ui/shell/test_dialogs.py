@@ -41,6 +41,7 @@ from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.question import Question
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.transcript import Transcript
@@ -140,7 +141,7 @@ async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
         lines = [one.row.label.strip() for one in deck.app.screen.query_one(FilterList).shown]
         assert lines[:4] == ["The start", "B", "The end", "The servers"]
         assert "no heading" not in lines
-        await deck.press(*"ndl settings")
+        await deck.press(*"needle settings")
         await deck.until(lambda: any("The settings · The end" in line for line in deck.lines))
         await deck.press("enter")
         await shows("settings", "Needle of settings.")
@@ -284,6 +285,54 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
         for key, row in (("j", 1), ("k", 0), ("G", end), ("g", 0)):
             await deck.press(key)
             await deck.until(lambda: text.scroll_offset.y == row)  # noqa: B023 - awaited at once
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"deck.tools": "f12", "servers.restart": "z,ctrl+r", "transcript.copy": "Y"}, {}),
+        ({"servers.restart": "s", "servers.start-stop": "r"}, {}),
+        ({"deck.tool": "f12"}, {"deck.tool": "no action has this id; did you mean deck.tools?"}),
+        ({"deck.tools": "Ctrl+Y"}, {"deck.tools": "there is no key Ctrl+Y"}),
+        ({"deck.tools": "y"}, {"deck.tools": "y is typed here"}),
+        ({"app.quit": "question_mark"}, {"app.quit": "question_mark is typed here"}),
+        ({"composer.send": "space"}, {"composer.send": "space is typed here"}),
+        ({"deck.tools": "escape"}, {"deck.tools": "escape answers questions"}),
+        ({"servers.restart": "ctrl+m"}, {"servers.restart": "terminals send ctrl+m as enter"}),
+        ({"servers.restart": "x"}, {"servers.restart": "x belongs to servers.enable"}),
+        ({"tools.grants": "/"}, {"tools.grants": "/ belongs to list.filter"}),
+        ({"deck.tools": "f2"}, {"deck.tools": "f2 belongs to deck.servers"}),
+        ({"servers.restart": "f2"}, {"servers.restart": "f2 belongs to deck.servers"}),
+        ({"deck.tools": "ctrl+r"}, {"deck.tools": "ctrl+r belongs to composer.search"}),
+        (
+            {"servers.restart": "s", "servers.start-stop": "f2"},
+            {"servers.restart": "s belongs to", "servers.start-stop": "f2 belongs to"},
+        ),
+    ],
+)
+def test_keys_of_ones_own_hold_or_it_is_said_why_not(
+    own: dict[str, str], said: dict[str, str]
+) -> None:
+    wrong = keymap.check_keys({name: keys.split(",") for name, keys in own.items()})
+    assert wrong.keys() == said.keys()
+    assert [name for name in said if not wrong[name].startswith(said[name])] == []
+
+
+def test_no_key_that_answers_can_be_taken_away() -> None:
+    rows = [row for kind in kinds_of(Question) for row in getattr(kind, "ROWS", ())]
+    keys = {key for row in rows for answer in row for key in answer.keys.split(",")}
+    assert {"escape", "d", "ctrl+d"} <= keys
+    held = {key: keymap.check_keys({"deck.tools": [key]}) for key in (*keys, "enter", "ctrl+c")}
+    assert {key for key, wrong in held.items() if not wrong} == set()
+
+
+def kinds_of(kind: type[object]) -> list[type[object]]:
+    return [kind, *(one for sub in kind.__subclasses__() for one in kinds_of(sub))]
+
+
+def test_the_defaults_are_all_keys_that_one_could_set() -> None:
+    own = {key.id: key.keys.split(",") for key in keymap.KEYS}
+    assert keymap.check_keys(own) == {}
 
 
 def test_binding_ids_are_unique() -> None:

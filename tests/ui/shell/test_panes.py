@@ -14,6 +14,7 @@ from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.chat import BackendKind, TurnPhase, Usage
+from tui.model.requests import TerminalSet
 from tui.model.servers import ServerStatus
 from tui.model.trust import BranchRead, FolderTrust
 from tui.ui.dialogs.help import HelpScreen
@@ -216,17 +217,23 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
 
 async def test_remapped_keys_work_and_are_shown() -> None:
     async with running(decks.full_store()) as deck:
-        deck.app.set_keymap({"deck.servers": "f12", "servers.restart": "z"})
+        keys = {"deck.servers": "f12", "servers.restart": "z", "tools.review": "b"}
+        deck.dispatch(TerminalSet(bell=True, title=False, keys=keys))
+        await deck.settle()
         await deck.press("f12")
         assert isinstance(deck.focus, ServersTree)
         await deck.press("z")
         assert [name for name, _ in deck.commands.calls] == ["servers.restart"]
         assert "F12 servers" in deck.lines[-1]
-        await deck.press("f1")
-        for _ in range(10):
-            if "F12" not in deck.text:
-                await deck.press("pagedown")
-        assert "F12" in deck.text
+        await deck.press("question_mark")
+        here = [line for line in deck.lines if "│  F12" in line or "│  z  " in line]
+        assert ["Restart the server" in line for line in here] == [True, False], deck.text
+        await deck.press("escape", "f3", "v")
+        assert "Schema" in str(deck.one(ToolsPane).details.content), "it shared a key with another"
+        deck.dispatch(TerminalSet(bell=True, title=False, keys={}))
+        await deck.settle()
+        await deck.press("f2")
+        assert "F2 servers" in deck.lines[-1]
 
 
 async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -48,6 +48,9 @@ from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
 from tui.model.settings_rules import check_model_name
+
+KeyCheck = Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]]
+"""Says of keys by action which cannot hold, and why."""
 
 MAX_UNKNOWN: Final = 200
 """Unknown keys of one section that are reported."""
@@ -106,6 +109,23 @@ def read_gemdeck(
     return GemdeckSettings.model_validate(values).model_copy(
         update={"always_deny": denied, "environment_block": blocked}
     )
+
+
+def with_keys(
+    settings: GemdeckSettings, sources: Iterable[Source], check: KeyCheck
+) -> GemdeckSettings:
+    """Split the user's keys at commas; report and leave out those that cannot hold."""
+    keys = {
+        name: tuple(key.strip() for one in words for key in one.split(","))
+        for name, words in settings.keys.items()
+    }
+    wrong = check(keys)
+    for source in sources if wrong else ():
+        named = source.section("gemdeck").get("keys")
+        for name in (one for one in wrong if isinstance(named, dict) and one in named):
+            source.note(("gemdeck", "keys", name), wrong[name])
+    kept = {name: keys[name] for name in keys if name not in wrong}
+    return settings.model_copy(update={"keys": kept})
 
 
 def inheritance_of(settings: GemdeckSettings) -> Inheritance:
@@ -287,6 +307,7 @@ def load_settings(
     home: Path | None = None,
     model: str | None = None,
     project: ProjectGate,
+    check_keys: KeyCheck = lambda _: {},
 ) -> LoadedSettings:
     """Read every settings file that counts for a folder, and the user's extensions. Blocks.
 
@@ -301,6 +322,7 @@ def load_settings(
         home: The user's home, if not that of the process.
         model: The model named on the command line, which wins over all files.
         project: Decides which of the folder's own settings take effect.
+        check_keys: Judges the user's keys.
     """
     home = home or Path.home()
     folder = Path(os.path.realpath(folder))
@@ -313,6 +335,7 @@ def load_settings(
     manifests = list(read_extensions(folder, report))
     denied = read_policies(own, sources, manifests, environ, report)
     gemdeck = read_gemdeck(sources, environ, model, denied, report)
+    gemdeck = with_keys(gemdeck, sources, check_keys)
     inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
     mcp = read_mcp(sources, environ, read_enablement(report))

@@ -74,7 +74,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
         "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
         " waitForServers bell title systemInstruction protocols alwaysAllow environmentAllow"
-        " environmentBlock developedServers sessions prices",
+        " environmentBlock developedServers keys sessions prices",
         "gemdeck.sessions.": "save keepDays",
         # A project cannot make what it lets a model spend look cheap.
         "gemdeck.prices.": "currency models",

@@ -168,9 +168,14 @@ def _lines(part: Part) -> Iterator[tuple[Part, str]]:
 
 
 def _entry(part: Part, line: str) -> ListEntry[str]:
-    is_title = line == part.title
-    above = "" if is_title else part.title if line == part.heading else _name(part)
-    return ListEntry(part.at, Row("", line if is_title else f"  {line}", above), line.lower())
+    """List a heading, or as a note, of which no scattered letters are found, another line."""
+    if line == part.title:
+        row = Row("", line)
+    elif line == part.heading:
+        row = Row("", f"  {line}", part.title)
+    else:
+        row = Row("", "", _name(part), note=line)
+    return ListEntry(part.at, row, line.lower())
 
 
 def _name(part: Part) -> str:

@@ -224,7 +224,7 @@ async def test_what_is_not_applied_live_is_said(stage: Stage) -> None:
         await eventually(lambda: stage.notices)
         assert "take effect at the next start" in stage.notices[0].text
         own: dict[str, object] = {"maxToolCalls": 7, "bell": False, "title": False}
-        own["protocols"] = {"a": "handshake"}
+        own |= {"protocols": {"a": "handshake"}, "keys": {"deck.tools": "f12"}}
         own["prices"] = {"models": {"m": {"input": 1, "output": 2}}}
         stage.machine.write("user", {"mcpServers": {"a": SERVER}, "gemdeck": own})
         await stage.reach("a")
