@@ -201,23 +201,13 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-<<<<<<< HEAD
-    "ui": 12_240,
+    "ui": 12_265,
     "engine/mcp": 7_080,
     "engine/chats": 4_090,
     "cli": 2_780,
-    "engine/settings": 2_410,
-    "model": 2_320,
-    "engine": 1_830,
-=======
-    "ui": 12_265,
-    "engine/mcp": 7_070,
-    "engine/chats": 4_080,
-    "cli": 2_730,
     "engine/settings": 2_430,
     "model": 2_320,
     "engine": 1_845,
->>>>>>> 1379e3ab (Bind any key anew in the settings, at once, and say which cannot hold)
     "engine/sign_in": 1_640,
     "engine/trust": 1_380,
     "engine/approval": 1_330,

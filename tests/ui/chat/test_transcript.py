@@ -30,8 +30,8 @@ from tui.model.chat import (
 )
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.store.state import AppState
-from tui.ui.panes.chat import NOTHING
 from tui.ui.dialogs.viewer import ViewerScreen
+from tui.ui.panes.chat import NOTHING
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.chat.entries import MAX_SHOWN, EntryView, ModelEntry, ThoughtEntry
 from tui.ui.widgets.chat.tool_call import ToolCallEntry

@@ -24,15 +24,14 @@ from tui.ui.widgets.key_bar import hint_line, hints
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.blocks import (
-    LINK,
     TEXT_STYLES,
     Block,
     BlockView,
     IndentBlock,
     TextBlock,
-    links_in,
     styled,
 )
+from tui.ui.widgets.text.links import LINK, links_in
 from tui.ui.widgets.text.markdown import parse_markdown
 from tui.ui.widgets.text.plain import fit
 
@@ -182,13 +181,6 @@ def _name(part: Part) -> str:
     return " · ".join(dict.fromkeys((part.title, part.heading)))
 
 
-class ManualLink(LinkScreen):
-    """Shows where a link of the manual leads before it is opened."""
-
-    TITLE = "Open a link of the manual?"
-    HELP = "It opens only if you say so."
-
-
 class HelpSection(BlockView):
     """A part of the help."""
 
@@ -323,7 +315,7 @@ class HelpScreen(Dialog):
         elif target.endswith(SAMPLE):
             await self.app.run_action(f"app.open('{DialogName.SAMPLE}')")
         else:
-            self.app.push_screen(ManualLink([target], self._commands))
+            self.app.push_screen(LinkScreen(target, self._commands))
 
     def _part_at(self, target: str) -> Part | None:
         """Find where a link leads in the manual; a page's beginning, if it lacks the heading."""
