@@ -34,6 +34,7 @@ from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.themes import STYLES, UiPreferences
 from tui.ui.widgets.chat.composer import Composer, HistoryStorage
 from tui.ui.widgets.header import NAME
+from tui.ui.widgets.key_bar import why_not
 
 if TYPE_CHECKING:
     from tui.ui.pending import PendingController
@@ -235,6 +236,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if not self._type_ahead.keeps(event):
             self.keyboard.hear(event, self)
             await super().on_event(event)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say in the foot why a key does nothing; it comes here if no widget took it."""
+        if self.screen is self.deck and event.key not in self.screen.active_bindings:
+            self.deck.keys.say(why_not(self, event.key, self._own_keys))
 
     def notify(
         self,

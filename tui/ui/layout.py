@@ -11,9 +11,6 @@ from typing import Any, Final
 
 from tui.model.frozen import dataclass
 
-FOLDED: Final = 4
-"""Columns of the right side while it is folded to its tabs."""
-
 MIN_SIDE: Final = 16
 """Columns that a side keeps however its border is moved."""
 
@@ -27,14 +24,14 @@ MAX_SAVED: Final = 1_000
 class WidthClass(IntEnum):
     """A class of terminal widths; the value is the columns from which it begins.
 
-    SINGLE: one pane at a time. ONE_SIDE: the chat and at most one side. FOLDED: the same, with a
-    column for the tabs of the right side. BOTH: the chat between both sides. ROOMY: the same,
-    with room for descriptions beside the names in the lists.
+    SINGLE: one pane at a time. ONE_SIDE: the chat and at most one side. SERVERS: the same, with
+    the servers open at first. BOTH: the chat between both sides. ROOMY: the same, with room for
+    descriptions beside the names in the lists.
     """
 
     SINGLE = 0
     ONE_SIDE = 80
-    FOLDED = 110
+    SERVERS = 110
     BOTH = 140
     ROOMY = 200
 
@@ -66,7 +63,7 @@ class Sides:
 _START: Final[Mapping[WidthClass, Sides]] = {
     WidthClass.SINGLE: Sides(()),
     WidthClass.ONE_SIDE: Sides(()),
-    WidthClass.FOLDED: Sides((Side.SERVERS,)),
+    WidthClass.SERVERS: Sides((Side.SERVERS,)),
     WidthClass.BOTH: Sides(tuple(Side)),
     WidthClass.ROOMY: Sides(tuple(Side)),
 }
@@ -79,7 +76,6 @@ class Columns:
 
     servers: int = 0
     right: int = 0
-    is_folded: bool = False
 
     def of(self, side: Side) -> int:
         return self.servers if side is Side.SERVERS else self.right
@@ -117,7 +113,7 @@ class Layout:
         if opened and side in self.shown(width):
             return replace(self, alone=False)
         if opened:
-            kept = (*kept, side) if width >= WidthClass.FOLDED else (side,)
+            kept = (*kept, side) if width >= WidthClass.SERVERS else (side,)
         changed = self._with(width, replace(self.at(width), opened=kept))
         return replace(changed, alone=self.alone and not opened)
 
@@ -138,16 +134,14 @@ class Layout:
             return Columns()
         sides, shown = self.at(width), self.shown(width)
         most = width - MIN_CHAT
-        is_folded = Side.RIGHT not in shown and width >= WidthClass.FOLDED
         usual = _servers_width(width) if Side.SERVERS in shown else 0
-        servers, right = 0, FOLDED if is_folded else 0
+        servers = right = 0
         if usual:
-            servers = sides.widths.get(Side.SERVERS, usual)
-            servers = min(servers, most - max(right, MIN_SIDE))
+            servers = min(sides.widths.get(Side.SERVERS, usual), most - MIN_SIDE)
         if Side.RIGHT in shown:
             right = sides.widths.get(Side.RIGHT, _spare(width) - usual)
             right = min(right, most - servers)
-        return Columns(servers, right, is_folded)
+        return Columns(servers, right)
 
     def saved(self) -> dict[str, Any]:
         """Return the layout as it is written to the preferences."""
@@ -169,7 +163,7 @@ def _spare(width: int) -> int:
 
 
 def _servers_width(width: int) -> int:
-    return 26 if WidthClass.BOTH <= width < WidthClass.ROOMY else 30
+    return 26 if width >= WidthClass.BOTH else 30
 
 
 def read_layout(saved: object) -> Layout:

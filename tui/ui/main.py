@@ -18,10 +18,11 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.model.chat import ConversationId
+from tui.model.chat import ConversationId, ToolCall
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
+from tui.store.selectors import entries
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import Toasts
@@ -37,10 +38,10 @@ from tui.ui.panes import (
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.side import FRAME, SidePane
+from tui.ui.panes.side import FRAME, TABS, SidePane
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
+from tui.ui.widgets.key_bar import OF_SERVER, Hint, KeyBar, SaysWhy, hint_line, hints
 
 if TYPE_CHECKING:  # loaded after the first frame
     from tui.model.trust import ImportOffer
@@ -127,7 +128,7 @@ class TypeAhead:
             await self._app.on_event(self._kept.popleft())
 
 
-class MainScreen(Screen[None]):
+class MainScreen(SaysWhy, Screen[None]):
     """Lay the panes out and move between them.
 
     Args:
@@ -180,6 +181,11 @@ class MainScreen(Screen[None]):
         self.chat.composer.focus()
         self._toasts = Toasts(self, self.bridge)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
+        self.bridge.watch(
+            self,
+            lambda state: (state.current, state.conversation.turn is None),
+            lambda _: self.refresh_bindings(),
+        )
 
     def on_screen_suspend(self) -> None:
         self.panes.release()
@@ -250,9 +256,23 @@ class MainScreen(Screen[None]):
                 self._bring(self.side)
                 await self.side.show(name, server)
 
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        state = self.bridge.state
+        match action, parameters:
+            case "last_result", _:
+                calls = (one for one in reversed(entries(state)) if isinstance(one, ToolCall))
+                return "" if any(one.result for one in calls) else "No tool has run here yet."
+            case "turn_tab", _ if len(state.conversations) == 1:
+                return "This is the only tab."
+            case "tab", (int(number),) if number > len(state.conversations):
+                return f"There is no tab {number}."
+            case "move_border", _ if len(self.panes.folded) > len(TABS):
+                return "There is no border to move: nothing stands beside the chat."
+            case _:
+                return ""
+
     def action_last_result(self) -> None:
-        if not self.chat.transcript.view_last_result():
-            self.notify("No tool has run yet.", timeout=2)
+        self.chat.transcript.view_last_result()
 
     def action_context(self) -> None:
         self.run_command("/context")
@@ -301,9 +321,8 @@ class MainScreen(Screen[None]):
         self.show_conversation(keys[(keys.index(state.current) + step) % len(keys)])
 
     def action_tab(self, number: int) -> None:
-        """Go to a tab by its number, if there is one."""
-        for key in [*self.bridge.state.conversations][number - 1 : number]:
-            self.show_conversation(key)
+        """Go to a tab by its number."""
+        self.show_conversation([*self.bridge.state.conversations][number - 1])
 
     def action_close_tab(self) -> None:
         """Close the tab; at the second press if something in it has not come to its end."""
@@ -334,21 +353,20 @@ class MainScreen(Screen[None]):
             self.panes.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of the focused pane: below the servers, or in the border of another."""
-        self.servers.show_keys(self._hints_in(self.servers))
-        for pane in (self.chat, self.side):
-            line = hint_line(self._hints_in(pane), max(0, pane.outer_size.width - FRAME))
-            pane.border_subtitle = line if line else None
-
-    def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
-        focused = self.focused
-        if focused is None or pane not in focused.ancestors:
-            return ()
-        nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
-        if pane is self.chat:
-            # The composer has room for a message alone.
-            nodes = [] if focused is self.chat.composer else [*nodes, pane]
-        return hints(self.app, self.active_bindings, nodes)
+        """Show the keys of a server below it, and in the chat's border the panes not in sight."""
+        bindings = self.active_bindings
+        nodes = [] if self.focused is None else [self.focused]
+        found = hints(self.app, bindings, nodes)
+        self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
+        keys = {active.binding.id: (key, active.binding) for key, active in bindings.items()}
+        folded = [
+            Hint(name, key, self.app.get_key_display(binding), pane.value)
+            for pane in self.panes.folded
+            if (name := f"deck.{pane.value}") in keys
+            for key, binding in [keys[name]]
+        ]
+        width = self.chat.outer_size.width - FRAME
+        self.chat.border_subtitle = hint_line(folded, width) if folded and width > 0 else None
 
     @on(Asks)
     async def _do(self, asked: Asks) -> None:

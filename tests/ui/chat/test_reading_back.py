@@ -226,18 +226,19 @@ async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_cl
         await until(pilot, lambda: not row.expanded)
 
 
-async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
+async def test_the_foot_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
     async with running(after_a_call()) as deck:
-        chat = deck.app.deck.chat
         assert "v whole" not in deck.text
         await deck.press("shift+tab")
         await deck.until(lambda: "v whole" in deck.text)
         assert "open" not in deck.text, "there is nothing to open in an answer"
+        await deck.press("enter")
+        assert deck.lines[-1].strip() == "This entry is open as it is, and has no link."
         await deck.press("up")
         await deck.until(lambda: "↵ open" in deck.text)
         await deck.press("enter")
         await deck.until(lambda: "↵ close" in deck.text)
-        y = chat.region.bottom - 1
+        y = len(deck.lines) - 1
         x = deck.lines[y].index("/ search") + 3
         for kind in (events.MouseDown, events.MouseUp):
             deck.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False))
@@ -249,9 +250,11 @@ async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() 
 
 async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it() -> None:
     async with running(Store(AppState())) as deck:
+        assert "last result" not in deck.lines[-1]
         await deck.press("ctrl+o")
-        await deck.until(lambda: "No tool has run yet." in deck.text)
+        await deck.until(lambda: "No tool has run here yet." in deck.lines[-1])
     async with running(after_a_call()) as deck:
+        assert "^O last result" in deck.lines[-1]
         for keys in ((), ("f2",), ("f3",), ("f6", "shift+tab")):
             await deck.press(*keys)
             focus = deck.focus

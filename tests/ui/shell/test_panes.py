@@ -1,5 +1,6 @@
 """The panes: how one gets to them, what there is room for, and what is remembered of that."""
 
+import re
 from time import monotonic
 
 import anyio
@@ -9,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tests.support.samples import confirmation
-from tests.ui.harness import NARROW, Running, running, ticking
+from tests.ui.harness import NARROW, Running, running, ticking, toasts
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
 from tui.model import events as e
@@ -27,9 +28,10 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.servers_tree import ServersTree
-from tui.ui.panes.side import FoldedTabs, SidePane
+from tui.ui.panes.side import SidePane
 from tui.ui.questions.form import FormQuestion
 from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.header import HeaderView, header_content
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import LogView
@@ -138,19 +140,18 @@ def test_the_branch_goes_before_the_path_is_cut() -> None:
 
 async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
     async with running(decks.full_store()) as deck:
-        without = deck.lines[-1]
         deck.dispatch(e.RequestRaised(form()))
         await deck.until(lambda: deck.on_top(FormQuestion))
         await deck.settle()
-        assert deck.lines[-1] == without
-        assert {"F1", "^P", "F2", "F7"} <= set(without.split())
+        without = deck.lines[-1]
+        assert without.split() == ["^T", "tab", "^P", "all", "actions", "F1", "help"]
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
         await deck.press("escape")
         deck.dispatch(e.RequestSettled(FORM_ID))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.settle()
-        assert "F2 servers" in deck.lines[-1]
+        assert "↵ send" in deck.lines[-1]
 
 
 async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
@@ -175,19 +176,55 @@ async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
         assert [type(part) for part in shown] == [ActivityPane]
 
 
-async def test_the_key_bar_names_the_panes_by_the_same_words_at_every_width() -> None:
-    async with running(decks.full_store()) as deck:
-        names = ("help", "palette", *(name.value for name in PaneName), "model", "quit")
-        for width in (40, 60, 100, 200):
-            await deck.resize(width, 24)
-            bar = deck.lines[-1].replace(" ^", " F").strip().replace(" F", "\n").split("\n")
-            shown = {part.strip().split(maxsplit=1)[1] for part in bar}
-            assert shown <= set(names)
-            if width >= 60:
-                for key in ("F1 help", "^P palette", "F2 servers", "F6 chat", "^Q quit"):
-                    assert key in deck.lines[-1], width
-            if width >= 100:
-                assert {name.value for name in PaneName} <= shown
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 140, 200])
+async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_panes(
+    width: int,
+) -> None:
+    async with running(decks.full_store(), (width, 24)) as deck:
+        for key, foot, most in (
+            ("f6", ["↵ send", "F1 help"], 5),
+            ("f2", ["↵ details", "Esc chat", "F1 help"], 7),
+            ("f3", ["↵ details", "Esc chat", "F1 help"], 7),
+        ):
+            if not isinstance(deck.focus, TextArea) or key != "f6":
+                await deck.press(key)
+            shown = deck.lines[-1]
+            assert all(words in shown for words in foot), (key, shown)
+            assert sum(shown.count(hint) for hint in ("F2", "F3", "F4", "F5", "F6", "F7")) == 0
+            assert len(re.findall(r"(?:^| )(?:\^?\S|F1|Esc|Shift\+Tab) \w", shown)) <= most
+            if deck.one(SidePane).display:
+                title = deck.lines[1][deck.one(SidePane).region.x :]
+                assert re.findall(r"\w+", title) in (
+                    ["Tools", "Prompts", "Resources", "Activity"],
+                    ["Tools", "Prompts", "Data", "Log"],
+                )
+            if deck.one(ChatPane).display:
+                border = deck.lines[-2]
+                assert ("F2 servers" in border) != deck.one(ServersPane).display
+                assert ("F3 tools" in border) != deck.one(SidePane).display
+
+
+async def test_a_key_that_does_nothing_says_why_but_not_while_one_types() -> None:
+    async with running(decks.full_store(), (80, 24)) as deck:
+        for keys, words in (
+            (("f2", "home", "a"), "git runs as a command: it needs no sign-in."),
+            (("down", "down", "down", "down", "down", "r"), "legacy is disabled: enable it first."),
+            (("down", "x"), "team-notes is untrusted: review this folder first."),
+            (("%",), "% does nothing here: F1 shows the keys"),
+            (("ctrl+pagedown",), "This is the only tab."),
+            (("alt+7",), "There is no tab 7."),
+            (("f3", "down", "h"), "h does nothing here: F1 shows the keys"),
+            (("f5", "down", "down", "w"), "Fill the template in first: open it."),
+            (("f7", "e"), "all servers lets nobody set a log level."),
+        ):
+            await deck.press(*keys)
+            assert words in deck.lines[-1], keys
+        assert not toasts(deck.app)
+        await deck.press("f6")
+        assert "↵ send" in deck.lines[-1], "another place takes the words away"
+        await deck.press("h", "i", "f12", "escape")
+        assert "↵ send" in deck.lines[-1]
+        assert deck.one(Composer).text == "hi"
 
 
 async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
@@ -197,8 +234,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
             y = next(y for y, line in enumerate(deck.lines) if words in line)
             await deck.click(None, deck.lines[y].index(words) + 1, y)
 
-        await click("F2 servers")
-        assert isinstance(deck.focus, ServersTree)
+        await deck.press("f2")
         await click("restart all")
         assert deck.asked("servers.restart_all") == [()]
         await deck.press("f3")
@@ -224,7 +260,7 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         assert isinstance(deck.focus, ServersTree)
         await deck.press("z")
         assert [name for name, _ in deck.commands.calls] == ["servers.restart"]
-        assert "F12 servers" in deck.lines[-1]
+        assert "F12 servers" in deck.lines[-2]
         await deck.press("question_mark")
         here = [line for line in deck.lines if "│  F12" in line or "│  z  " in line]
         assert ["Restart the server" in line for line in here] == [True, False], deck.text
@@ -233,7 +269,7 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         deck.dispatch(TerminalSet(bell=True, title=False, keys={}))
         await deck.settle()
         await deck.press("f2")
-        assert "F2 servers" in deck.lines[-1]
+        assert "F2 servers" in deck.lines[-2]
 
 
 async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
@@ -276,14 +312,12 @@ async def test_the_panes_fill_every_width_and_the_chat_has_most_of_it_wherever_t
             await deck.resize(width, 36)
             shown = shares(deck)
             assert (bool(shown[0]), bool(shown[2])) == (servers, right), "at first"
-            assert deck.one(FoldedTabs).display == (width == 120)
         for width in (80, 109, 110, 139, 300):
             await deck.resize(width, 36)
             for key, *_ in KEYS:
                 await deck.press(key)
                 assert shares(deck)[1] >= width * 0.6, (width, key)
-                folded = deck.one(FoldedTabs)
-                assert sum(shares(deck)) + folded.region.width * folded.display == width
+                assert sum(shares(deck)) == width
                 assert deck.focus is not None
                 assert deck.focus.region.width > MIN_SIDE / 2, (width, key)
 
@@ -309,8 +343,9 @@ async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
         assert shares(deck)[0] == 0
         await deck.press("f3")
         assert shares(deck) == before
-        assert [line[117:119] for line in deck.lines[2:6]] == ["F3", "F4", "F5", "F7"]
-        await deck.click(FoldedTabs, 1, 2)
+        line = deck.lines[-2]
+        assert line.rstrip("─╯ ").endswith("F3 tools  F4 prompts  F5 resources  F7 activity")
+        await deck.click(None, line.index("F4") + 1, len(deck.lines) - 2)
         assert deck.one(SidePane).active is PaneName.PROMPTS
         assert shares(deck)[2]
         await deck.press("f3")
@@ -338,11 +373,11 @@ async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
             assert shares(deck)[2], "the pane with the focus stays in sight"
 
 
-async def test_tabs_without_room_for_their_names_show_their_keys() -> None:
+async def test_tabs_without_room_for_their_names_have_shorter_words() -> None:
     async with running(decks.full_store(), (80, 24)) as deck:
         await deck.press("f4")
-        assert "F3 Prompts F5 F7" in " ".join(deck.lines[1].split())
-        await deck.click(SidePane, deck.lines[1].index("F7") - 48, 0)
+        assert "Tools  Prompts  Data  Log" in deck.lines[1]
+        await deck.click(SidePane, deck.lines[1].index("Log") - 48, 0)
         assert deck.one(SidePane).active is PaneName.ACTIVITY
 
 
@@ -406,7 +441,7 @@ async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
     async with running(decks.full_store(), (200, 50)) as deck:
         await deck.press("f3")
         row = next(line for line in deck.lines if "branch_list" in line)
-        assert "  branch_list           List the branches of …" in row
+        assert "  branch_list           List the branches of a re…" in row
         await deck.resize(140, 36)
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row

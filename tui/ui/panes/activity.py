@@ -19,7 +19,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.panes import SidePart
-from tui.ui.widgets.key_bar import with_keys
+from tui.ui.widgets.key_bar import SaysWhy, with_keys
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -50,7 +50,7 @@ def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:
     return lines
 
 
-class ActivityPane(SidePart):
+class ActivityPane(SaysWhy, SidePart):
     """Follow the log of one server, of all, or of gemdeck itself, from a severity up."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.ACTIVITY)
@@ -97,17 +97,18 @@ class ActivityPane(SidePart):
         self._rebuild()
         self.refresh_bindings()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable only the keys that have an effect now."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         match action:
-            case "level":
-                return self._leveled() is not None
-            case "search":
-                return not self.line.has_focus
-            case "clear_search":
-                return self.line.has_focus or bool(self.line.value)
+            case "level" if self._leveled() is None:
+                return f"{self._scope} lets nobody set a log level."
+            case "search" if self.line.has_focus:
+                return "The search is open."
+            case "clear_search" if not self.line.has_focus and not self.line.value:
+                return "Nothing is searched for."
+            case "copy" if not self.view.entries:
+                return "There is no line to copy."
             case _:
-                return True
+                return ""
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing after another."""
@@ -204,12 +205,15 @@ class ActivityPane(SidePart):
         self.view.replace(filter(self._is_wanted, in_order))
         self._show_scope()
 
+    @property
+    def _scope(self) -> str:
+        return "all servers" if self._owner is None else one_line(self._owner)
+
     def _show_scope(self) -> None:
         self.set_class(not self.view.entries, "-empty")
         is_narrowed = bool(self.line.value) or self._least is not Severity.INFO
         words = with_keys(NOTHING_FOUND if is_narrowed else EMPTY)
         self.query_one(".empty", PlainText).update(words)
-        scope = "all servers" if self._owner is None else one_line(self._owner)
         level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
         notes = (
             f"log level {level}" if level else "",
@@ -217,7 +221,7 @@ class ActivityPane(SidePart):
             "paused" if self._is_paused else "",
         )
         note = "".join(f"  {words}" for words in notes if words)
-        keys = (("← ", "$accent"), scope, (note, "$text-muted"), (" →", "$accent"))
+        keys = (("← ", "$accent"), self._scope, (note, "$text-muted"), (" →", "$accent"))
         self.title_line.update(Content.assemble(*keys))
 
 

@@ -26,6 +26,7 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.panes import FillPrompt, InsertText, SendResource, ShowResource, ShowTool, SidePart
 from tui.ui.widgets.chat.completion import mention
+from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
@@ -65,7 +66,7 @@ def _entry(
     return ListEntry(item, row, label, note.lower(), server)
 
 
-class BrowserPane(SidePart, Generic[T]):
+class BrowserPane(SaysWhy, SidePart, Generic[T]):
     """List one kind of offer of all servers."""
 
     NOUN: ClassVar[str]
@@ -111,10 +112,9 @@ class BrowserPane(SidePart, Generic[T]):
         if self._stale:
             self._refill()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable what is done with an entry only while there is one."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         is_empty = not self.is_mounted or not self.entries.rows.rows
-        return not (is_empty and action in ENTRY_ACTIONS)
+        return f"There is no {self.NOUN} here." if is_empty and action in ENTRY_ACTIONS else ""
 
     def action_choose(self) -> None:
         """Choose the entry under the cursor, or fold or unfold the server."""
@@ -232,16 +232,17 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         watched = Content.styled("watched: a notice tells when it changes", "$text-success")
         return Content("\n").join((described, watched))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable only the keys that apply to the entry under the cursor."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         item = self.entries.current if self.is_mounted else None
-        match action:
-            case "watch":
-                return item is not None and self._can_follow(item)
-            case "send":
-                return item is not None and self._uri(item) is not None
-            case _:
-                return super().check_action(action, parameters)
+        if action not in {"watch", "send"}:
+            return super().why_not(action, parameters)
+        if item is None:
+            return "No resource is selected."
+        if self._uri(item) is None:
+            return item[1].problem or "Fill the template in first: open it."
+        if action == "watch" and not self._can_follow(item):
+            return f"{one_line(item[0])} does not tell when a resource changes."
+        return ""
 
     def action_label(self, action: str) -> str | None:
         item = self.entries.current
@@ -399,17 +400,16 @@ class ToolsPane(BrowserPane[OwnedTool]):
         server, tool = item
         self.post_message(ShowTool(server, tool.name))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable the review for a changed tool, the schema for any other."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         item: OwnedTool | None = self.entries.current if self.is_mounted else None
-        changed = item is not None and item[1].changed
+        is_changed = item is not None and item[1].changed
         match action:
-            case "review":
-                return changed
-            case "schema" if changed:
-                return False
+            case "review" if not is_changed:
+                return "This tool has not changed."
+            case "schema" if is_changed:
+                return "Review the changed tool first."
             case _:
-                return super().check_action(action, parameters)
+                return super().why_not(action, parameters)
 
     def action_review(self) -> None:
         """Ask again about the changes of this tool's server."""

@@ -232,10 +232,15 @@ class ChatPane(TabbedPane):
             self.transcript.take_newest()
 
     def action_label(self, action: str) -> str | None:
-        """Name what Esc does."""
-        if action != "stop" or self._bridge.state.conversation.turn is not None:
-            return None
-        return "message"
+        """Name what Esc does, and leave out the way to where the focus is."""
+        is_writing = self.composer.has_focus
+        match action:
+            case "stop" if self._bridge.state.conversation.turn is None:
+                return "" if is_writing else "message"
+            case "conversation" if not is_writing:
+                return ""
+            case _:
+                return None
 
     def action_to_end(self) -> None:
         self.transcript.go_to_end()

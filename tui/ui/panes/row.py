@@ -13,9 +13,10 @@ from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.layout import Columns, Layout, Side, WidthClass
+from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.side import FoldedTabs, SidePane
+from tui.ui.panes.side import TABS, SidePane
 from tui.ui.questions.arming import Keyboard
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import HistoryStorage, MessageHistory
@@ -30,7 +31,6 @@ class PaneRow(Horizontal):
 
     servers = query_one(ServersPane)
     side = query_one(SidePane)
-    tabs = query_one(FoldedTabs)
 
     def __init__(
         self,
@@ -57,7 +57,6 @@ class PaneRow(Horizontal):
         yield ServersPane(self._bridge, self._commands)
         yield self.chat
         yield SidePane(self._bridge, self._commands)
-        yield FoldedTabs()
 
     def on_mount(self) -> None:
         self._bridge.watch(
@@ -107,6 +106,12 @@ class PaneRow(Horizontal):
         """Return the pane that has the focus."""
         panes = (self.servers, self.chat, self.side)
         return next((pane for pane in panes if pane.has_focus_within), None)
+
+    @property
+    def folded(self) -> tuple[PaneName, ...]:
+        """The panes that are not in sight."""
+        servers = () if self.servers.display else (PaneName.SERVERS,)
+        return servers if self.side.display else (*servers, *TABS)
 
     def resize(self, width: int) -> None:
         """Lay the panes out for a terminal of a width; the pane in front stays in sight."""
@@ -181,18 +186,12 @@ class PaneRow(Horizontal):
             for pane in (self.servers, self.chat, self.side):
                 pane.display = pane is front
                 pane.styles.width = "1fr"
-            self.tabs.display = False
         else:
             now = self._columns()
-            is_unfolded = bool(now.right) and not now.is_folded
             self.chat.display = True
-            for pane, columns in (
-                (self.servers, now.servers),
-                (self.side, now.right if is_unfolded else 0),
-            ):
+            for pane, columns in ((self.servers, now.servers), (self.side, now.right)):
                 pane.display = bool(columns)
                 pane.styles.width = columns
-            self.tabs.display = now.is_folded
         if self.side.display:
             self.side.wake()
 

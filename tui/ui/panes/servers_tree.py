@@ -21,12 +21,25 @@ from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.panes import PaneName, ShowPane
+from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
 from tui.ui.widgets.text.describe import summarize_server
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
+
+_NEED_SERVER: Final = frozenset(
+    {"restart", "restart_all", "start_stop", "sign_in", "sign_out", "log", "toggle_enabled"}
+)
+"""Actions that need a server."""
+
+_FIRST: Final = {
+    ServerStatus.UNTRUSTED: ": review this folder first.",
+    ServerStatus.DISABLED: ": enable it first.",
+    ServerStatus.INVALID: ": mend its entry in the settings first.",
+}
+"""What must be done before a server can start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,7 @@ def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
     return ()
 
 
-class ServersTree(Tree[TreeRow], inherit_bindings=False):
+class ServersTree(SaysWhy, Tree[TreeRow], inherit_bindings=False):
     """Draw the servers and the rows below them, and manage the server under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
@@ -219,32 +232,26 @@ class ServersTree(Tree[TreeRow], inherit_bindings=False):
         event.stop()
         self.post_message(self.Moved())
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable only the keys that the status of the server under the cursor allows."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         view = self.current
-        status = view.status if view is not None else None
+        if view is None:
+            return "There is no server yet." if action in _NEED_SERVER else ""
+        name, status = one_line(view.id), view.status
         match action:
-            case "sign_in" | "sign_out":
-                is_remote = view is not None and view.transport is not Transport.STDIO
-                return (
-                    is_remote
-                    and (status is ServerStatus.READY or action != "sign_out")
-                    and (status in STOPPABLE or status in STARTABLE)
-                )
-            case "start_stop":
-                return (
-                    status in STOPPABLE or status in STARTABLE or status is ServerStatus.UNTRUSTED
-                )
-            case "restart":
-                return status in STOPPABLE or status in STARTABLE
-            case "toggle_enabled":
-                return status is not None and status is not ServerStatus.INVALID
-            case "log" | "restart_all":
-                return status is not None
+            case "sign_in" | "sign_out" if view.transport is Transport.STDIO:
+                return f"{name} runs as a command: it needs no sign-in."
+            case "sign_out" if status is not ServerStatus.READY:
+                return f"{name} is not signed in."
+            case "start_stop" if status is ServerStatus.UNTRUSTED:
+                return ""
+            case "sign_in" | "start_stop" | "restart" if status not in STOPPABLE | STARTABLE:
+                return f"{name} is {status.value}{_FIRST.get(status, '.')}"
+            case "toggle_enabled" if status in (ServerStatus.INVALID, ServerStatus.UNTRUSTED):
+                return f"{name} is {status.value}{_FIRST[status]}"
             case "demo_servers":
-                return status is None
+                return "The demo's server is for a deck without any."
             case _:
-                return True
+                return ""
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing or its opposite."""

@@ -1,20 +1,18 @@
 """The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click
-from textual.widget import Widget
 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import PaneName, ShowPane, SidePart
-from tui.ui.widgets.text.plain import fit
+from tui.ui.panes import PaneName, SidePart
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
@@ -25,19 +23,24 @@ TAB_GAPS: Final = (2, 1)
 FRAME: Final = 6
 """Cells of a border that corners, lines and spaces take from its words."""
 
+SHORT: Final = {PaneName.RESOURCES: "Data", PaneName.ACTIVITY: "Log"}
+"""Shorter words for the tabs with long names."""
+
 Tabs = Sequence[tuple[PaneName, str]]
 """The tabs and what is written on them."""
 
 
-def fitting_tabs(active: PaneName, keys: Mapping[PaneName, str], width: int) -> tuple[Tabs, int]:
+def fitting_tabs(active: PaneName, width: int) -> tuple[Tabs, int]:
     """Return the tabs and the gap between them that fit a pane of a width.
 
-    If the names do not fit, only the active tab has its name, the others have their keys.
+    If their names do not fit, some are shorter words, then only the active tab is left.
     """
     named = [(name, name.value.title()) for name in TABS]
-    short = [(name, text if name is active else keys.get(name) or text[:2]) for name, text in named]
-    choices = [(tabs, gap) for tabs in (named, short) for gap in TAB_GAPS]
-    return next((one for one in choices if _tabs_width(*one) <= width - FRAME), choices[-1])
+    short = [(name, SHORT.get(name, text)) for name, text in named]
+    mixed = [one if one[0] is active else other for one, other in zip(named, short, strict=True)]
+    choices = [(tabs, gap) for tabs in (named, mixed, short) for gap in TAB_GAPS]
+    alone = [one for one in named if one[0] is active], 0
+    return next((one for one in choices if _tabs_width(*one) <= width - FRAME), alone)
 
 
 def _tabs_width(tabs: Tabs, gap: int) -> int:
@@ -62,27 +65,6 @@ def tab_at(x: int, tabs: Tabs, gap: int) -> PaneName | None:
     return None
 
 
-def tab_keys(node: Widget) -> dict[PaneName, str]:
-    """Return the keys of the tabs as shown on the screen."""
-    bindings = node.screen.active_bindings
-    return {name: keymap.key_of(node.app, bindings, f"deck.{name.value}") for name in TABS}
-
-
-class FoldedTabs(Widget):
-    """The keys of the tabs, in a column in place of the side pane; a click opens one."""
-
-    def render(self) -> Content:
-        keys = tab_keys(self)
-        return Content("\n").join(
-            Content.styled(fit(keys[name], self.size.width), "$accent") for name in TABS
-        )
-
-    def on_click(self, event: Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None and offset.y < len(TABS):
-            self.post_message(ShowPane(TABS[offset.y]))
-
-
 class SidePane(Vertical):
     """Show one part at a time; each is made on first use."""
 
@@ -98,13 +80,12 @@ class SidePane(Vertical):
 
     def on_resize(self) -> None:
         self._show_tabs()
-        self.refresh_bindings()  # the hints in the border are cut to its width
 
     def _show_tabs(self) -> None:
         self.border_title = tabs_title(self.active, *self._tabs())
 
     def _tabs(self) -> tuple[Tabs, int]:
-        return fitting_tabs(self.active, tab_keys(self), self.outer_size.width)
+        return fitting_tabs(self.active, self.outer_size.width)
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.

@@ -1,35 +1,60 @@
-"""The key bar at the bottom, and the key hints in the border of the focused pane."""
+"""The keys that do something here, in the foot of the screen, and why another does nothing."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from sys import maxsize
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
+from textual.actions import parse as parse_action
 from textual.app import App
-from textual.binding import ActiveBinding
+from textual.binding import ActiveBinding, Binding
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.style import Style
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.model.frozen import dataclass
 from tui.ui import keymap
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, fit
 
 GAPS: Final = (2, 1)
 """Cells between two hints: usually, and if space is short."""
 
+MOST: Final = 7
+"""Hints in the foot at most."""
+
 SPARE: Final = (
+    "tabs.new",
+    "deck.last-result",
     "list.filter",
     "activity.search",
-    "deck.model",
-    "deck.resources",
+    "activity.back",
+    "servers.restart-all",
+    "transcript.code",
+    "transcript.turn-back",
+    "transcript.turn-on",
     "deck.prompts",
     "deck.activity",
-    "deck.tools",
+    "deck.resources",
 )
 """Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
+
+LAST: Final = ("side.chat", "app.palette", "app.help")
+"""Binding ids at the end of the foot; but for the first two, the others are dropped before."""
+
+OF_SERVER: Final = frozenset(
+    f"servers.{name}"
+    for name in ("restart", "start-stop", "sign-in", "log", "enable", "review", "demo")
+)
+"""Binding ids of what is done with one server: they stand below it, not in the foot."""
+
+SAID_SECONDS: Final = 5.0
+"""Seconds for which the foot says why a key did nothing, unless another does something."""
+
+_GENERAL: Final = frozenset(key.id for key in keymap.KEYS if key.place in keymap.GENERAL)
 
 _BETWEEN: Final = re.compile(r" · |  +")
 """What stands between the parts of a line of hints."""
@@ -82,7 +107,45 @@ class NamesActions(Protocol):
     """A node whose key labels depend on its state."""
 
     def action_label(self, action: str) -> str | None:
-        """Return the label of an action now, or None for its usual one."""
+        """Return the label of an action now, empty to leave it out, or None for its usual one."""
+
+
+class SaysWhy:
+    """A node that can say why its keys have no effect now."""
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+        """Return why an action has no effect now, as a sentence; empty if it has one."""
+        return ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable only the keys that have an effect now."""
+        return not self.why_not(action, parameters)
+
+
+def why_not(app: App[Any], key: str, own_keys: Mapping[str, str]) -> str:
+    """Say why a key that nothing took has no effect; empty if there is no need to say it.
+
+    Args:
+        app: The running app.
+        key: Textual's name of the key.
+        own_keys: The user's own keys by binding id.
+    """
+    screen = app.screen
+    focused = screen.focused or screen
+    for node in focused.ancestors_with_self:
+        if not isinstance(node, SaysWhy):
+            continue
+        for binding in node.BINDINGS:
+            assert isinstance(binding, Binding)  # noqa: S101 - all are made by the keymap
+            if key in (own_keys.get(binding.id or "") or binding.key).split(","):
+                action, parameters = parse_action(binding.action)[1:]
+                if words := node.why_not(action, parameters):
+                    return words
+    if focused.check_consume_key("a", "a"):
+        return ""  # it is typed into
+    shown = app.get_key_display(Binding(key, ""))
+    help_key = keymap.key_of(app, screen.active_bindings, "app.help")
+    return f"{shown} does nothing here: {help_key} shows the keys"
 
 
 def hints(
@@ -95,8 +158,10 @@ def hints(
         if node in owners and binding.show and enabled and binding.action not in found:
             key = app.get_key_display(binding)
             label = node.action_label(binding.action) if isinstance(node, NamesActions) else None
-            found[binding.action] = Hint(binding.id or "", name, key, label or binding.description)
-    return tuple(sorted(found.values(), key=lambda hint: keymap.order(hint.id)))
+            label = binding.description if label is None else label
+            found[binding.action] = Hint(binding.id or "", name, key, label)
+    named = (hint for hint in found.values() if hint.label)
+    return tuple(sorted(named, key=lambda hint: keymap.order(hint.id)))
 
 
 def with_keys(text: str) -> Content:
@@ -105,27 +170,32 @@ def with_keys(text: str) -> Content:
     return Content.assemble(*((part, "$accent" if i % 2 else "") for i, part in enumerate(parts)))
 
 
-def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:
-    """Return the hints that fit in `width` cells, and the gap between them.
+def fitting(
+    entries: Sequence[Hint], width: int, most: int = maxsize
+) -> tuple[tuple[Hint, ...], int]:
+    """Return the hints that fit in `width` cells, `most` of them at most, and their gap.
 
-    The gap shrinks first, then the hints in `SPARE` go, then those at the end.
+    The gap shrinks first, then the hints in `SPARE` go, then those at the end, those in `LAST`
+    and the first two last.
     """
-    kept = list(entries)
-    spare = [hint for name in SPARE for hint in kept if hint.id == name]
+    kept, firm = list(entries), {*LAST, *(hint.id for hint in entries[:2])}
+    others = (hint.id for hint in reversed(entries) if hint.id not in firm)
+    order = [*SPARE, *others, "app.palette", *LAST]
+    spare = sorted(kept, key=lambda hint: order.index(hint.id) if hint.id in order else len(order))
     while True:
         for gap in GAPS:
-            if _width(kept, gap) <= width:
+            if len(kept) <= most and _width(kept, gap) <= width:
                 return tuple(kept), gap
-        kept.remove(spare.pop(0) if spare else kept[-1])
+        kept.remove(spare.pop(0))
 
 
 def _width(entries: Sequence[Hint], gap: int) -> int:
     return sum(hint.width + gap for hint in entries) - gap
 
 
-def hint_line(entries: Sequence[Hint], width: int) -> Content:
-    """Return one line of `width` cells with as many hints as fit."""
-    kept, gap = fitting(entries, width)
+def hint_line(entries: Sequence[Hint], width: int, most: int = maxsize) -> Content:
+    """Return one line of `width` cells with as many hints as fit, `most` at most."""
+    kept, gap = fitting(entries, width, most)
     return Content(" " * gap).join(hint.content for hint in kept)
 
 
@@ -173,12 +243,17 @@ class HintLine(PlainText):
 
 
 class KeyBar(Widget):
-    """Show the keys that work in every pane, or in the open dialog; a click presses the key."""
+    """Show the keys that do something where the focus is, or in the open dialog.
+
+    A click presses the key. Why another one does nothing stands here in their place for a while.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.auto_links = False
         self._hints: tuple[Hint, ...] = ()
+        self._said = ""
+        self._saying: Timer | None = None
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self.follow)
@@ -188,13 +263,27 @@ class KeyBar(Widget):
         """Update the keys; also called when the screen is covered and uncovered."""
         if not self.is_attached:
             return
-        found = hints(self.app, screen.active_bindings, (screen, self.app))
-        if self.app.screen is not screen:
-            active = self._active_over(screen)
-            found = tuple(hint for hint in found if hint.id in active)
-        if found != self._hints:
-            self._hints = found
-            self.refresh()
+        covered = self.app.screen is not screen
+        focused = None if covered else screen.focused
+        nodes = (screen, self.app) if focused is None else focused.ancestors_with_self
+        active = self._active_over(screen) if covered else None
+        found = [
+            hint
+            for hint in hints(self.app, screen.active_bindings, nodes)
+            if hint.id not in OF_SERVER and (active is None or hint.id in active)
+        ]
+        found.sort(key=_place)
+        if self._hints != (now := tuple(found)):
+            self._hints = now
+            self.say("")
+
+    def say(self, words: str) -> None:
+        """Say something in place of the keys, or nothing more."""
+        if self._saying is not None:
+            self._saying.stop()
+        self._said = words
+        self._saying = self.set_timer(SAID_SECONDS, lambda: self.say("")) if words else None
+        self.refresh()
 
     def _active_over(self, screen: Screen[Any]) -> set[str | None]:
         """Return the ids of the bindings that work in the dialog over `screen`."""
@@ -207,4 +296,12 @@ class KeyBar(Widget):
         return {active.binding.id for active in (*own, *global_keys) if active.enabled}
 
     def render(self) -> Content:
-        return hint_line(self._hints, self.size.width)
+        if self._said:
+            return Content.styled(fit(self._said, self.size.width), "$text-warning")
+        return hint_line(self._hints, self.size.width, MOST)
+
+
+def _place(hint: Hint) -> tuple[int, bool, int]:
+    """Return the place of a hint in the foot: what is done here comes first."""
+    last = LAST.index(hint.id) + 1 if hint.id in LAST else 0
+    return last, hint.id in _GENERAL, keymap.order(hint.id)

@@ -22,6 +22,7 @@ from tui.ui import keymap
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import EntryWindow
 from tui.ui.widgets.chat.tool_call import call_name
+from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.text.links import examine
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -158,7 +159,7 @@ def searched_text(entry: Entry) -> str:
             return ""
 
 
-class Transcript(EntryWindow, inherit_bindings=False):
+class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
     BINDING_GROUP_TITLE = "Conversation"
@@ -187,14 +188,13 @@ class Transcript(EntryWindow, inherit_bindings=False):
         self.cursor = next((view for view in reversed(self._views) if view.selectable), None)
         self.focus()
 
-    def view_last_result(self) -> bool:
-        """Show the newest result of a tool; return whether there is one."""
+    def view_last_result(self) -> None:
+        """Show the newest result of a tool, if there is one."""
         for index in reversed(range(self._total)):
             entry = self._entry(index)
             if isinstance(entry, ToolCall) and entry.result:
                 self.post_message(self.ViewRequested(call_name(entry), entry.result, entry))
-                return True
-        return False
+                return
 
     def find(self, words: str, step: int = 0) -> tuple[int, int]:
         """Go to an entry with these words, at or before the cursor, or a step further.
@@ -307,18 +307,17 @@ class Transcript(EntryWindow, inherit_bindings=False):
             lines = counted(code.count("\n") + 1, "line")
             self.notify(f"Copied {lines}: {first}", timeout=2, markup=False)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer to open what opens, and to copy code where there is some."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         view = self.cursor
         match action:
-            case "activate":
-                return view is not None and (view.expandable or bool(view.links()))
-            case "follow":
-                return view is not None and view.expandable and bool(view.links())
-            case "copy_code":
-                return any(view.may_hold_code for view in self._upwards())
+            case "activate" if view is None or not (view.expandable or view.links()):
+                return "This entry is open as it is, and has no link."
+            case "follow" if view is None or not view.links():
+                return "This entry has no link."
+            case "copy_code" if not any(view.may_hold_code for view in self._upwards()):
+                return "There is no code here or above."
             case _:
-                return True
+                return ""
 
     def action_label(self, action: str) -> str | None:
         """Name what Enter does with the entry, or where its link leads."""

@@ -17,7 +17,7 @@ from tui.model.frozen import dataclass
 from tui.model.input.fuzzy import in_order
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.widgets.key_bar import with_keys
+from tui.ui.widgets.key_bar import SaysWhy, with_keys
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.plain import PlainText, count, one_line
 
@@ -117,7 +117,7 @@ class FilterLine(Input):
         self.cursor_blink = False  # a blinking cursor repaints twice a second
 
 
-class FilterList(Vertical, Generic[T]):
+class FilterList(SaysWhy, Vertical, Generic[T]):
     """A filter, the entries that match it, and their number.
 
     Without a filter the entries stand below headings that fold, if they have groups.
@@ -228,17 +228,17 @@ class FilterList(Vertical, Generic[T]):
     def action_last(self) -> None:
         self.rows.cursor = len(self._lines) - 1
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable only the keys that have an effect now."""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+        is_typing, is_filtered = self.line.has_focus, bool(self.line.value)
         match action:
-            case "filter":
-                return self.line.display and not self.line.has_focus
-            case "clear_filter":
-                return self.line.has_focus or bool(self.line.value)
-            case "fold" | "unfold" | "toggle_fold":
-                return not self.line.has_focus and not self.line.value
+            case "filter" if is_typing or not self.line.display:
+                return "The filter is open." if is_typing else "This list has no filter."
+            case "clear_filter" if not is_typing and not is_filtered:
+                return "There is no filter to clear."
+            case "fold" | "unfold" | "toggle_fold" if is_typing or is_filtered:
+                return "Groups fold only in the whole list: clear the filter first."
             case _:
-                return True
+                return ""
 
     def action_toggle_fold(self) -> None:
         """Fold or unfold the group of the entry under the cursor."""
