@@ -234,6 +234,7 @@ KEYS: Final = (
         "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
     ),
     _activity("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them"),
+    _activity("activity.copy", "c", "copy", "copy", "Copy the last line in view"),
     _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
     _activity("activity.next", "right", "turn(1)", "next server", "Show the next server"),
     _activity("activity.back", "left", "turn(-1)", "previous", "Show the previous server"),

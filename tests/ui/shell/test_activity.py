@@ -19,42 +19,66 @@ def line(text: str, at: float = decks.EPOCH) -> e.LogLine:
     return e.LogLine(at, "stderr", Severity.INFO, text)
 
 
-async def test_every_message_is_one_line_with_time_level_source_and_text() -> None:
+async def test_a_wide_log_has_a_column_for_the_source_which_is_told_where_it_changes() -> None:
     async with running(decks.full_store(), (200, 60)) as deck:
         await deck.press("f7", *["alt+left"] * 12)
         assert [entry.owner for entry in deck.one(LogView).entries] == ["git", "weather", "git"]
-        for level, owner, text in (
-            ("info", "git", "Starting"),
-            ("error", "weather", "ModuleNotFoundError: No module named"),
+        decks.log(deck.store, decks.GIT, "again")
+        await deck.settle()
+        for words in (
+            "  git +Starting",
+            "✕ weather +ModuleNotFoundError: No module",
+            " {15}again",
         ):
-            pattern = rf"\d\d:\d\d:\d\d {level} +{owner} +{text}"
-            assert any(re.search(pattern, row) for row in deck.lines)
-        assert "/ search  w warnings  p pause  → next server  ← previous" in deck.text
+            assert any(re.search(rf"\d\d:\d\d:\d\d {words}", row) for row in deck.lines), words
+        assert "w warnings  p pause  c copy  → next server" in deck.lines[-1]
         await deck.press("right", "right")
-        assert any(re.search(r"info +stderr +Starting", row) for row in deck.lines)
+        assert any(re.search(r"\d   stderr +Starting", row) for row in deck.lines)
 
 
-async def test_columns_are_short_and_without_room_unusual_levels_stand_in_the_text() -> None:
+async def test_a_narrow_log_gives_the_text_its_width_and_names_a_source_above_its_lines() -> None:
     store = decks.full_store()
     decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
-    async with running(store, NARROW) as deck:
+    async with running(store, WIDE) as deck:
         await deck.press("f7")
-        assert re.search(r"\d\d:\d\d(:\d\d)? git +Starting", deck.text)
-        assert re.search(r"\d\d:\d\d(:\d\d)? wea.* +error: ", deck.text)
-        await deck.resize(120, 36)
-        assert re.search(r"\d\d:\d\d:\d\d info  git     Starting", deck.text)
-        assert re.search(r"\d\d:\d\d:\d\d error weather Module", deck.text)
-        assert re.search(r"\d\d:\d\d:\d\d warn  git     careful", deck.text)
+        await raise_notice(deck, Severity.INFO, "x" * 34)
+        x = deck.one(LogView).region.x
+        rows = [line[x:].rstrip("│ ") for line in deck.lines[5:]]
+        assert rows[:6] == [
+            "git",
+            "00:00   Starting",
+            "weather",
+            "00:00 ✕ ModuleNotFoundError: No module",
+            "        named 'pandas'",
+            "git",
+        ]
+        assert rows[7] == "00:00 ! careful", "the source stands above"
+        assert rows[8] == "gemdeck"
+        assert rows[9].endswith(" " + "x" * 34), "of 48 columns"
         levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
         lines = tuple(e.LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
-        deck.dispatch(e.ServerLogged(decks.GIT, lines))
-        short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
-        await deck.until(lambda: all(f'{level} git     {{"a": 1}}' in deck.text for level in short))
-        decks.log(store, decks.GIT, "word " * 60)
+        await deck.happen(e.ServerLogged(decks.GIT, lines))
+        told = re.findall(r'(\w*)(?:: )?\{"a": 1\}', deck.text)
+        assert told == [level.replace("info", "") for level in levels]
+        decks.log(store, decks.GIT, *(f"n{number}" for number in range(60)))
         await deck.settle()
+        assert any(line[x:].startswith("git") for line in deck.lines), "wherever one scrolls"
         tall = deck.one(LogView).virtual_size.height
-        await deck.resize(220, 36)
-        assert deck.one(LogView).virtual_size.height < tall, "wrapped again at another width"
+        await deck.resize(360, 36)
+        assert deck.one(LogView).virtual_size.height < tall, "laid out again at another width"
+
+
+async def test_c_copies_the_last_line_in_view() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f7")
+        await raise_notice(deck, Severity.INFO, "gemdeck mcp disable git")
+        await deck.press("c")
+        assert deck.app.clipboard == "gemdeck mcp disable git"
+        decks.log(deck.store, decks.GIT, *(f"n{number}" for number in range(60)))
+        await deck.settle()
+        await deck.press("c", "home", "c")
+        assert toasts(deck.app)[-2] == "Copied: n59"
+        assert deck.app.clipboard == deck.lines[-3].split()[-2]
 
 
 async def test_left_and_right_turn_from_log_to_log_and_the_search_keeps_lines_with_all_words() -> (
@@ -157,9 +181,8 @@ async def test_a_notice_is_a_toast_once_unless_it_only_informs_and_stands_in_the
         shown = deck.app.screen.query(Toast)
         assert [toast.has_class("-error") for toast in shown] == [False, True, False]
         await deck.press("f7")
-        assert "warn  gemdeck Odd settings." in deck.text
-        assert "03:04:05" in deck.text
-        assert "The message waits." in deck.text
+        assert "! Odd settings. Look" in deck.text
+        assert "03:04   The message" in deck.text
 
 
 async def test_toasts_stand_under_the_header_and_leave_the_message_in_sight() -> None:

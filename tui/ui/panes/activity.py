@@ -127,6 +127,12 @@ class ActivityPane(SaysWhy, SidePart):
         self.line.value = ""
         self.view.focus()
 
+    def action_copy(self) -> None:
+        """Copy the last line in view, such as a command that was told."""
+        if (entry := self.view.last_in_view) is not None:
+            self.app.copy_to_clipboard(text := one_line(entry.line.text))
+            self.notify(f"Copied: {text}", timeout=2, markup=False)
+
     @on(FilterLine.Changed)
     def _on_search(self, event: FilterLine.Changed) -> None:
         event.stop()

@@ -1,5 +1,6 @@
 """A view of log lines that follows the end and draws only the visible rows."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
@@ -38,27 +39,17 @@ class LogEntry:
     line: LogLine
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """The cells of the columns before the text, 0 for none.
+WIDE: Final = 60
+"""Cells from which there is a column for the source; else it stands in a row of its own."""
 
-    Without a column for the level it stands in the text, unless it is the usual one.
-    """
+SOURCE: Final = 12
+"""Cells of that column."""
 
-    time: int
-    level: int
-    source: int
+REPEAT: Final = 20
+"""Lines of one source after which it is named again, to be in sight wherever one scrolls."""
 
-    @property
-    def width(self) -> int:
-        return sum(cells + 1 for cells in (self.time, self.level, self.source) if cells)
-
-
-LEADS: Final = ((60, Lead(8, 9, 10)), (42, Lead(8, 5, 7)), (0, Lead(5, 0, 7)))
-"""The columns that fit from a width up."""
-
-_SHORT: Final = {"warning": "warn", "critical": "crit", "emergency": "emerg", "notice": "note"}
-"""Levels that are too long for the narrow column."""
+SIGNS: Final = {Severity.INFO: " ", Severity.WARNING: "!", Severity.ERROR: "✕"}
+"""How a severity looks without colors."""
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -70,7 +61,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 class LogView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Log lines: time, level, source and text, which is wrapped if it is too long."""
+    """Log lines: time, sign, the source where it changes, and text, which is wrapped."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LOG)
 
@@ -84,11 +75,18 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._rows: list[_Row] = []
         self._starts: deque[int] = deque(maxlen=MAX_LINES)
         self._width = 0
+        self._source, self._run = "", 0
         self.names_owners = True
 
     @property
     def entries(self) -> tuple[LogEntry, ...]:
         return tuple(self._entries)
+
+    @property
+    def last_in_view(self) -> LogEntry | None:
+        """The last line in view."""
+        bottom = self.scroll_offset.y + self.size.height
+        return self._entries[bisect_left(self._starts, bottom) - 1] if self._entries else None
 
     def replace(self, entries: Iterable[LogEntry]) -> None:
         """Replace the lines and scroll to the end."""
@@ -127,6 +125,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._entries.clear()
         self._starts.clear()
         self._rows.clear()
+        self._source = ""
         for entry in entries:
             self._add(entry)
         self._resized()
@@ -136,26 +135,29 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def _laid_out(self, entry: LogEntry) -> Iterable[_Row]:
-        """Return the rows of a line; `names_owners` says whose name its source column has."""
-        line = entry.line
-        lead = next(lead for least, lead in LEADS if self._width >= least)
-        form = "%H:%M:%S" if lead.time == len("00:00:00") else "%H:%M"
-        stamp = strftime(form, localtime(line.time)) if line.time else ""
+        """Return the rows of a line; `names_owners` says whose name tells where it comes from."""
+        line, is_wide = entry.line, self._width >= WIDE
+        stamp = strftime("%H:%M:%S" if is_wide else "%H:%M", localtime(line.time or 0))
+        gutter = f"{stamp if line.time else ' ' * len(stamp)} "
         style = f"log-view--{line.severity.value}"
-        level = line.level or line.severity.value
-        is_said = not lead.level and (line.level or line.severity is not Severity.INFO)
-        short = level if len(level) <= lead.level else _SHORT.get(level, level)
-        text = clip((f"{level}: " if is_said else "") + one_line(line.text), MAX_CHARACTERS)
-        chunks = wrapped(text, max(8, self._width - lead.width))
+        level = "" if line.level in ("", "info") else f"{line.level}: "
+        text = clip(level + one_line(line.text), MAX_CHARACTERS)
         source = one_line(entry.owner if self.names_owners else line.source)
+        is_new = source != self._source or self._run >= REPEAT
+        self._source, self._run = source, 1 if is_new else self._run + 1
+        column = f"{fit(source if is_new else '', SOURCE)} " if is_wide else ""
+        if is_new and not is_wide:
+            yield ((fit(source, self._width), "log-view--source"),)
+        lead = len(gutter) + 2 + len(column)
+        chunks = wrapped(text, max(8, self._width - lead)) or [""]
         yield (
-            (fit(stamp, lead.time) + " ", "log-view--time"),
-            (fit(short, lead.level) + " " if lead.level else "", style),
-            (fit(source, lead.source) + " ", "log-view--source"),
-            (chunks[0] if chunks else "", style),
+            (gutter, "log-view--time"),
+            (f"{SIGNS[line.severity]} ", style),
+            (column, "log-view--source"),
+            (chunks[0], style),
         )
         for chunk in islice(chunks, 1, None):
-            yield (" " * lead.width, "log-view--time"), (chunk, style)
+            yield (" " * lead, "log-view--time"), (chunk, style)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
