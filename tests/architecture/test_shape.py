@@ -214,7 +214,7 @@ BUDGET: Final = {
     "engine/definitions": 1_090,
     "engine/commands": 910,
     "engine/files": 820,
-    "store": 720,
+    "store": 745,
     "engine/demo": 460,
     ".": 450,
     "engine/logs": 400,

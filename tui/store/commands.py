@@ -1,15 +1,65 @@
 """The user's commands. Each returns at once; results arrive as events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from tui.model.chat import MAIN, ConversationId
+from tui.model.chat import MAIN, ConversationId, Severity
+from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
     from tui.engine.model_choice import ModelChoice
     from tui.model.events import Event
+
+
+EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
+    "servers.set_enabled": lambda server, *, enabled: (
+        f"mcp {'enable' if enabled else 'disable'}",
+        server,
+    ),
+    "sign_ins.begin": lambda server: ("mcp auth", server),
+    "sign_ins.end": lambda server: ("mcp logout", server),
+    "features.read_resource": lambda server, uri: ("mcp read", server, uri),
+    "messages.send_prompt": lambda server, prompt, values: (
+        "mcp prompt",
+        *(server, prompt, *(f"{name}={value}" for name, value in values.items())),
+    ),
+    "access.policy.revoke": lambda rule: ("grants revoke", rule),
+    "sessions.resume": lambda session: ("--resume", session),
+    "sessions.delete": lambda session: ("sessions delete", session),
+    "service.use_api_key": lambda _: ("key set",),
+    "service.forget_key": lambda: ("key forget",),
+    "review_folder": lambda: ("trust show",),
+    "forget_folder": lambda: ("trust forget",),
+}
+"""The command of `gemdeck` that is equal to a method of the engine, if there is one: its words
+without any secret, and its arguments."""
+
+
+class ToldEngine:
+    """The engine, or a part of it, as the screen asks it: what has a command is told.
+
+    Args:
+        part: The engine or the part.
+        tell: Tells a command and its arguments.
+        path: The names that lead to the part.
+    """
+
+    def __init__(self, part: object, tell: "Callable[..., None]", path: str = "") -> None:
+        self._part, self._tell, self._path = part, tell, path
+
+    def __getattr__(self, name: str) -> object:
+        found, path = getattr(self._part, name), f"{self._path}{name}"
+        if (words := EQUALS.get(path)) is not None:
+
+            def ask(*args: object, **kwargs: object) -> object:
+                self._tell(*words(*args, **kwargs))
+                return found(*args, **kwargs)
+
+            return ask
+        is_way = any(known.startswith(f"{path}.") for known in EQUALS)
+        return ToldEngine(found, self._tell, f"{path}.") if is_way else found
 
 
 class NoEngine:
@@ -53,7 +103,18 @@ class Commands:
     @property
     def engine(self) -> "Engine":
         """The engine, whose parts carry out commands; ask for it anew with each command."""
-        return self._engine or cast("Engine", NoEngine(self))
+        engine = self._engine
+        return cast("Engine", NoEngine(self) if engine is None else ToldEngine(engine, self.tell))
+
+    def tell(self, command: str, *arguments: str) -> None:
+        """Tell in the activity which command of `gemdeck` does what the user has just done."""
+        from shlex import join  # noqa: PLC0415 - not for the first frame
+
+        from tui.model.events import Notice, NoticeRaised  # noqa: PLC0415 - ditto
+
+        guard = ["--"] if any(one.startswith("-") for one in arguments) else []
+        words = f"gemdeck {command} {join([*guard, *arguments])}".rstrip()
+        self._publish(NoticeRaised(Notice(Severity.INFO, sanitize_line(words))))
 
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
@@ -64,7 +125,7 @@ class Commands:
         if not is_ready:
             return
         for once_ready in self._unready.values():
-            once_ready(engine)
+            once_ready(self.engine)
         for conversation, text in self._early_messages:
             engine.messages.send(text, conversation)
         self._unready.clear()
@@ -109,7 +170,7 @@ class Commands:
     def _once_ready(self, what: str, ask: "Callable[[Engine], object]") -> None:
         """Ask the engine, as soon as there is a model; until then the last time counts."""
         if self._engine is not None and self._is_ready:
-            ask(self._engine)
+            ask(self.engine)
         else:
             self._unready[what] = ask
 

@@ -255,6 +255,8 @@ class MainScreen(SaysWhy, Screen[None]):
             case _:
                 self._bring(self.side)
                 await self.side.show(name, server)
+                if name is PaneName.ACTIVITY and server is not None:
+                    self.commands.tell("mcp logs", server)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         state = self.bridge.state

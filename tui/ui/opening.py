@@ -100,6 +100,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
     match asked:
         case ShowServer():
             push(ServerDetailsScreen(bridge, asked.server))
+            commands.tell("mcp show", asked.server)
         case ShowTool():
             push(ToolDetailsScreen(bridge, commands, asked.server, asked.tool))
         case ShowResource():

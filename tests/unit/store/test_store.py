@@ -1,18 +1,22 @@
 """Who hears of what, what panes ask of the state, and what is asked before an engine is."""
 
+import shlex
 from dataclasses import replace
 from typing import cast
 
+import click
 import pytest
 
 from tests.fakes.commands import Call, RecordingEngine
 from tests.support import samples
+from tui.cli.main import main
 from tui.engine.engine import Engine
 from tui.model import events as e
 from tui.model.chat import MAIN, ConversationId, Severity, TurnOutcome
-from tui.model.consent import RequestId
+from tui.model.consent import GrantId, RequestId
 from tui.model.events import Event, MessageReturned
 from tui.model.servers import ServerId, ServerStatus
+from tui.model.sessions import SessionId
 from tui.store import selectors
 from tui.store.commands import Commands
 from tui.store.reducer import reduce
@@ -241,3 +245,56 @@ def test_what_was_typed_last_before_the_engine_is_saved_by_it(early: Early) -> N
     early.commands.keep_draft("half")
     assert early.attached() == [("sessions.recorder.keep_draft", ("half",))]
     assert early.attached() == []
+
+
+def understood(words: list[str]) -> None:
+    """Let the command line read a command; what it cannot read raises."""
+    name, command, rest = "gemdeck", cast("click.Command", main), words
+    context = None
+    while isinstance(command, click.Group):
+        context = command.make_context(name, list(rest), parent=context)
+        if rest[0].startswith("-"):
+            return
+        found = command.resolve_command(context, list(rest))
+        name, command, rest = found[0] or "", found[1] or command, found[2]
+    command.make_context(name, list(rest), parent=context)
+
+
+def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) -> None:
+    calls, hostile = early.attached(), ServerId("--help; rm '*'")
+    engine, told = early.commands.engine, []
+    engine.servers.set_enabled(samples.SERVER, enabled=False)
+    engine.servers.set_enabled(hostile, enabled=True)
+    engine.servers.restart(samples.SERVER)
+    engine.sign_ins.begin(samples.SERVER)
+    engine.sign_ins.end(samples.SERVER)
+    engine.features.read_resource(samples.SERVER, "notes://a b")
+    engine.messages.send_prompt(samples.SERVER, "poem", {"mood": "it's ok"})
+    engine.access.policy.revoke(GrantId("3f9a2c1b"))
+    engine.sessions.delete(SessionId("3f9a2c1b"))
+    engine.sessions.resume("3f9a2c1b")
+    engine.review_folder()
+    engine.forget_folder()
+    early.commands.choose(lambda service: service.use_api_key("AIza-secret"))
+    early.commands.choose(lambda service: service.forget_key())
+    for event in early.said:
+        assert isinstance(event, e.NoticeRaised)
+        assert event.notice.severity is Severity.INFO
+        told.append(event.notice.text)
+        understood(shlex.split(told[-1])[1:])
+    assert told == [
+        "gemdeck mcp disable notes",
+        """gemdeck mcp enable -- '--help; rm '"'"'*'"'"''""",
+        "gemdeck mcp auth notes",
+        "gemdeck mcp logout notes",
+        "gemdeck mcp read notes 'notes://a b'",
+        """gemdeck mcp prompt notes poem 'mood=it'"'"'s ok'""",
+        "gemdeck grants revoke 3f9a2c1b",
+        "gemdeck sessions delete 3f9a2c1b",
+        "gemdeck --resume 3f9a2c1b",
+        "gemdeck trust show",
+        "gemdeck trust forget",
+        "gemdeck key set",
+        "gemdeck key forget",
+    ]
+    assert len(calls) == len(told) + 1, "all is carried out; a restart has no command"
