@@ -163,7 +163,7 @@ def _spare(width: int) -> int:
 
 
 def _servers_width(width: int) -> int:
-    return 26 if width >= WidthClass.BOTH else 30
+    return 28 if width >= WidthClass.ROOMY else 26 if width >= WidthClass.BOTH else 30
 
 
 def read_layout(saved: object) -> Layout:

@@ -437,12 +437,24 @@ async def test_widths_are_remembered_for_each_class_of_width_and_between_runs() 
         assert shares(deck)[0] == 0
 
 
-async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
+async def test_much_room_is_used() -> None:
     async with running(decks.full_store(), (200, 50)) as deck:
         await deck.press("f3")
         row = next(line for line in deck.lines if "branch_list" in line)
-        assert "  branch_list           List the branches of a re…" in row
+        assert "  branch_list       List the branches of a repo…" in row
+        tree, pane = deck.one(ServersTree), deck.one(ServersPane)
+        assert tree.region.height == 7, "what is said of a server stands below its row"
+        assert pane.scroller.region.bottom == pane.content_region.bottom
+        assert "connection refused" in str(pane.details.content)
+        await deck.press("f2", "home")
+        assert "defined by" in str(pane.details.content)
+        await deck.press("f2", "f3")
+        details = deck.one(ToolsPane).scroller.region
+        assert details.x > deck.one(RowList).region.x, "beside the list"
+        assert details.width > 30
+        assert details.height > 40
         await deck.resize(140, 36)
+        assert "defined by" not in str(pane.details.content)
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row
 

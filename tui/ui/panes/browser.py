@@ -38,6 +38,12 @@ Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | Resour
 ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert"})
 """Actions that need an entry."""
 
+NAMES: Final = 16
+"""Cells of the column of names; longer ones take from their descriptions."""
+
+BESIDE: Final = 70
+"""Cells from which the details stand beside the list."""
+
 Catalogs = tuple[tuple[ServerId, Catalog], ...]
 
 OwnedPrompt = tuple[ServerId, PromptView]
@@ -95,12 +101,15 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        yield FilterList[T](self.NOUN, self.EMPTY)
+        yield FilterList[T](self.NOUN, self.EMPTY, widest=NAMES)
         with VerticalScroll(classes="details"):
             yield PlainText()
 
     def on_mount(self) -> None:
         self._bridge.watch(self, catalogs, self._on_catalogs)
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= BESIDE, "-beside")
 
     def focus_main(self) -> None:
         self.entries.focus_list()

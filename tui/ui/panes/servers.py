@@ -32,6 +32,9 @@ if TYPE_CHECKING:  # loaded after the first frame
 READING: Final = "Reading the settings…"
 """Shown until the settings have been read."""
 
+TALL: Final = 40
+"""Rows from which all is said of a server below the tree, not only what matters now."""
+
 EMPTY: Final = """\
 No servers yet.
 
@@ -103,6 +106,9 @@ class ServersPane(Vertical):
             self.rows.focus()
 
     def on_resize(self) -> None:
+        self.set_class(self.size.height >= TALL, "-tall")
+        if self._is_filled:
+            self._show_details()
         self.refresh_bindings()  # the keys are wrapped to its width
 
     def _show(self, view: "tuple[bool, tuple[ServerView, ...], Notice | None]") -> None:
@@ -119,7 +125,9 @@ class ServersPane(Vertical):
         view = self.rows.current
         self.scroller.display = view is not None
         if view is not None:
-            self.details.update(self.rows.summary(view))
+            instructions = self._bridge.state.instructions.get(view.id, "")
+            is_whole = self.has_class("-tall")
+            self.details.update(self.rows.describe(view, instructions, is_whole=is_whole))
             if view.id != self._described:
                 self._described = view.id
                 self.scroller.scroll_home(animate=False)

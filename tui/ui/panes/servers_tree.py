@@ -23,7 +23,7 @@ from tui.ui import keymap
 from tui.ui.panes import PaneName, ShowPane
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
-from tui.ui.widgets.text.describe import summarize_server
+from tui.ui.widgets.text.describe import describe_server, summarize_server
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 MIN_NAME: Final = 4
@@ -93,9 +93,16 @@ class ServersTree(SaysWhy, Tree[TreeRow], inherit_bindings=False):
         data = self._rows_by_server[row.server].data
         return data.view if data is not None else None
 
-    def summary(self, view: ServerView) -> Content:
-        """Sum up a server for the room below the tree."""
-        return summarize_server(view, monotonic())
+    def describe(self, view: ServerView, sent: str, *, is_whole: bool) -> Content:
+        """Say for the room below the tree what matters of a server; if `is_whole`, all of it.
+
+        `sent` is its instructions as the model got them. Of one that fails, its reason is enough.
+        """
+        now = monotonic()
+        summary = summarize_server(view, now)
+        if not is_whole or view.failure or view.last_failure:
+            return summary
+        return Content("\n\n").join((summary, describe_server(view, now, sent)))
 
     def show(self, servers: Sequence[ServerView]) -> None:
         """Draw these servers, updating existing rows in place."""

@@ -175,15 +175,15 @@ def fitting(
 ) -> tuple[tuple[Hint, ...], int]:
     """Return the hints that fit in `width` cells, `most` of them at most, and their gap.
 
-    The gap shrinks first, then the hints in `SPARE` go, then those at the end, those in `LAST`
-    and the first two last.
+    Unless their number is limited the gap shrinks first; then the hints in `SPARE` go, then those
+    at the end, but those in `LAST` and the first two last.
     """
     kept, firm = list(entries), {*LAST, *(hint.id for hint in entries[:2])}
     others = (hint.id for hint in reversed(entries) if hint.id not in firm)
     order = [*SPARE, *others, "app.palette", *LAST]
     spare = sorted(kept, key=lambda hint: order.index(hint.id) if hint.id in order else len(order))
     while True:
-        for gap in GAPS:
+        for gap in GAPS if most == maxsize else GAPS[:1]:
             if len(kept) <= most and _width(kept, gap) <= width:
                 return tuple(kept), gap
         kept.remove(spare.pop(0))

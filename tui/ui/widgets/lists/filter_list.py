@@ -128,6 +128,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         prompt: The text in an empty filter, if it is not the usual one.
         entries: The entries at first.
         clicks: The clicks that choose an entry.
+        widest: Cells of the column of names, as for `RowList`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LIST)
@@ -149,9 +150,10 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         *,
         entries: Sequence[ListEntry[T]] = (),
         clicks: int = 2,
+        widest: int = 0,
     ) -> None:
         super().__init__()
-        self._clicks = clicks
+        self._clicks, self._widest = clicks, widest
         self._noun = noun
         self._empty = empty
         self._prompt = prompt or f"/ filter {noun}s"
@@ -162,7 +164,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
 
     def compose(self) -> ComposeResult:
         yield FilterLine(self._prompt)
-        yield RowList(self._clicks)
+        yield RowList(self._clicks, self._widest)
         yield PlainText(classes="empty")
         yield PlainText(classes="count")
 
