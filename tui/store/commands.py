@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.model.chat import MAIN, ConversationId, Severity
 from tui.text import sanitize_line
@@ -13,18 +13,14 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.events import Event
 
 
+_SWITCH: Final = ("mcp disable", "mcp enable")
+
 EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
-    "servers.set_enabled": lambda server, *, enabled: (
-        f"mcp {'enable' if enabled else 'disable'}",
-        server,
-    ),
+    "servers.set_enabled": lambda server, *, enabled: (_SWITCH[enabled], server),
     "sign_ins.begin": lambda server: ("mcp auth", server),
     "sign_ins.end": lambda server: ("mcp logout", server),
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),
-    "messages.send_prompt": lambda server, prompt, values: (
-        "mcp prompt",
-        *(server, prompt, *(f"{name}={value}" for name, value in values.items())),
-    ),
+    "messages.send_prompt": lambda s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "access.policy.revoke": lambda rule: ("grants revoke", rule),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
@@ -37,49 +33,36 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
 without any secret, and its arguments."""
 
 
-class ToldEngine:
+class AskedEngine:
     """The engine, or a part of it, as the screen asks it: what has a command is told.
 
+    Until there is an engine, what is asked of it does nothing. What was taken from it then, such
+    as the action of a palette that is open, asks the engine once there is one.
+
     Args:
-        part: The engine or the part.
-        tell: Tells a command and its arguments.
+        commands: Knows the engine, and tells.
+        part: The engine or the part; None if there is no engine yet.
         path: The names that lead to the part.
     """
 
-    def __init__(self, part: object, tell: "Callable[..., None]", path: str = "") -> None:
-        self._part, self._tell, self._path = part, tell, path
+    def __init__(self, commands: "Commands", part: Any = None, path: str = "") -> None:  # noqa: ANN401 - any part
+        self._commands, self._part, self._path = commands, part, path
 
     def __getattr__(self, name: str) -> object:
-        found, path = getattr(self._part, name), f"{self._path}{name}"
-        if (words := EQUALS.get(path)) is not None:
-
-            def ask(*args: object, **kwargs: object) -> object:
-                self._tell(*words(*args, **kwargs))
-                return found(*args, **kwargs)
-
-            return ask
-        is_way = any(known.startswith(f"{path}.") for known in EQUALS)
-        return ToldEngine(found, self._tell, f"{path}.") if is_way else found
-
-
-class NoEngine:
-    """Stands in for the engine until there is one: what is asked of it does nothing.
-
-    What was taken from it, such as the action of a palette that is open, asks the engine once there
-    is one.
-    """
-
-    def __init__(self, commands: "Commands", path: str = "") -> None:
-        self._commands, self._path = commands, path
-
-    def __getattr__(self, name: str) -> "NoEngine":
         if name.startswith("__"):  # what Python asks of any object is not there
             raise AttributeError(name)
-        return NoEngine(self._commands, f"{self._path}.{name}".lstrip("."))
+        path = f"{self._path}.{name}".lstrip(".")
+        found = None if self._part is None else getattr(self._part, name)
+        is_told = any(f"{known}.".startswith(f"{path}.") for known in EQUALS)
+        is_asked = is_told or self._part is None
+        return AskedEngine(self._commands, found, path) if is_asked else found
 
-    def __call__(self, *args: object, **kwargs: object) -> None:
-        if not isinstance(engine := self._commands.engine, NoEngine):
-            attrgetter(self._path)(engine)(*args, **kwargs)
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        if self._part is None:
+            there = self._commands.is_attached
+            return attrgetter(self._path)(self._commands.engine)(*args, **kwargs) if there else None
+        self._commands.tell(*EQUALS[self._path](*args, **kwargs))
+        return self._part(*args, **kwargs)
 
 
 class Commands:
@@ -103,8 +86,11 @@ class Commands:
     @property
     def engine(self) -> "Engine":
         """The engine, whose parts carry out commands; ask for it anew with each command."""
-        engine = self._engine
-        return cast("Engine", NoEngine(self) if engine is None else ToldEngine(engine, self.tell))
+        return cast("Engine", AskedEngine(self, self._engine))
+
+    @property
+    def is_attached(self) -> bool:
+        return self._engine is not None
 
     def tell(self, command: str, *arguments: str) -> None:
         """Tell in the activity which command of `gemdeck` does what the user has just done."""

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, on
+from textual.actions import parse as parse_action
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
@@ -234,6 +235,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
         if not self._type_ahead.keeps(event):
+            if isinstance(event, events.Key) and not event.is_forwarded:
+                self.deck.keys.say("")
             self.keyboard.hear(event, self)
             await super().on_event(event)
 
@@ -271,8 +274,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Put the question away, and do on the main screen what its key does there."""
         if self._pending is not None:
             self._pending.put_away()
-        if len(self.screen_stack) == 1:
-            await self.run_action(action, self.deck)
+        if len(self.screen_stack) == 1 and not await self.run_action(action, self.deck):
+            self.deck.keys.say(self.deck.why_not(*parse_action(action)[1:]))
 
     async def action_open(self, name: str) -> None:
         """Open what has a name."""

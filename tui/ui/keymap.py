@@ -126,12 +126,12 @@ KEYS: Final = (
     _everywhere(
         "help.open", "question_mark", "app.open('help')", "", "The same, where no text is typed"
     ),
-    _deck("deck.servers", "f2", "go('servers')", "", "Show or hide the servers"),
-    _deck("deck.tools", "f3", "go('tools')", "", "Show or hide the tools"),
-    _deck("deck.prompts", "f4", "go('prompts')", "", "Show or hide the prompts"),
-    _deck("deck.resources", "f5", "go('resources')", "", "Show or hide the resources"),
+    _deck("deck.servers", "f2", "go('servers')", "servers", "Show or hide the servers"),
+    _deck("deck.tools", "f3", "go('tools')", "tools", "Show or hide the tools"),
+    _deck("deck.prompts", "f4", "go('prompts')", "prompts", "Show or hide the prompts"),
+    _deck("deck.resources", "f5", "go('resources')", "resources", "Show or hide the resources"),
     _deck("deck.chat", "f6", "go('chat')", "", "Go to the chat; again: the chat alone"),
-    _deck("deck.activity", "f7", "go('activity')", "", "Show or hide the activity"),
+    _deck("deck.activity", "f7", "go('activity')", "activity", "Show or hide the activity"),
     _deck("deck.border-left", "alt+left", "move_border(-1)", "", "Move the pane's border left"),
     _deck("deck.border-right", "alt+right", "move_border(1)", "", "Move the pane's border right"),
     _everywhere(

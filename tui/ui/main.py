@@ -41,7 +41,7 @@ from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import FRAME, TABS, SidePane
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import OF_SERVER, Hint, KeyBar, SaysWhy, hint_line, hints
+from tui.ui.widgets.key_bar import OF_SERVER, KeyBar, SaysWhy, hint_line, hints
 
 if TYPE_CHECKING:  # loaded after the first frame
     from tui.model.trust import ImportOffer
@@ -357,16 +357,10 @@ class MainScreen(SaysWhy, Screen[None]):
     def _show_hints(self) -> None:
         """Show the keys of a server below it, and in the chat's border the panes not in sight."""
         bindings = self.active_bindings
-        nodes = [] if self.focused is None else [self.focused]
-        found = hints(self.app, bindings, nodes)
+        found = hints(self.app, bindings, (self.focused or self, self))
         self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
-        keys = {active.binding.id: (key, active.binding) for key, active in bindings.items()}
-        folded = [
-            Hint(name, key, self.app.get_key_display(binding), pane.value)
-            for pane in self.panes.folded
-            if (name := f"deck.{pane.value}") in keys
-            for key, binding in [keys[name]]
-        ]
+        names = [f"deck.{pane}" for pane in self.panes.folded]
+        folded = [hint for hint in found if hint.id in names]
         width = self.chat.outer_size.width - FRAME
         self.chat.border_subtitle = hint_line(folded, width) if folded and width > 0 else None
 

@@ -98,8 +98,9 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
         async with signing_in(server, world.home, browser) as deck:
             await deck.reach(S.NEEDS_SIGN_IN)
             await deck.press_in_the_tree("t")
-            await until(deck.pilot, lambda: bool(deck.store.state.notices))
-            [answer] = deck.store.state.notices
+            await until(deck.pilot, lambda: len(deck.store.state.notices) > 1)
+            told, answer = deck.store.state.notices
+            assert told.text == "gemdeck trust show"
             assert answer.text.startswith("This folder brings no settings")
             assert answer.is_answer, "what is no answer is no toast"
             await deck.press_in_the_tree("a")
@@ -112,6 +113,7 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
             assert await deck.echo("hi") == "hi"
             notices = [notice.text for notice in deck.store.state.notices]
             assert any("Signed in to events" in text for text in notices), notices
+            assert "gemdeck mcp auth events" in notices
             assert FIXTURE_SECRET not in deck.pilot.app.export_screenshot()
         secrets = [form["code_verifier"] for form in authority.forms]
         authority.tokens.clear()

@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.style import Style
-from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.model.frozen import dataclass
@@ -49,10 +48,10 @@ OF_SERVER: Final = frozenset(
     f"servers.{name}"
     for name in ("restart", "start-stop", "sign-in", "log", "enable", "review", "demo")
 )
-"""Binding ids of what is done with one server: they stand below it, not in the foot."""
+"""Binding ids of what is done with one server: they stand below it."""
 
-SAID_SECONDS: Final = 5.0
-"""Seconds for which the foot says why a key did nothing, unless another does something."""
+ELSEWHERE: Final = OF_SERVER | {key.id for key in keymap.KEYS if key.action.startswith("go(")}
+"""Binding ids that do not stand in the foot; those of panes stand in the border of the chat."""
 
 _GENERAL: Final = frozenset(key.id for key in keymap.KEYS if key.place in keymap.GENERAL)
 
@@ -160,8 +159,13 @@ def hints(
             label = node.action_label(binding.action) if isinstance(node, NamesActions) else None
             label = binding.description if label is None else label
             found[binding.action] = Hint(binding.id or "", name, key, label)
-    named = (hint for hint in found.values() if hint.label)
-    return tuple(sorted(named, key=lambda hint: keymap.order(hint.id)))
+    return tuple(sorted((hint for hint in found.values() if hint.label), key=_place))
+
+
+def _place(hint: Hint) -> tuple[int, bool, int]:
+    """Return the place of a hint: what is done here comes first."""
+    last = LAST.index(hint.id) + 1 if hint.id in LAST else 0
+    return last, hint.id in _GENERAL, keymap.order(hint.id)
 
 
 def with_keys(text: str) -> Content:
@@ -245,7 +249,7 @@ class HintLine(PlainText):
 class KeyBar(Widget):
     """Show the keys that do something where the focus is, or in the open dialog.
 
-    A click presses the key. Why another one does nothing stands here in their place for a while.
+    A click presses the key. Why another one does nothing stands here until the next one.
     """
 
     def __init__(self) -> None:
@@ -253,7 +257,6 @@ class KeyBar(Widget):
         self.auto_links = False
         self._hints: tuple[Hint, ...] = ()
         self._said = ""
-        self._saying: Timer | None = None
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self.follow)
@@ -263,45 +266,24 @@ class KeyBar(Widget):
         """Update the keys; also called when the screen is covered and uncovered."""
         if not self.is_attached:
             return
-        covered = self.app.screen is not screen
-        focused = None if covered else screen.focused
-        nodes = (screen, self.app) if focused is None else focused.ancestors_with_self
-        active = self._active_over(screen) if covered else None
-        found = [
-            hint
-            for hint in hints(self.app, screen.active_bindings, nodes)
-            if hint.id not in OF_SERVER and (active is None or hint.id in active)
-        ]
-        found.sort(key=_place)
-        if self._hints != (now := tuple(found)):
-            self._hints = now
-            self.say("")
+        top, around = self.app.screen, screen.focused or screen
+        bindings = {**screen.active_bindings, **top.active_bindings}
+        nodes = around.ancestors_with_self if top is screen else (top, self.app)
+        found = hints(self.app, bindings, nodes)
+        if top is not screen:
+            found = tuple(hint for hint in found if hint.id in _GENERAL)
+        found = tuple(hint for hint in found if hint.id not in ELSEWHERE)
+        if found != self._hints:
+            self._hints, self._said = found, ""
+            self.refresh()
 
     def say(self, words: str) -> None:
-        """Say something in place of the keys, or nothing more."""
-        if self._saying is not None:
-            self._saying.stop()
-        self._said = words
-        self._saying = self.set_timer(SAID_SECONDS, lambda: self.say("")) if words else None
-        self.refresh()
-
-    def _active_over(self, screen: Screen[Any]) -> set[str | None]:
-        """Return the ids of the bindings that work in the dialog over `screen`."""
-        own = self.app.screen.active_bindings.values()
-        global_keys = (
-            active
-            for active in screen.active_bindings.values()
-            if active.node is self.app and active.binding.priority
-        )
-        return {active.binding.id for active in (*own, *global_keys) if active.enabled}
+        """Say something in place of the keys; nothing brings them back."""
+        if words != self._said:
+            self._said = words
+            self.refresh()
 
     def render(self) -> Content:
         if self._said:
             return Content.styled(fit(self._said, self.size.width), "$text-warning")
         return hint_line(self._hints, self.size.width, MOST)
-
-
-def _place(hint: Hint) -> tuple[int, bool, int]:
-    """Return the place of a hint in the foot: what is done here comes first."""
-    last = LAST.index(hint.id) + 1 if hint.id in LAST else 0
-    return last, hint.id in _GENERAL, keymap.order(hint.id)
