@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from textual.content import Content
 from textual.geometry import Size
 from textual.selection import SELECT_ALL
 
@@ -14,8 +15,10 @@ from tests.ui.requests.samples import COLOURS
 from tui.model.consent import Choice, Decision
 from tui.model.requests import FieldKind, FileChange, FormField, FormValue
 from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, ArgumentsText, argument_lines
+from tui.ui.themes import DARK, SIXTEEN
 from tui.ui.widgets.forms.argument_form import fill, merge
 from tui.ui.widgets.forms.form_fields import MAX_TYPED
+from tui.ui.widgets.text.difference import marked
 from tui.ui.widgets.text.folded_text import GAP
 
 
@@ -112,19 +115,95 @@ def test_texts_inside_of_lists_and_objects_are_laid_out_by_their_path() -> None:
 
 def test_the_difference_stands_between_the_lines() -> None:
     signs = ((" ", "a"), ("-", "b"), ("+", "c"), (" ", "d"))
-    change = FileChange("path", "text", "exists: 1 line replaced", signs)
-    assert rows({"path": "f.txt", "text": "a\nc\nd\n"}, change) == [
-        "path  f.txt   exists: 1 line replaced",
-        "text  3 lines, compared with the file",
+    change = FileChange("path", "text", "overwrites · +1 -1", signs)
+    assert rows({"mode": 1, "path": "f.txt", "text": "a\nc\nd\n"}, change) == [
+        "path  f.txt   overwrites · +1 -1",
+        "mode  1",
+        "text  3 lines",
         "1    a",
-        "  -  b",
+        "2 -  b",
         "2 +  c",
         "3    d",
     ]
 
 
+def changing(before: list[str], after: list[str], at: int) -> FileChange:
+    """Say that the one line at this place becomes another one."""
+    signs = [(" ", "")] * len(after)
+    signs[at : at + 1] = [("-", before[at]), ("+", "")]
+    return FileChange("path", "text", "overwrites · +1 -1", tuple(signs))
+
+
+def test_unchanged_lines_far_from_a_change_are_counted_but_for_odd_ones() -> None:
+    after = [f"line {number}" for number in range(1, 41)]
+    after[24] = "odd\u202e"
+    change = changing([*after[:29], "old", *after[30:]], after, 29)
+    shown = rows({"path": "f.txt", "text": "\n".join(after) + "\n"}, change)[2:]
+    assert shown == [
+        "      … 24 unchanged lines · the JSON has them",
+        "25    odd\\u202e",
+        "26    line 26",
+        *(f"{number}    line {number}" for number in (27, 28, 29)),
+        "30 -  old",
+        "30 +  line 30",
+        *(f"{number}    line {number}" for number in (31, 32, 33)),
+        "      … 7 unchanged lines · the JSON has them",
+    ]
+
+
+def words_of(line: Content) -> list[str]:
+    """The words that are marked in a line."""
+    return [line.plain[a:b] for a, b, style in line.spans if str(style).endswith("-word")]
+
+
+def test_changed_words_are_marked_in_lines_that_are_alike() -> None:
+    for old, new, gone, come in (
+        ("def f(name: str):", "def f(names: list[str]):", ["name"], ["names", "list[", "]"]),
+        ("same before x", "same before", [" x"], []),
+        ("all of it", "nothing alike", [], []),
+        ("y" * 3_000, "y" * 3_000 + "z", [], []),
+        (f"go {'a b ' * 80}x", f"go {'c d ' * 80}x", [], []),
+    ):
+        (_, one), (_, other) = marked([("-", Content(old)), ("+", Content(new))])
+        assert (one.plain, other.plain) == (old, new)
+        assert (words_of(one), words_of(other)) == (gone, come), old[:20]
+
+
+async def test_a_difference_stands_on_its_ground_in_colours_and_by_its_signs_without() -> None:
+    before, after = ["keep", "def f(name):"], ["keep", "def f(names):"]
+    asking = replace(asked({"path": "f.txt", "text": "\n".join(after)}, ()))
+    asking = replace(asking, change=changing(before, after, 1))
+    async with confirming(asking) as hands:
+        for theme, grounds in ((DARK, 4), (SIXTEEN, 1)):
+            hands.app.register_theme(theme)
+            hands.app.theme = theme.name
+            await hands.pilot.pause()
+            view = hands.modal.arguments
+            lines = [view.render_line(y) for y in (3, 4)]
+            assert [line.text.split()[:2] for line in lines] == [["2", "-"], ["2", "+"]]
+            parts = [(part.text, part.style) for line in lines for part in line if part.style]
+            assert len({style.bgcolor for _, style in parts}) == grounds, theme.name
+            marks = {text for text, style in parts if style.underline}
+            assert marks == (set() if grounds > 1 else {"name", "names"})
+
+
+async def test_a_difference_of_hostile_lines_does_not_hold_up_the_loop(
+    loop_watch: LoopWatch,
+) -> None:
+    async with confirming(asked({"a": "b"}, ())) as hands:
+        for line in ("a" * 1_900, "a b " * 470, "漢" * 1_900, "a, " * 600):
+            before = [f"{number}{line}" for number in range(9)]
+            after = [f"{line}{number}" for number in range(9)]
+            signs = (*(("-", one) for one in before), *(("+", "") for _ in after))
+            hostile = asked({"path": "f.txt", "text": "\n".join(after)}, ())
+            loop_watch.clear()
+            change = FileChange("path", "text", "overwrites", signs)
+            await hands.ask_next(replace(hostile, change=change), armed=False)
+            loop_watch.assert_smooth(HANG_SECONDS)
+
+
 def test_a_difference_that_is_not_of_this_text_is_left_out() -> None:
-    change = FileChange("path", "text", "exists: 1 line replaced", ((" ", "a"),))
+    change = FileChange("path", "text", "overwrites · +1 -1", ((" ", "a"),))
     assert "1  a" in rows({"path": "f.txt", "text": "a\nc\n"}, change)
 
 

@@ -18,7 +18,7 @@ from tui.model.events import ToolCallDecided
 from tui.model.input.arguments import reveal
 from tui.model.requests import FileChange, FormField, FormValue
 from tui.model.servers import Origin, ServerId
-from tui.text import counted, sanitize, sanitize_line
+from tui.text import sanitize, sanitize_line
 
 MAX_FILE: Final = 128 * 1024
 """Largest file that is compared, in bytes, and longest argument, in characters."""
@@ -108,13 +108,7 @@ def _change(path: str, content: str, before: str, after: str) -> FileChange:
     lines = [(line.sign, line.text) for line in all_lines(old, new)]
     gone = sum(sign == "-" for sign, _ in lines)
     come = sum(sign == "+" for sign, _ in lines)
-    summary = "exists: unchanged"
-    if gone or come:
-        first = next(number for number, (sign, _) in enumerate(lines, 1) if sign != " ")
-        number = counted(gone or come, "line")
-        verb = "added" if not gone else "replaced" if come else "removed"
-        by = f" by {come:,}" if gone and come and come != gone else ""
-        summary = f"exists: {number} {verb}{by}, from line {first:,}"
+    summary = f"overwrites · +{come:,} -{gone:,}" if gone or come else "overwrites · unchanged"
     shown = ((sign, sanitize(reveal(text)) if sign == "-" else "") for sign, text in lines)
     return FileChange(path, content, summary, tuple(shown))
 

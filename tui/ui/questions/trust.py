@@ -17,6 +17,7 @@ from tui.model.trust import (
 from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
+from tui.ui.widgets.text.difference import SIGN_STYLES
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledLine
 
 NOT_NOW: Final = Answer(
@@ -45,8 +46,6 @@ OUTSIDE: Final = Answer(
 NEVER: Final = Answer(
     "never", "v", "Never", "never run it, and do not ask again", TrustAnswer.NEVER
 )
-
-_SIGNS: Final = {"+": "$text-success", "-": "$text-error"}
 
 _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "$text-error"}
 
@@ -141,9 +140,9 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
 def difference_lines(difference: Iterable[DifferenceLine]) -> Iterator[LabelledLine]:
     """Lay out a difference: the sign stands in the column of the labels."""
     for line in difference:
-        style = _SIGNS.get(line.sign, "")
-        sign = line.sign if style else ""
-        yield LabelledLine(sign.rjust(LABEL_WIDTH - 2), line.text, style, style)
+        style = SIGN_STYLES.get(line.sign, "")
+        label = (line.sign if style else "").rjust(LABEL_WIDTH - 2)
+        yield LabelledLine(label, line.text, label_style=style, sign=line.sign)
 
 
 def warning_line(label: str, words: str) -> LabelledLine:
@@ -183,7 +182,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     for warning in server.warnings:
         yield warning_line("! warning", warning)
     yield LabelledLine("defined in", server.source)
-    yield LabelledLine("reached by", server.transport)
+    yield LabelledLine("transport", server.transport)
     if server.command:
         program = server.program or "nothing: program not found"
         yield LabelledLine("command", server.command)

@@ -37,14 +37,14 @@ def test_all_lines_of_both_are_there_with_what_becomes_of_the_file(folder: Path)
     change = compared(folder, "src/a.py")
     assert change is not None
     assert (change.path, change.content) == ("path", "content")
-    assert change.summary == "exists: 2 lines replaced by 1, from line 2"
+    assert change.summary == "overwrites · +1 -2"
     assert change.lines == ((" ", ""), ("-", "print(1)"), ("-", "print(2)"), ("+", ""), (" ", ""))
     assert compared(folder, str(folder / "src" / "a.py")) == change
     for content, summary in (
-        (BEFORE, "exists: unchanged"),
-        (BEFORE + "more\n", "exists: 1 line added, from line 5"),
-        ("import os\nend\n", "exists: 2 lines removed, from line 2"),
-        ("", "exists: 4 lines replaced by 1, from line 1"),
+        (BEFORE, "overwrites · unchanged"),
+        (BEFORE + "more\n", "overwrites · +1 -0"),
+        ("import os\nend\n", "overwrites · +0 -2"),
+        ("", "overwrites · +1 -4"),
     ):
         change = compared(folder, "src/a.py", content)
         assert change is not None

@@ -22,6 +22,7 @@ from tui.model.frozen import dataclass
 from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
+from tui.ui.widgets.text.difference import GROUNDS, SIGN_STYLES, marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
 from tui.ui.widgets.text.plain import one_line
 
@@ -41,6 +42,9 @@ _ESCAPED: Final = re.compile(r"·|[^\S \n\r\t]")
 _DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
 _LONG_LINE: Final = re.compile(r"[^\n]{401}")
 """A line for which one step of a lexer may take long; such a text gets no colours."""
+
+FOLDED: Final = "the JSON has them"
+"""Stands where unchanged lines are counted."""
 
 MAX_REVIEWED: Final = 60_000
 """Characters of arguments that are laid out like this; longer ones are shown as JSON."""
@@ -72,7 +76,12 @@ _NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")
 _TAB: Final = "→   "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
 _LOOKS_LIKE_JSON: Final = re.compile(r"[\[{\"]|-?\d|(?:true|false|null)\Z")
-_SIGN_STYLES: Final = {"+": "$text-success", "-": "$text-error"}
+
+CONTEXT: Final = 3
+"""Unchanged lines that are shown around a change."""
+
+MIN_FOLDED: Final = 3
+"""Unchanged lines of which as many in a row are folded into one that counts them."""
 
 _LANGUAGES: Final[Mapping[str, str]] = {
     **{name: name for name in ("c", "css", "diff", "go", "html", "java", "json", "lua", "php")},
@@ -102,7 +111,7 @@ def code_spans(text: str, language: str) -> list[Span]:
         end = at + len(token)
         while kind and kind not in HighlightTheme.STYLES:
             kind = kind.parent  # noqa: PLW2901 - a wider kind may have a colour
-        style = HighlightTheme.STYLES.get(kind, "")
+        style = HighlightTheme.STYLES.get(kind, "").replace("underline", "")  # as a link has
         if style and token.strip():
             spans.append(Span(at, end, style))
         at = end
@@ -120,18 +129,20 @@ class ArgumentLine:
         text: What stands beside it.
         label_style: The style of the label.
         is_name: Whether the label is a name, which is told in full where it does not fit.
+        sign: The sign of a line of a difference, which is drawn on its ground.
     """
 
     label: str
     text: Content
     label_style: str = MUTED
     is_name: bool = False
+    sign: str = ""
 
 
 def argument_lines(
     values: Mapping[str, object], change: FileChange | None = None
 ) -> list[ArgumentLine]:
-    """Lay out arguments, short ones first.
+    """Lay out arguments, the name of a file that changes and short ones first.
 
     Args:
         values: The arguments.
@@ -153,6 +164,8 @@ def argument_lines(
             written = _value(value)
             if change is not None and change.path == name:
                 written = Content.assemble(written, (f"   {change.summary}", MARKED))
+                table.insert(0, ArgumentLine(_shown(name), written, is_name=True))
+                continue
             line = ArgumentLine(_shown(name), written, is_name=True)
             (table if len(written) <= MAX_SHORT else long).append(line)
         else:
@@ -219,17 +232,16 @@ def _block(
     words = counted(len(lines), "line")
     if sum(sign != "-" for sign, _ in signs) != len(lines):
         signs = ()
-    if signs:
-        words += ", compared with the file"
     if not text.endswith("\n"):
         words += ", no line break at the end"
     yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
     numbered = (
-        _compared(lines, signs)
+        _compared(lines, whole.replace("\t", _TAB).split("\n"), signs)
         if signs
         else (ArgumentLine(str(number), line) for number, line in enumerate(lines, 1))
     )
-    for is_blank, group in groupby(numbered, lambda line: not line.text.plain.strip(" ·→")):
+    blank_or_sign = lambda line: (not line.text.plain.strip(" ·→"), line.sign)  # noqa: E731
+    for (is_blank, _), group in groupby(numbered, blank_or_sign):
         run = list(group)
         if is_blank and len(run) > MAX_BLANK_LINES:
             words = f"{counted(len(run), 'blank line')}, {run[0].label.strip()} to "
@@ -239,15 +251,34 @@ def _block(
             yield from run
 
 
-def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Iterator[ArgumentLine]:
-    """Put what the file has and the text has not between the lines of the text."""
-    number = 0
-    for sign, gone in signs:
-        if sign == "-":
-            yield ArgumentLine("-", _drawn(gone).stylize(_SIGN_STYLES[sign]), _SIGN_STYLES[sign])
-            continue
-        yield ArgumentLine(f"{number + 1} {sign}", lines[number], _SIGN_STYLES.get(sign, MUTED))
-        number += 1
+def _compared(
+    lines: Sequence[Content], plain: Sequence[str], signs: Sequence[tuple[str, str]]
+) -> Iterator[ArgumentLine]:
+    """Put what the file has and the text has not between the lines of the text.
+
+    Unchanged lines far from any change are counted, but for those that hold what is drawn
+    otherwise than it is.
+    """
+    of_text = iter(lines)
+    texts = [(sign, _drawn(gone) if sign == "-" else next(of_text)) for sign, gone in signs]
+    old = new = 0
+    written: list[ArgumentLine] = []
+    odd: set[int] = set()
+    for at, (sign, text) in enumerate(marked(texts)):
+        old, new = old + (sign != "+"), new + (sign != "-")
+        label = f"{old if sign == '-' else new} {sign}"
+        written.append(ArgumentLine(label, text, SIGN_STYLES.get(sign, MUTED), sign=sign))
+        if sign == " " and text.plain != plain[new - 1]:
+            odd.add(at)
+    changes = [at for at, line in enumerate(written) if line.sign != " "]
+    near = {at + by for at in changes for by in range(-CONTEXT, CONTEXT + 1)} | odd
+    for is_near, group in groupby(enumerate(written), lambda one: one[0] in near):
+        run = [line for _, line in group]
+        if is_near or not changes or len(run) < MIN_FOLDED:
+            yield from run
+        else:
+            words = f"… {counted(len(run), 'unchanged line')} · {FOLDED}"
+            yield ArgumentLine("", Content.styled(words, MUTED))
 
 
 def _shown(name: str) -> str:
@@ -419,6 +450,12 @@ class ArgumentsText(FoldedText):
         rooms = (max(1, width - before) for before in columns)
         rows = (0, *accumulate(map(rows_of, texts, rooms)))
         return _ArgumentsFold(width, texts, rows, sources, columns)
+
+    def _ground(self, row: int) -> str:
+        fold = self._shown
+        if not isinstance(fold, _ArgumentsFold):
+            return ""
+        return GROUNDS.get(fold.sources[bisect_right(fold.first_rows, row) - 1].sign, "")
 
     def _row(self, row: int) -> Content:
         fold = self._shown

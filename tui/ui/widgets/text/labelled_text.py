@@ -9,6 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from tui.model.frozen import dataclass
+from tui.ui.widgets.text.difference import GROUNDS, marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, first_rows
 
 LABEL_WIDTH: Final = 11
@@ -30,6 +31,7 @@ class LabelledLine:
         style: The style of the text.
         label_style: The style of the label.
         wraps: Whether to wrap between words; for gemdeck's own sentences.
+        sign: The sign of a line of a difference, which is drawn on its ground.
     """
 
     label: str = ""
@@ -37,6 +39,7 @@ class LabelledLine:
     style: str = ""
     label_style: str = "$text-muted"
     wraps: bool = False
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,26 @@ class LabelledText(FoldedText):
 
     def _make_fold(self, width: int) -> "_LabelledFold":
         room = max(1, width - LABEL_WIDTH)
-        texts: list[str] = []
+        texts: list[str | Content] = []
         sources: list[LabelledLine] = []
-        for line in self._source:
-            text = line.text.translate(_VISIBLE)
+        shown = [line.text.translate(_VISIBLE) for line in self._source]
+        signs = (line.sign for line in self._source)
+        drawn = marked(zip(signs, map(Content, shown), strict=True))
+        for line, text, (_, content) in zip(self._source, shown, drawn, strict=True):
             if line.wraps and len(text) <= MAX_WRAPPED:
                 rows = wrap(text, room) or [""]
                 texts += rows
                 sources += [line, *[replace(line, label="")] * (len(rows) - 1)]
             else:
-                texts.append(text)
+                texts.append(content if line.sign else text)
                 sources.append(line)
         return _LabelledFold(room, texts, first_rows(texts, room), sources)
+
+    def _ground(self, row: int) -> str:
+        fold = self._shown
+        if not isinstance(fold, _LabelledFold):
+            return ""
+        return GROUNDS.get(fold.sources[bisect_right(fold.first_rows, row) - 1].sign, "")
 
     def _row(self, row: int) -> Content:
         fold = self._shown
