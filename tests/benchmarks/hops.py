@@ -271,7 +271,7 @@ class Measured:
             terminal.type("again")
             terminal.press("enter")
             begin = wait_until(lambda: len(fake.requests) == 2) + QUIET / 2
-            terminal.wait_for("A tool wants to run", PATIENCE)
+            terminal.wait_for("wants to run", PATIENCE)
             time.sleep(ARMING)
             terminal.press("o")
             self.spans["call to result"] = (begin, wait_until(lambda: len(fake.requests) == 3))

@@ -37,14 +37,12 @@ def say(terminal: Terminal, text: str) -> None:
 
 def answer(terminal: Terminal, key: str) -> None:
     terminal.press(key)
-    terminal.wait_gone("A tool wants to run")
+    terminal.wait_gone("wants to run")
 
 
 def wait_for_question(terminal: Terminal) -> str:
     """Wait until the modal stands and takes an answer, which its last line then says."""
-    return terminal.wait_for(
-        lambda screen: "A tool wants to run" in screen and "scroll the arguments" in screen
-    )
+    return terminal.wait_for(lambda screen: "wants to run" in screen and "about the tool" in screen)
 
 
 def wait_for_end_of_turn(terminal: Terminal) -> str:

@@ -15,9 +15,12 @@ from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
 from tui.ui.questions.calls.argument_lines import coloured_arguments
-from tui.ui.questions.calls.call_view import SAYS, UNVERIFIED, facts
+from tui.ui.questions.calls.call_view import facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH
+
+SAYS, UNVERIFIED = "server says: ", "(unverified)"
+"""Stand around what a server claims."""
 
 SPACES = "/safe" + " " * 5_000 + "; rm -rf /"
 HIDDEN = "run\u200b\u202e\U000e0041\U000e0042\x1b[8mhidden\x1b[0m\u3164end"
@@ -127,9 +130,8 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own() -> N
         assert hands.app.screen.region.contains_region(hands.modal.rows.region)
 
 
-@pytest.mark.parametrize("width", [42, 43, 60])
-def test_B11_a_claim_that_says_what_gemdeck_says_is_not_drawn_as_that(width: int) -> None:
-    drawn = facts(replace(asked(), claims=(f"harmless {UNVERIFIED} and quick",)), width, 3)
+def test_B11_a_claim_that_says_what_gemdeck_says_is_not_drawn_as_that() -> None:
+    drawn = facts(replace(asked(), claims=(f"harmless {UNVERIFIED} and quick",)))
     notes = [span for span in drawn.spans if span.style and "muted" in str(span.style)]
     said = [drawn.plain[one.start : one.end].strip() for one in notes]
     assert [one for one in said if one] == [SAYS.strip(), UNVERIFIED]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import pytest
 from textual import events
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.selection import SELECT_ALL
@@ -36,6 +37,11 @@ Q = TypeVar("Q", bound=Question[Any])
 S = TypeVar("S", bound=Screen[Any])
 W = TypeVar("W", bound=Widget)
 H = TypeVar("H", bound="Hands[Any]")
+
+
+def hint_of(question: Question[Any]) -> str:
+    """What stands in the lower line of the frame, below the answers."""
+    return Content.from_markup(question.frame.border_subtitle or "").plain
 
 
 def is_about(screen: Screen[Any], request: str) -> bool:
@@ -195,7 +201,7 @@ class Confirming(Hands[ConfirmationQuestion]):
 
     @property
     def hint(self) -> str:
-        return str(self.modal.hint.render())
+        return hint_of(self.modal)
 
     async def edit(self) -> None:
         """Arm the question and open the editor."""

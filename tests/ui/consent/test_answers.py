@@ -20,7 +20,8 @@ from tui.ui.questions.arming import (
     PAUSE_SECONDS,
     REPEAT_SECONDS,
 )
-from tui.ui.questions.confirmation import NEXT, UNDO, ConfirmationQuestion
+from tui.ui.questions.confirmation import NEXT, UNDO, WITH_REASON, ConfirmationQuestion
+from tui.ui.widgets.frame import WORDY
 
 ONCE, DENY = Decision(Choice.ONCE), Decision(Choice.DENY)
 
@@ -210,15 +211,19 @@ async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> No
     note = "This turn has read data from search."
     said = replace(asked(notes=(note,), title="Commit"), description="! This turn is safe.")
     async with confirming(said, size=(120, 36)) as hands:
+        assert "This turn is safe" not in hands.text
+        await hands.arm()
+        await hands.press("i")
         lines = hands.text.split("\n")
         (own,) = (line for line in lines if note in line)
         (theirs,) = (line for line in lines if "This turn is safe" in line)
-        heading = next(line for line in lines if "server's description" in line)
-        assert lines.index(own) < lines.index(heading) < lines.index(theirs)
+        assert lines.index(own) < lines.index(theirs)
         assert "! This turn has" in own
         assert "▌ Commit  ! This turn is safe." in theirs
         await hands.settle()
         await hands.ask(replace(asked(), title="", description=""))
+        await hands.arm()
+        await hands.press("i")
         assert "The server gives no description of this tool." in hands.text
         assert note not in hands.text
 
@@ -232,7 +237,8 @@ async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_sco
         for size in ((120, 36), (80, 24), (50, 16), (40, 10)):
             await hands.resize(size)
             rows = hands.modal.query_one(AnswerRows)
-            for answer in (one for row in hands.modal.ROWS for one in row if one is not NEXT):
+            hidden = [NEXT] if size[0] >= WORDY else [NEXT, WITH_REASON]
+            for answer in (one for row in hands.modal.ROWS for one in row if one not in hidden):
                 button = rows.query_one(f"#{answer.name}")
                 assert hands.modal.frame.region.contains_region(button.region), answer.name
                 assert button.size.width >= len(str(button.render())), answer.name

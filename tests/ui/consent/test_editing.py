@@ -30,7 +30,7 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
         await hands.press("enter", "backspace", "4", "2")
         await hands.finish()
         assert hands.decisions == []
-        assert "edited by you" in hands.text
+        assert "your edit" in hands.text
         assert "amount  42" in hands.text
         await hands.press("end", "o")
         assert hands.sent() == {**values, "amount": 42}
@@ -84,7 +84,7 @@ async def test_the_end_of_edited_arguments_has_to_be_seen_too() -> None:
         await hands.finish()
         await hands.press("o")
         assert hands.decisions == []
-        assert "Read to the end" in hands.hint
+        assert "more below" in hands.hint
         await hands.press("end", "o")
         assert len(hands.decisions) == 1
 

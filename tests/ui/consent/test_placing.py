@@ -110,11 +110,11 @@ class FramesApp(ChatApp):
 
     def _display(self, screen: Screen[object], renderable: object) -> None:
         super()._display(screen, renderable)  # type: ignore[arg-type]
-        if isinstance(self.screen, Question) and self.screen.query(".hint"):
+        if isinstance(self.screen, Question) and self.screen.query(".rows"):
             rows = screen_lines(self)
-            hint = self.screen.hint.region.y
+            hint = self.screen.frame.region.bottom - 1
             # A question that has no place yet is out of sight; an armed one may have the focus.
-            if hint < len(rows) and not self.screen.armed:
+            if 0 < hint < len(rows) and not self.screen.armed:
                 del rows[hint]
                 self.frames.append(rows)
 

@@ -34,7 +34,7 @@ def answered(answer: TrustAnswer) -> list[tuple[str, tuple[object, ...]]]:
 async def read_to_the_end(hands: Asking) -> None:
     await hands.arm()
     await hands.press("end")
-    assert "Read to the end" not in hands.text
+    assert "more below" not in hands.text
 
 
 async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
@@ -103,7 +103,7 @@ async def test_o_starts_outside_where_that_can_be() -> None:
     async with asking(trust(started=(NPX,), may_start_outside=True), armed=True) as hands:
         await hands.press("o")
         assert hands.calls == []
-        assert "Read to the end first" in hands.text
+        assert "Read to the end" in hands.text
         await hands.press("end", "o")
         assert hands.calls == answered(TrustAnswer.START_OUTSIDE)
         await hands.ask_next(trust(started=(NPX,), may_include_children=False))

@@ -11,7 +11,7 @@ from textual.widgets import Button, Input, TextArea
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import request as confirmation
 from tests.ui.chat.samples import rows_of
-from tests.ui.hands import Asking, asking
+from tests.ui.hands import Asking, asking, hint_of
 from tests.ui.harness import until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
@@ -154,7 +154,7 @@ async def test_one_kind_of_question_takes_the_place_of_another() -> None:
     async with asking(address()) as hands:
         for request in (confirmation(), form()):
             hands.app.store.dispatch(e.RequestRaised(request))
-        await until(hands.pilot, lambda: str(hands.modal.frame.border_subtitle) == "1 of 3")
+        await until(hands.pilot, lambda: hint_of(hands.modal).endswith("1 of 3"))
         assert isinstance(hands.app.screen, AddressQuestion)
         hands.app.store.dispatch(e.RequestSettled(address().id))
         await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationQuestion))

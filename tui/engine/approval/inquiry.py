@@ -51,6 +51,7 @@ _PLACES: Final = {
 """Where servers come from, in words."""
 
 _ODD_NAME: Final = "The name contains characters that tool names may not have."
+_FOREIGN: Final = "This folder's settings define the server."
 _UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
 
 
@@ -237,6 +238,8 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
     if denied := next(alike, None):
         name = f"{denied.server} {sanitize_line(denied.view.name)}"
         yield f"Earlier in this turn you denied a call with the same arguments: {name}."
+    if policy is not None and policy.origins.get(tool.server) is Origin.PROJECT:
+        yield _FOREIGN
     if others := [server for server in inquiry.turn.read if server != tool.server]:
         yield f"This turn has read data from {_listed(others)}."
     if not is_plain(tool.name):

@@ -66,7 +66,7 @@ REPEAT_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 0.1
 """Longest wait until it is looked again whether answers count."""
 
-UNARMED: Final = ("One moment: keys count once you stop typing.", "One moment: stop typing first.")
+UNARMED: Final = ("answers open once you stop typing", "answers open in a moment")
 WRITING: Final = (
     "What you type goes into your message. Pause to answer.",
     "Typing goes into your message.",
@@ -113,10 +113,8 @@ class ReadProgress:
         unread = self.unread
         if unread is None:
             return ""
-        place = position_in(unread)
-        if short:
-            return f"{place.first:,}/{place.rows:,} Read to the end: PageDown"
-        return f"Read to the end first: PageDown, End · {place.words}"
+        left = f"{position_in(unread).left:,} more below"
+        return f"{left} · End{'' if short else ' reads on'}"
 
     def begin_anew(self) -> None:
         self._seen.clear()

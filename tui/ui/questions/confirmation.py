@@ -4,6 +4,7 @@ Calls that wait at the same time are one question with a list: one is in sight a
 is answered by itself, or all that were shown to their end at once.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -17,14 +18,16 @@ from tui.model.consent import Choice, GrantScope
 from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
+from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.calls.argument_lines import ArgumentsText
 from tui.ui.questions.calls.call_view import (
+    MAX_CLAIMED,
     AskedCall,
-    CallFacts,
     CallList,
     again_words,
+    facts,
     notes_content,
     seen_words,
     server_words,
@@ -36,9 +39,9 @@ from tui.ui.questions.calls.steps import (
     EditArgumentsScreen,
     QuestionStep,
 )
-from tui.ui.questions.question import Names, Question, bring, drop_kept, keep
+from tui.ui.questions.question import FRAME_CELLS, Names, Question, bring, drop_kept, keep
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
-from tui.ui.widgets.frame import Frame, Heading
+from tui.ui.widgets.frame import Frame
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -62,9 +65,7 @@ EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 UNDO: Final = Answer(
     "undo-edit", "u", "Model's", "switch between the model's arguments and your edit", short="Undo"
 )
-WITH_REASON: Final = Answer(
-    "deny-with-reason", "w", "Deny, say why", "deny this call and tell the model why", short="Why"
-)
+WITH_REASON: Final = Answer("deny-with-reason", "w", "Why", "deny this call and tell the model why")
 
 REFUSAL_SECONDS: Final = 1.0
 """Seconds after which edited arguments that were refused before count as refused again: the same
@@ -116,12 +117,16 @@ STOP: Final = Answer(
     Choice.DENY,
     short="Stop",
 )
+ABOUT: Final = Answer("about", "i", "About", "show what the server says of the tool")
 ANSWERS: Final = (
-    (ONCE, ALWAYS_TOOL, DENY, JSON, MORE),
-    (EDIT, UNDO, ALWAYS_SERVER, SCOPE),
-    (WITH_REASON, NEXT, ALLOW_SEEN, DENY_REST, STOP),
+    (ONCE, ALWAYS_TOOL, DENY, WITH_REASON, EDIT, MORE),
+    (JSON, UNDO, ALWAYS_SERVER, SCOPE),
+    (NEXT, ALLOW_SEEN, DENY_REST, STOP, ABOUT),
 )
 """All of them, in rows: first those that are used most."""
+
+NAME: Final = re.compile(r"[\w./:-]+", re.ASCII)
+"""A name that looks like nothing else in the frame."""
 
 
 class ConfirmationQuestion(Question[ConfirmationRequest]):
@@ -132,12 +137,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     PREFIX = "confirmation"
     ROWS = ANSWERS
     SAFE = DENY
-    ARMED = (
-        "↑↓ PageUp PageDown scroll the arguments · ← → Tab move · ↵ presses",
-        "↑↓ scroll the arguments · ↵ presses",
-    )
-
-    facts = query_one(CallFacts)
+    facts = query_one(".facts", PlainText)
     calls = query_one(CallList)
     arguments = query_one(ArgumentsText)
 
@@ -149,7 +149,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._calls: Sequence[AskedCall] = (self._call,)
         self._asked = 1
         self._scope = GrantScope.SESSION
-        self._shows_json = self._shows_more = False
+        self._shows_json = self._shows_more = self._shows_about = False
         self._step: QuestionStep | None = None
         self._ended: Callable[[str | None], None] | None = None
         self._room: RoomAbove | None = None
@@ -157,13 +157,24 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     # What is shown.
 
-    def title_words(self) -> str:
-        words = ["A tool wants to run"]
-        if self._asked > 1:
-            words.append(f"call {self._call.number} of {self._asked}")
-        if self._call.shows_edit:
-            words.append("your edit")
-        return " · ".join(words)
+    def full_title(self) -> Content:
+        """Name who asks and for what, with what the server says of it, as far as that has room."""
+        names = (self.request.server, self.request.tool)
+        state = [f"call {self._call.number} of {self._asked}"] if self._asked > 1 else []
+        state += ["your edit"] if self._call.shows_edit else []
+        state += [self.conversation] if self.conversation else []
+        tail = "".join(f" · {words}" for words in state)
+        said = clip(one_line(", ".join(self.request.claims)), MAX_CLAIMED)
+        width = self.frame.styles.width
+        room = int(width.value) - FRAME_CELLS if width is not None else 0
+        title = Content(f"{names[0]} wants to run {names[1]}{tail}")
+        named = all(map(NAME.fullmatch, names)) and title.cell_length <= room
+        title = title if named else Content(f"A tool wants to run{tail}")
+        whole = Content.assemble(title, (f" ── {said} (says the server)", "not bold $text-muted"))
+        claimed = bool(said) and whole.cell_length <= room
+        self.query_one(Names).display = not named
+        self.facts.display = self._shows_about or (bool(said) and not claimed)
+        return whole if claimed else title
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name the server and the tool."""
@@ -171,14 +182,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         return [LabelledLine(label, one_line(name), "bold") for label, name in names]
 
     def compose_text(self) -> Iterable[Widget]:
-        """Lay out the parts, gemdeck's own notes apart from what the server says."""
+        """Lay out the parts, gemdeck's own notes first."""
         yield CallList()
         yield Names()
-        yield CallFacts(self.request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
-        yield PlainText("server's description", classes="heading -description")
+        yield PlainText(classes="facts")
         yield FoldedText(wrap=True, id="confirmation-description")
-        yield Heading(self.heading_words)
         yield ArgumentsText(id="confirmation-arguments", classes="-fits")
 
     def place(self, frame: Frame) -> None:
@@ -186,6 +195,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         lay_over_chat(frame)
 
     def on_mount(self) -> None:
+        self.watch(self.frame, "virtual_size", self._show_calls, init=False)
         self._room = RoomAbove(self.frame, lambda: self._calls[0].request.call, self._appear)
 
     def _appear(self) -> None:
@@ -205,13 +215,18 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         """Show the call and the arguments that an answer would be about."""
         super().show_text()
         said = notes_content(self.request)
-        self.facts.show(self.request)
+        self.facts.update(facts(self.request))
         notes = self.query_one("#confirmation-notes", FoldedText)
         notes.show(said)
         notes.display = bool(said)
-        self.query_one("#confirmation-description", FoldedText).show(server_words(self.request))
+        self._show_about()
         self._show_arguments()
         self._show_calls()
+
+    def _show_about(self) -> None:
+        description = self.query_one("#confirmation-description", FoldedText)
+        description.show(server_words(self.request))
+        description.display = self._shows_about
 
     def _show_arguments(self) -> None:
         call = self._call
@@ -229,13 +244,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self.rows.button(answer).display = not self.request.not_lasting
         self.rows.button(UNDO).display = self._call.edit is not None
         self.rows.button(NEXT).display = len(self._calls) > 1
+        self.rows.button(WITH_REASON).display = not self.is_short
         self.rows.fold(folded=not self._shows_more)
-
-    def heading_words(self) -> Content:
-        """Say whose the arguments are, and where in them the view stands."""
-        edited = (" edited by you", "bold $text-warning") if self._call.shows_edit else ""
-        place = super().heading_words()
-        return Content.assemble("arguments", edited, ", " if place else "", place)
 
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
@@ -255,7 +265,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def armed_words(self) -> str:
         """Say how many calls were seen, and what their key allows."""
         if len(self._calls) == 1 or not self._seen:
-            return super().armed_words()
+            return f"{self._key_of(ABOUT)} about the tool · {super().armed_words()}"
         return seen_words(self._seen, self._calls, short=self.is_short)
 
     @property
@@ -373,6 +383,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             SCOPE.name: self._next_scope,
             JSON.name: self._switch_json,
             MORE.name: self._switch_more,
+            ABOUT.name: self._switch_about,
             NEXT.name: partial(self._step_to, 1, around=True),
             EDIT.name: self._open_editor,
             WITH_REASON.name: self._open_reason,
@@ -408,6 +419,11 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def _switch_more(self) -> None:
         self._shows_more = not self._shows_more
         self.show_answers()
+
+    def _switch_about(self) -> None:
+        self._shows_about = not self._shows_about
+        self._show_about()
+        self._show_calls()
 
     def _open_reason(self) -> None:
         deny = partial(self._decide, self._call, Choice.DENY)

@@ -25,7 +25,6 @@ from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Names, Question
 from tui.ui.widgets.forms.argument_form import ArgumentForm, WholeText
 from tui.ui.widgets.forms.form_fields import FieldRow, make_row
-from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
 
@@ -92,7 +91,6 @@ class ServerQuestion(Question[R]):
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the body and the line for what is wrong."""
         yield Names()
-        yield Heading(self.heading_words)
         yield _Body(*self.compose_body(), classes="body -fits")
         problem = PlainText(classes="problem")
         problem.display = False

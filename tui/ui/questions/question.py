@@ -1,4 +1,4 @@
-"""The screen of every question: a frame, a text, the answers, and a hint.
+"""The screen of every question: a frame with a hint in it, a text, and the answers.
 
 Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
@@ -25,8 +25,8 @@ from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard, ReadProgress
 from tui.ui.themes import STYLES
-from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
-from tui.ui.widgets.key_bar import HintLine
+from tui.ui.widgets.frame import WORDY, Frame, fit
+from tui.ui.widgets.key_bar import whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
@@ -34,6 +34,9 @@ R = TypeVar("R", bound=PendingRequest)
 
 QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLES / "forms.tcss"]
 """Read when the first question is asked, so that the first frame does not wait for it."""
+
+FRAME_CELLS: Final = 6
+"""Cells that a frame takes from what is written in it: corners, lines and blanks."""
 
 WHEEL_ROWS: Final = 2
 """Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
@@ -112,7 +115,6 @@ class Question(ModalScreen[None], Generic[R]):
     armed: var[bool] = var(False, toggle_class="-armed")  # answers count now
 
     frame = query_one(Frame)
-    hint = query_one(".hint", HintLine)
 
     def __init_subclass__(cls) -> None:
         if "ROWS" in cls.__dict__:
@@ -132,6 +134,7 @@ class Question(ModalScreen[None], Generic[R]):
         self._waiting = ""
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
+        self._hint = Content()
 
     # What a kind of question gives.
 
@@ -146,7 +149,6 @@ class Question(ModalScreen[None], Generic[R]):
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose what is above the answers: the lines; see `ReadProgress` for classes."""
-        yield Heading(self.heading_words)
         yield LabelledText(classes="-fits")
 
     def offers(self, answer: Answer) -> bool:  # noqa: ARG002 - for those that do not
@@ -216,17 +218,15 @@ class Question(ModalScreen[None], Generic[R]):
         fit(self)
         self.show_answers()
         with Frame(classes=f"question -{self.PREFIX}") as frame:
-            frame.border_title = self.full_title()
-            frame.border_subtitle = Content(self._waiting)
             yield from self.compose_text()
             yield self.rows
-            yield HintLine(self._arming.hint[self.is_short], classes="hint")
             self.place(frame)
 
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
         if not self.children:  # the app ended before
             return
+        self.frame.border_title = self.full_title()
         self.show_text()
         for view in self.reading.views:
             self.watch(view, "scroll_y", self._look, init=False)
@@ -238,6 +238,7 @@ class Question(ModalScreen[None], Generic[R]):
         fit(self)
         self.place(self.frame)
         self.show_answers()
+        self.call_after_refresh(self.show_hint)
 
     def show_text(self) -> None:
         self.reading.begin_anew()
@@ -359,6 +360,7 @@ class Question(ModalScreen[None], Generic[R]):
         ):
             view = self.focused
         by = rows + pages * view.size.height
+        self._said = ""
         view.scroll_relative(y=by, animate=False, immediate=True)
 
     def action_scroll_chat(self, rows: int, pages: int) -> None:
@@ -387,16 +389,21 @@ class Question(ModalScreen[None], Generic[R]):
             widget.focus()
 
     def show_hint(self) -> None:
-        words = Content(self.hint_words()) if self.is_mounted else None
-        if words is not None and words != self.hint.content:
-            self.hint.update(words)
+        """Say in the frame what can be done now, and how many questions wait."""
+        if not self.is_mounted:
+            return
+        words = Content(" · ".join(filter(None, (self.hint_words(), self._waiting))))
+        room = (self.frame.outer_size.width or self.app.size.width) - FRAME_CELLS
+        if (shown := whole_parts(words, room)) != self._hint:
+            self._hint = shown
+            self.frame.border_subtitle = Content.assemble(shown)
 
     def hint_words(self) -> str:
         short = self.is_short
         if key := self._arming.early:
             return f"Too early: press {self.app.get_key_display(Binding(key, ''))} again"
         if not self.armed:
-            return self._arming.hint[short]
+            return " · ".join(filter(None, (self._unread_here(), self._arming.hint[short])))
         if self._said:
             return self._said
         if (held := self._arming.held) is not None:
@@ -405,19 +412,19 @@ class Question(ModalScreen[None], Generic[R]):
             return f"{self._key_of(held)}: {what} · {other} letter stops it"
         if (awaited := self._arming.awaited) is not None:
             return self.again_words(awaited, self._key_of(awaited))
-        may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        return (self.unread_words() if may_allow else "") or self.armed_words()
+        return self._unread_here() or self.armed_words()
 
-    def heading_words(self) -> Content:
-        position = self.reading.position
-        return Content("" if position.fits else position.words)
+    def _unread_here(self) -> str:
+        """Say what is left to read where that holds an answer back."""
+        may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
+        return self.unread_words() if may_allow else ""
 
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
             return
         if refusal := self.refusal(answer):
-            # the hint says what is unread by itself, and only while it is
-            self.say("" if refusal == self.unread_words() else refusal)
+            is_unread = refusal == self.unread_words()
+            self.say(f"Read to the end: {refusal}" if is_unread else refusal)
         else:
             self.choose(answer)
 
@@ -440,7 +447,7 @@ class Question(ModalScreen[None], Generic[R]):
         return keymap.key_of(self.app, self.active_bindings, wanted) or answer.keys[0]
 
     def _show_request(self) -> None:
-        self.frame.border_subtitle = Content(self._waiting)
+        self.show_hint()
         if self.request != self._shown:
             self._shown = self.request
             self.changed()
@@ -449,8 +456,6 @@ class Question(ModalScreen[None], Generic[R]):
         if self._obsolete or not self._arming.is_begun:
             return
         self.reading.look()
-        for heading in self.query(Heading):
-            heading.refresh()
         self.show_hint()
 
     def _look_at_arming(self) -> None:

@@ -1,10 +1,8 @@
 """A frame whose scrolling part gives way, so that all else is in sight."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from textual.containers import Vertical
-from textual.content import Content
 from textual.geometry import Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.layouts.vertical import VerticalLayout
@@ -12,7 +10,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.plain import PlainText
 
 WORDY: Final = 72
 """Columns from which the buttons and the last line have all their words."""
@@ -76,14 +73,3 @@ class Frame(Vertical):
     @property
     def layout(self) -> Layout:
         return self._LAYOUT
-
-
-class Heading(PlainText):
-    """One line whose words depend on what is in sight, and are made as it is drawn."""
-
-    def __init__(self, words: Callable[[], Content]) -> None:
-        super().__init__(classes="heading")
-        self._words = words
-
-    def render(self) -> Content:
-        return self._words()

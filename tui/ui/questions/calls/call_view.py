@@ -18,26 +18,16 @@ from tui.ui.questions.calls.argument_lines import argument_lines, both_ends
 from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
 TALL: Final = 30
-"""Rows from which what a server claims may have three rows."""
+"""Rows from which the list may have five rows."""
 
 MIDDLING: Final = 20
-"""Rows from which it may have two."""
+"""Rows from which it may have three."""
 
-MIN_SAID: Final = 8
-"""Cells that are left of what a server says."""
-
-MAX_CLAIMS: Final = 8
-"""Claims of a server that are shown."""
-
-MAX_CLAIMED: Final = 400
+MAX_CLAIMED: Final = 160
 """Characters of all claims that are shown."""
 
 MAX_NOTES: Final = 8
 """Notes of gemdeck's own that are shown."""
-
-SAYS: Final = "server says: "
-UNVERIFIED: Final = "(unverified)"
-"""Stand around what a server claims."""
 
 MUTED: Final = "$foreground-muted"
 
@@ -48,49 +38,13 @@ MAX_ARGUMENTS: Final = 2_000
 """Characters of a call's arguments that the list reads."""
 
 
-class CallFacts(PlainText):
-    """Tells where the server comes from and what it says of the tool."""
-
-    def __init__(self, request: ConfirmationRequest) -> None:
-        super().__init__(classes="facts")
-        self._request = request
-
-    def show(self, request: ConfirmationRequest) -> None:
-        """Show another call."""
-        self._request = request
-        self.display = bool(request.origin or request.claims)
-        self.refresh(layout=True)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return self._words(width).plain.count("\n") + 1
-
-    def render(self) -> Content:
-        return self._words(self.size.width)
-
-    def _words(self, width: int) -> Content:
-        height = self.app.size.height
-        return facts(self._request, width, 3 if height >= TALL else 2 if height >= MIDDLING else 1)
-
-
-def facts(request: ConfirmationRequest, width: int, rows: int = 1) -> Content:
-    """Write where the server comes from and what it says, in up to `rows` rows.
-
-    What does not fit loses its middle, never the note that nobody checked it.
-    """
+def facts(request: ConfirmationRequest) -> Content:
+    """Write where the server comes from and what it says of the tool."""
+    said = clip(one_line(", ".join(request.claims)), MAX_CLAIMED)
     origin = f"from {request.origin}" if request.origin else ""
-    if not request.claims:
-        return Content.styled(origin, MUTED)
-    said = clip(one_line(", ".join(request.claims[:MAX_CLAIMS])), MAX_CLAIMED)
-
-    def lines(before: str, said: str) -> list[Content]:
-        note = f" {UNVERIFIED}"
-        return Content.assemble((before, MUTED), said, (note, MUTED)).wrap(max(1, width))
-
-    written = lines(" · ".join(filter(None, (origin, SAYS))), said)
-    if len(written) > rows:
-        room = max(MIN_SAID, width - len(SAYS) - len(UNVERIFIED) - 1)
-        written = lines(SAYS, both_ends(said, room))
-    return Content("\n").join(written)
+    says = Content.assemble(("server says: ", MUTED), said, (" (unverified)", MUTED))
+    parts = (Content.styled(origin, MUTED), says if said else Content())
+    return Content.styled(" · ", MUTED).join(filter(None, parts))
 
 
 def call_line(request: ConfirmationRequest, width: int) -> Content:

@@ -18,7 +18,6 @@ from textual.style import Style
 from textual.widget import Widget
 
 from tui.model.frozen import dataclass
-from tui.text import counted
 from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 
 GAP: Final = 1
@@ -52,19 +51,13 @@ class Position:
     height: int
 
     @property
-    def fits(self) -> bool:
-        return self.rows <= self.height
-
-    @property
     def shows_end(self) -> bool:
         return bool(self.rows and self.height) and self.first - 1 + self.height >= self.rows
 
     @property
-    def words(self) -> str:
-        """Say how long the text is, and where in it the view stands."""
-        if self.fits:
-            return counted(self.rows, "line")
-        return f"line {self.first:,} of {self.rows:,}"
+    def left(self) -> int:
+        """The rows below those in sight."""
+        return max(0, self.rows - self.first + 1 - self.height)
 
 
 class FoldedText(ScrollView, can_focus=True):
