@@ -30,7 +30,7 @@ from tui.ui.questions.arming import PAUSE_SECONDS
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.form import FormQuestion
 from tui.ui.questions.sampling import MAX_EDITABLE
-from tui.ui.widgets.forms.argument_form import WholeText
+from tui.ui.widgets.forms.form_fields import WholeText
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
 SIGN_IN = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")

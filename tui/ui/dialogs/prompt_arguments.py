@@ -59,10 +59,6 @@ class ArgumentRow(TypedField):
         self.offered.can_focus = False
         self._values: tuple[str, ...] = ()
 
-    @property
-    def notes(self) -> str:
-        return "required" if self.field.required else "optional"
-
     def compose(self) -> ComposeResult:
         *parts, problem = super().compose()
         yield from (*parts, self.offered, problem)

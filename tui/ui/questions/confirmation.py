@@ -4,7 +4,6 @@ Calls that wait at the same time are one question with a list: one is in sight a
 is answered by itself, or all that were shown to their end at once.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -39,7 +38,7 @@ from tui.ui.questions.calls.steps import (
     EditArgumentsScreen,
     QuestionStep,
 )
-from tui.ui.questions.question import FRAME_CELLS, Names, Question, bring, drop_kept, keep
+from tui.ui.questions.question import FRAME_CELLS, NAME, Names, Question, bring, drop_kept, keep
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -124,9 +123,6 @@ ANSWERS: Final = (
     (NEXT, ALLOW_SEEN, DENY_REST, STOP, ABOUT),
 )
 """All of them, in rows: first those that are used most."""
-
-NAME: Final = re.compile(r"[\w./:-]+", re.ASCII)
-"""A name that looks like nothing else in the frame."""
 
 
 class ConfirmationQuestion(Question[ConfirmationRequest]):

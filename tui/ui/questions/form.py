@@ -22,15 +22,18 @@ from tui.model.requests import (
 )
 from tui.text import clip
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.question import Names, Question
-from tui.ui.widgets.forms.argument_form import ArgumentForm, WholeText
-from tui.ui.widgets.forms.form_fields import FieldRow, make_row
+from tui.ui.questions.question import NAME, Names, Question
+from tui.ui.widgets.forms.argument_form import ArgumentForm
+from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, make_row
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 R = TypeVar(
     "R", bound=FormRequest | SamplingRequest | SamplingReview | ResultReview | SignInRequest
 )
+
+MAX_TITLE: Final = 20
+"""Characters of a server's name that the frame has room for at any width."""
 
 MAX_NAME: Final = 100
 """Characters of a heading, and half of those of a problem."""
@@ -42,7 +45,7 @@ INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
 ACCEPT: Final = Answer(
-    "accept", "ctrl+s", "Accept", "accept", ReplyAction.ACCEPT, key_display="^S", priority=True
+    "accept", "ctrl+s", "Send", "send", ReplyAction.ACCEPT, key_display="^S", priority=True
 )
 DECLINE: Final = Answer(
     "decline", "ctrl+d", "Decline", "decline", ReplyAction.DECLINE, key_display="^D", priority=True
@@ -128,11 +131,32 @@ class FormQuestion(ServerQuestion[FormRequest]):
     SAFE = DECLINE
     ARMED = ("Tab moves · ↵ next field, opens a choice · Space ticks",) * 2
 
+    def title_words(self) -> str:
+        return f"{self.request.server} asks you" if self._is_named else self.TITLE
+
+    def lines(self) -> Sequence[LabelledLine]:
+        """Name the server, unless the frame does."""
+        self.query_one(Names).display = not self._is_named
+        return super().lines()
+
+    @property
+    def _is_named(self) -> bool:
+        """Whether the server's name looks like nothing else in the frame, and fits there."""
+        name = self.request.server
+        return bool(NAME.fullmatch(name)) and len(name) <= MAX_TITLE
+
+    def unread_words(self) -> str:
+        """Say how many fields are left to see."""
+        end = self.body.region.bottom
+        below = sum(row.region.bottom > end for row in self.form.rows)
+        words = super().unread_words()
+        return f"{below:,} more below" if words and below else words
+
     def compose_body(self) -> Iterable[Widget]:
         """Compose the message and the fields."""
         message = self.request.message or "The server does not say what it is for."
         yield WholeText(message, wrap=True, classes="server-words")
-        self.form = ArgumentForm(self.request.fields, make_row, shows_defaults=True)
+        self.form = ArgumentForm(self.request.fields, make_row, prefilled=True)
         yield self.form
 
     def on_mount(self) -> None:

@@ -3,6 +3,7 @@
 Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
@@ -34,6 +35,9 @@ R = TypeVar("R", bound=PendingRequest)
 
 QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLES / "forms.tcss"]
 """Read when the first question is asked, so that the first frame does not wait for it."""
+
+NAME: Final = re.compile(r"[\w./:-]+", re.ASCII)
+"""A name that looks like nothing else in the frame."""
 
 FRAME_CELLS: Final = 6
 """Cells that a frame takes from what is written in it: corners, lines and blanks."""

@@ -14,8 +14,7 @@ from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.form import MAX_NAME, ServerQuestion, fact
 from tui.ui.widgets.chat.composer import TEXT_KEYS
-from tui.ui.widgets.forms.argument_form import WholeText
-from tui.ui.widgets.forms.form_fields import show_row
+from tui.ui.widgets.forms.form_fields import WholeText, show_row
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_EDITABLE: Final = 20_000

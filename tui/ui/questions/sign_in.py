@@ -12,7 +12,7 @@ from textual.widgets import Input
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.form import ACCEPT, CANCEL, ServerQuestion, fact
-from tui.ui.widgets.forms.argument_form import WholeText
+from tui.ui.widgets.forms.form_fields import WholeText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_PASTED: Final = 8_192

@@ -22,7 +22,7 @@ from tui.model.frozen import dataclass
 from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
-from tui.ui.widgets.text.difference import GROUNDS, SIGN_STYLES, marked
+from tui.ui.widgets.text.difference import SIGN_STYLES, marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
 from tui.ui.widgets.text.plain import one_line
 
@@ -449,13 +449,8 @@ class ArgumentsText(FoldedText):
         texts = [line.text for line in sources]
         rooms = (max(1, width - before) for before in columns)
         rows = (0, *accumulate(map(rows_of, texts, rooms)))
-        return _ArgumentsFold(width, texts, rows, sources, columns)
-
-    def _ground(self, row: int) -> str:
-        fold = self._shown
-        if not isinstance(fold, _ArgumentsFold):
-            return ""
-        return GROUNDS.get(fold.sources[bisect_right(fold.first_rows, row) - 1].sign, "")
+        signs = [line.sign for line in sources]
+        return _ArgumentsFold(width, texts, rows, signs, sources, columns)
 
     def _row(self, row: int) -> Content:
         fold = self._shown

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic, TypeVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -12,10 +13,12 @@ from textual.widgets import ContentSwitcher
 from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.text import sanitize
-from tui.ui.widgets.forms.form_fields import MAX_TYPED, FieldRow, make_row
+from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, MAX_TYPED, FieldRow, make_row
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
-from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import one_line
+
+LABEL_GAP: Final = 3
+"""Cells behind a label: its star, and air."""
 
 INCOMPLETE: Final = "Not done yet: look at the marked fields."
 NO_FORM: Final = "These arguments have no form; they are edited as JSON."
@@ -29,17 +32,13 @@ FORM, TEXT, JSON = "edit-form", "edit-text", "edit-json"
 Row = TypeVar("Row", bound=FieldRow)
 
 
-class WholeText(FoldedText, can_focus=False):
-    """A text in full: what it stands in scrolls, not the text."""
-
-
 class ArgumentForm(Vertical, Generic[Row]):
     """A row for each field; what it stands in scrolls.
 
     Args:
         fields: What can be filled in.
         make: Makes the row of a field.
-        shows_defaults: Whether a default that its control shows in part stands above it, whole.
+        prefilled: Whether the defaults are a server's, which are marked and shown whole.
     """
 
     def __init__(
@@ -47,19 +46,21 @@ class ArgumentForm(Vertical, Generic[Row]):
         fields: Sequence[FormField],
         make: Callable[[FormField], Row],
         *,
-        shows_defaults: bool = False,
+        prefilled: bool = False,
     ) -> None:
         super().__init__()
         self._make = make
-        self._shows_defaults = shows_defaults
+        self._prefilled = prefilled
         self.rows = [*map(make, fields)]
 
     def compose(self) -> ComposeResult:
+        """Compose the rows, whose labels are one column."""
+        titles = [cell_len(row.field.title) + LABEL_GAP for row in self.rows]
         for row in self.rows:
-            if self._shows_defaults and row.hides_default:
-                words = f"Already filled in below:\n{row.field.default}"
-                yield WholeText(words, wrap=True, classes="server-words default")
+            row.is_prefilled = self._prefilled and row.field.default not in {None, ""}
+            row.label_width = min(MAX_LABEL_WIDTH, max(titles, default=0))
             yield row
+        self.set_class(not any(row.beside for row in self.rows), "-alone")
 
     @on(FieldRow.Mended)
     def _look_for_others(self, event: FieldRow.Mended) -> None:

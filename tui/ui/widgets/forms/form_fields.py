@@ -8,17 +8,18 @@ from typing import ClassVar, Final, Literal
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
+from rich.style import Style as RichStyle
 from rich.text import Text
 from textual import events, on
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Select, SelectionList
 from textual.widgets._toggle_button import ToggleButton
@@ -26,6 +27,8 @@ from textual.widgets.selection_list import Selection
 
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip, counted
+from tui.ui.widgets.frame import WORDY
+from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_TYPED: Final = 10_000
@@ -37,8 +40,18 @@ MAX_LABEL: Final = 2_000
 MAX_DESCRIPTION: Final = 1_000
 """Characters shown of a field's description."""
 
-MAX_SEEN: Final = 24
-"""Cells of a text that an input shows whole at every size."""
+MAX_BESIDE: Final = 40
+"""Cells of a description that stands beside its field; a longer one stands below."""
+
+MAX_LABEL_WIDTH: Final = 24
+"""Cells of the column of labels."""
+
+MAX_FORM: Final = 104
+"""Cells of the widest frame around a server's form, of which `AROUND` are no room for a field."""
+
+AROUND: Final = 14
+GAPS: Final = 4
+"""Cells between a label, its control and what stands beside them."""
 
 _HINTS: Final[Mapping[str, str]] = {
     "email": "name@example.org",
@@ -108,9 +121,9 @@ class TickList(SelectionList[int], inherit_bindings=False):
             style, mark = f"{style}-selected", ToggleButton.BUTTON_INNER
         if self.highlighted == index:
             style += "-highlighted"
-        clicked = Style(meta={"option": index})
+        clicked = RichStyle(meta={"option": index})
         box = self.get_component_rich_style(style) + clicked
-        edge = Style(color=box.bgcolor, bgcolor=around.bgcolor) + clicked
+        edge = RichStyle(color=box.bgcolor, bgcolor=around.bgcolor) + clicked
         left, right = (
             Segment(ToggleButton.BUTTON_LEFT, edge),
             Segment(ToggleButton.BUTTON_RIGHT, edge),
@@ -126,6 +139,48 @@ class TickList(SelectionList[int], inherit_bindings=False):
             show_row(self, row, self._heights.get(self.highlighted, 1))
 
 
+class WholeText(FoldedText, can_focus=False):
+    """A text in full: what it stands in scrolls, not the text."""
+
+
+class YesNo(PlainText, can_focus=True):
+    """Yes, no, or neither so far; keys and clicks choose."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "choose(True)", "Yes", show=False),
+        Binding("n", "choose(False)", "No", show=False),
+        Binding("left,right,space", "change", "The other", show=False),
+        Binding("backspace,delete", "choose(None)", "Neither", show=False),
+        Binding("enter", "go_on", "Next field", show=False),
+    ]
+
+    class Changed(Message):
+        """Another one was chosen."""
+
+    def __init__(self, value: bool | None) -> None:
+        super().__init__(classes="yes-no")
+        self.value = value
+
+    def render(self) -> Content:
+        return Content("  ").join(
+            Content(f"({'•' if self.value is value else ' '}) {words}").stylize(
+                Style.from_meta({"@click": f"choose({value})"})
+            )
+            for value, words in ((True, "yes"), (False, "no"))
+        )
+
+    def action_choose(self, value: bool | None) -> None:
+        self.value = value
+        self.refresh()
+        self.post_message(self.Changed())
+
+    def action_change(self) -> None:
+        self.action_choose(not self.value)
+
+    def action_go_on(self) -> None:
+        self.screen.focus_next()
+
+
 class FieldRow(Vertical):
     """A label, the server's description, a control, and the problem with its value."""
 
@@ -135,6 +190,9 @@ class FieldRow(Vertical):
     def __init__(self, field: FormField) -> None:
         super().__init__(classes="field")
         self.field = field
+        self.is_prefilled = False
+        """Whether the default is a server's, of which all has to be seen."""
+        self.label_width = MAX_LABEL_WIDTH
         self.control = self.make_control()
 
     @abstractmethod
@@ -150,32 +208,51 @@ class FieldRow(Vertical):
         """
 
     @property
-    def hides_default(self) -> bool:
-        """Whether the control may show less of the default than is sent."""
-        return False
+    def shows_default(self) -> bool:
+        """Whether the control shows all of the default that is sent."""
+        return True
 
     @property
-    def notes(self) -> str:
-        """What is said beside the label."""
-        kind = self.field.format or self.field.kind.value
-        return f"{kind} · required" if self.field.required else kind
+    def beside(self) -> Content:
+        """What stands beside the control: that it is filled in, and a short description."""
+        words = self.field.description
+        is_short = "\n" not in words and cell_len(words) <= MAX_BESIDE
+        own = Content.styled("prefilled" if self.is_prefilled else "", "$text-warning")
+        return Content.styled(" · ", "$text-muted").join(
+            filter(None, (own, Content.styled(words if is_short else "", "$text-muted")))
+        )
 
     def compose(self) -> ComposeResult:
         field = self.field
-        label = Content.assemble((_label(field.title), "bold"), (f"  {self.notes}", "$text-muted"))
-        yield PlainText(label, classes="field-label")
-        if field.description:
+        words = _label(field.title)
+        label = Content.assemble((words, "bold"), (" *" if field.required else "", "$accent"))
+        beside = PlainText(self.beside, classes="field-beside")
+        self.named = PlainText(label, classes="field-label")
+        self.whole = WholeText(str(field.default), wrap=True, classes="server-words default")
+        self.fit()
+        if field.asks_secret:
+            yield PlainText(Content(PRIVATE_WARNING), classes="field-warning")
+        yield Horizontal(self.named, self.control, beside, classes="field-line")
+        yield self.whole
+        if field.description and field.description not in self.beside.plain:
             yield PlainText(
                 Content(block(clip(field.description, MAX_DESCRIPTION))),
                 classes="field-description",
             )
-        if field.asks_secret:
-            yield PlainText(Content(PRIVATE_WARNING), classes="field-warning")
-        yield self.control
         yield PlainText(classes="field-problem")
 
     def on_mount(self) -> None:
         self.complain("")
+
+    def on_resize(self) -> None:
+        self.fit()
+
+    def fit(self) -> None:
+        """Stand below each other where there is no room beside, and show a default whole."""
+        is_narrow = self.app.size.width < WORDY
+        self.set_class(is_narrow, "-narrow")
+        self.named.styles.width = "100%" if is_narrow else self.label_width
+        self.whole.display = not self.shows_default
 
     def check(self) -> str:
         """Validate the value; show and return the problem, or an empty string."""
@@ -199,6 +276,7 @@ class FieldRow(Vertical):
     @on(Input.Changed)
     @on(Select.Changed)
     @on(SelectionList.SelectedChanged)
+    @on(YesNo.Changed)
     def _look_again(self) -> None:
         """Take a complaint back once what it was about is mended."""
         if self.has_class("-wrong") and not self.check():
@@ -240,26 +318,39 @@ class TypedField(FieldRow):
         return text or None
 
     @property
-    def hides_default(self) -> bool:
+    def shows_default(self) -> bool:
         text, shown = str(self.field.default), self._initial_text()
-        return bool(shown) and (text != shown or cell_len(shown) > MAX_SEEN)
+        inner = min(self.app.size.width * 24 // 25, MAX_FORM) - AROUND
+        room = inner if self.has_class("-narrow") else inner * 7 // 10 - self.label_width - GAPS
+        return not self.is_prefilled or (text == shown and cell_len(shown) <= room)
 
     def _initial_text(self) -> str:
         default = self.field.default
         return "" if default is None else one_line(str(default))[:MAX_TYPED]
 
 
+class YesNoField(FieldRow):
+    """Yes or no."""
+
+    control: YesNo
+
+    def make_control(self) -> YesNo:
+        default = self.field.default
+        return YesNo(default if isinstance(default, bool) else None)
+
+    def value(self) -> FormValue:
+        return self.control.value
+
+
 class ChoiceField(FieldRow):
-    """One of several options, or yes or no."""
+    """One of several options."""
 
     def make_control(self) -> Select[int]:
         """Return a drop-down list whose values are the indexes of the options."""
-        options = self.field.options
-        labels = [_label(option.label) for option in options] if options else ["Yes", "No"]
-        values: list[FormValue] = [option.value for option in options] or [True, False]
+        values: list[FormValue] = [option.value for option in self.field.options]
         default = self.field.default
         return Select(
-            _numbered(labels),
+            _numbered(_label(option.label) for option in self.field.options),
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -267,11 +358,8 @@ class ChoiceField(FieldRow):
         )
 
     def value(self) -> FormValue:
-        """Return the chosen option's value; without options, whether Yes was chosen."""
         index = self.query_one(Select).value
-        if not isinstance(index, int):
-            return None
-        return self.field.options[index].value if self.field.options else index == 0
+        return self.field.options[index].value if isinstance(index, int) else None
 
 
 class ChoicesField(FieldRow):
@@ -306,7 +394,9 @@ def show_row(widget: Widget, row: int, height: int = 1) -> None:
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
     match field.kind:
-        case FieldKind.CHOICE | FieldKind.BOOLEAN:
+        case FieldKind.BOOLEAN:
+            return YesNoField(field)
+        case FieldKind.CHOICE:
             return ChoiceField(field)
         case FieldKind.CHOICES:
             return ChoicesField(field)

@@ -18,6 +18,7 @@ from textual.style import Style
 from textual.widget import Widget
 
 from tui.model.frozen import dataclass
+from tui.ui.widgets.text.difference import GROUNDS
 from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 
 GAP: Final = 1
@@ -32,11 +33,15 @@ MAX_FOLDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A text at a width: its lines, and the first row of each, with the number of rows last."""
+    """A text at a width: its lines, and the first row of each, with the number of rows last.
+
+    Lines of a difference have signs.
+    """
 
     width: int
     lines: Sequence[str | Content] = ()
     first_rows: Sequence[int] = (0,)
+    signs: Sequence[str] = ()
 
     def width_of(self, line: int) -> int:  # noqa: ARG002 - for those whose lines differ
         return self.width
@@ -118,7 +123,9 @@ class FoldedText(ScrollView, can_focus=True):
         row = y + self.scroll_offset.y
         if row >= self.row_count:
             return Strip.blank(self.size.width, self.visual_style.rich_style)
-        style = self.get_visual_style(*filter(None, [self._ground(row)]))
+        signs = self._shown.signs
+        sign = signs[bisect_right(self._shown.first_rows, row) - 1] if signs else ""
+        style = self.get_visual_style(*[GROUNDS[sign]] if sign in GROUNDS else ())
         piece = with_selection(self, self._row(row), row)
         drawn = Strip(segments(piece, row, style, self._parse))
         return drawn.adjust_cell_length(self.size.width, style.rich_style)
@@ -159,10 +166,6 @@ class FoldedText(ScrollView, can_focus=True):
             text.split("\n") if isinstance(text, str) else text.split("\n", allow_blank=True)
         )
         return Fold(width, lines, first_rows(lines, width))
-
-    def _ground(self, row: int) -> str:  # noqa: ARG002 - for those whose rows differ
-        """Give the component class on whose ground a row stands, or nothing."""
-        return ""
 
     def _parse(self, style: str | Style) -> Style:
         """Read a style; what begins with a dot is a component class."""

@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from tui.model.frozen import dataclass
-from tui.ui.widgets.text.difference import GROUNDS, marked
+from tui.ui.widgets.text.difference import marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, first_rows
 
 LABEL_WIDTH: Final = 11
@@ -69,8 +69,8 @@ class LabelledText(FoldedText):
         texts: list[str | Content] = []
         sources: list[LabelledLine] = []
         shown = [line.text.translate(_VISIBLE) for line in self._source]
-        signs = (line.sign for line in self._source)
-        drawn = marked(zip(signs, map(Content, shown), strict=True))
+        shown_signs = (line.sign for line in self._source)
+        drawn = marked(zip(shown_signs, map(Content, shown), strict=True))
         for line, text, (_, content) in zip(self._source, shown, drawn, strict=True):
             if line.wraps and len(text) <= MAX_WRAPPED:
                 rows = wrap(text, room) or [""]
@@ -79,13 +79,8 @@ class LabelledText(FoldedText):
             else:
                 texts.append(content if line.sign else text)
                 sources.append(line)
-        return _LabelledFold(room, texts, first_rows(texts, room), sources)
-
-    def _ground(self, row: int) -> str:
-        fold = self._shown
-        if not isinstance(fold, _LabelledFold):
-            return ""
-        return GROUNDS.get(fold.sources[bisect_right(fold.first_rows, row) - 1].sign, "")
+        signs = [line.sign for line in sources]
+        return _LabelledFold(room, texts, first_rows(texts, room), signs, sources)
 
     def _row(self, row: int) -> Content:
         fold = self._shown
