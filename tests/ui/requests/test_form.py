@@ -89,6 +89,22 @@ async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent() -> N
             await fill(hands, key, mended)
 
 
+async def test_yes_and_no_are_chosen_by_their_letters_and_taken_back() -> None:
+    field = FormField("agree", FieldKind.BOOLEAN, "Agree")
+    async with asking(form((field, NAME)), armed=True) as hands:
+        for key, shown, value in (
+            ("y", "(•) yes  ( ) no", True),
+            ("n", "( ) yes  (•) no", False),
+            ("space", "(•) yes  ( ) no", True),
+            ("backspace", "( ) yes  ( ) no", None),
+        ):
+            await hands.press(key)
+            assert shown in hands.text
+            assert row(hands, "agree").value() is value
+        await hands.press("enter")
+        assert hands.app.focused is row(hands, "name").control
+
+
 def test_bounds_hold_for_what_is_filled_in() -> None:
     choices = FormField("c", FieldKind.CHOICES, "C", options=COLOURS)
     text, number = FormField("t", FieldKind.TEXT, "T"), FormField("n", FieldKind.NUMBER, "N")

@@ -383,9 +383,10 @@ async def test_a_question_says_where_its_server_comes_from() -> None:
         (), (), [ServerDefinition(ServerId(n), o, Transport.STDIO) for n, o in origins.items()]
     )
     tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
-    found = [(one.server, one.origin) for one in asked.questions]
+    found = [(one.server, one.origin, one.notes) for one in asked.questions]
     await ended(*tasks)
-    assert found == [(fake, "this folder"), ("mine", "your settings")]
+    note = "This folder's settings define the server."
+    assert found == [(fake, "this folder", (note,)), ("mine", "your settings", ())]
 
 
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
