@@ -18,7 +18,7 @@ from tests.pty.driving import leave, say, send, wait_for_end_of_turn
 from tests.pty.hostile_server import HOSTILE
 from tests.support import warm
 from tests.support.terminal import Terminal, escape_kinds
-from tui.ui.questions.arming import KEY_REPEAT_SECONDS
+from tui.ui.questions.arming import ARMING_SECONDS, KEY_REPEAT_SECONDS
 
 HOSTILE_SERVER: Final = Path(__file__).with_name("hostile_server.py")
 TURNCOAT: Final = Path(__file__).parent.parent / "servers" / "turncoat.py"
@@ -199,13 +199,16 @@ class Scene:
     def _answer_calls(self, terminal: Terminal) -> None:
         say(terminal, "go")
         terminal.wait_for(lambda screen: "wants to run" in screen and HINT in screen)
+        terminal.press("i")
+        terminal.wait_for("from your settings")
+        time.sleep(2 * ARMING_SECONDS)  # a key that follows another one too fast does not count
         terminal.press("e")
         terminal.wait_for("Drop the changes")
         terminal.press("escape")
         terminal.wait_gone("Edit the arguments")
         terminal.wait_for(HINT)
         insist_twice(terminal, "t", "again: always")
-        terminal.wait_for(lambda screen: "files wants to run turn" in screen and HINT in screen)
+        terminal.wait_for(lambda screen: "own wants to run turn" in screen and HINT in screen)
         self.offer("second")
         terminal.press("o")
         terminal.wait_for(lambda screen: "second" in screen and "more below" in screen)
