@@ -211,7 +211,6 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         """Show the call and the arguments that an answer would be about."""
         super().show_text()
         said = notes_content(self.request)
-        self.facts.update(facts(self.request))
         notes = self.query_one("#confirmation-notes", FoldedText)
         notes.show(said)
         notes.display = bool(said)
@@ -220,6 +219,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._show_calls()
 
     def _show_about(self) -> None:
+        self.facts.update(facts(self.request, origin=self._shows_about))
         description = self.query_one("#confirmation-description", FoldedText)
         description.show(server_words(self.request))
         description.display = self._shows_about

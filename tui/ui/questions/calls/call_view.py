@@ -38,12 +38,12 @@ MAX_ARGUMENTS: Final = 2_000
 """Characters of a call's arguments that the list reads."""
 
 
-def facts(request: ConfirmationRequest) -> Content:
-    """Write where the server comes from and what it says of the tool."""
+def facts(request: ConfirmationRequest, *, origin: bool = True) -> Content:
+    """Write what the server says of the tool, after where the server comes from."""
     said = clip(one_line(", ".join(request.claims)), MAX_CLAIMED)
-    origin = f"from {request.origin}" if request.origin else ""
+    place = f"from {request.origin}" if origin and request.origin else ""
     says = Content.assemble(("server says: ", MUTED), said, (" (unverified)", MUTED))
-    parts = (Content.styled(origin, MUTED), says if said else Content())
+    parts = (Content.styled(place, MUTED), says if said else Content())
     return Content.styled(" · ", MUTED).join(filter(None, parts))
 
 
