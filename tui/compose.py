@@ -42,16 +42,13 @@ from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp
 from tui.ui.keymap import check_keys
 from tui.ui.layout import read_layout
-from tui.ui.main import SettingsFiles
 from tui.ui.themes import UiPreferences, fitting
 from tui.ui.widgets.chat.composer import HistoryStorage
 
 if TYPE_CHECKING:
     from tui.engine.chats.backends.backend import Provider
     from tui.engine.chats.conversations import Conversations
-    from tui.engine.commands.server_imports import ServerImports
     from tui.engine.logs.redaction import Redactor
-    from tui.model.trust import ImportOffer
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -129,7 +126,6 @@ async def _run(
         on_first_paint=painted.set,
         crash_dir=log_dir(),
         history=_history(options, writer, folder, known, tell),
-        settings=_settings_files(options.folder, folder, tell),
     )
     faults: list[Exception] = []
 
@@ -208,36 +204,6 @@ def _writing(
         writer.submit(partial(write, folder, value, tell))
 
     return keep
-
-
-def _settings_files(folder: Path, state: Path, tell: Tell) -> SettingsFiles:
-    """Give access to the user's settings, and to the servers of other clients."""
-
-    @cache
-    def imports() -> "ServerImports":
-        from tui.engine.commands.server_imports import (  # noqa: PLC0415 - with the engine
-            OwnEdits,
-            ServerImports,
-        )
-        from tui.engine.settings.importers import Machine  # noqa: PLC0415 - ditto
-
-        edits = OwnEdits(folder, Path.home(), state, tell)
-        return ServerImports(Machine(Path.home(), folder, os.environ), edits)
-
-    def begin() -> tuple[Path, int]:
-        from tui.engine.settings.edits import begin_settings  # noqa: PLC0415 - on first use
-
-        return begin_settings(Path.home())
-
-    def sample() -> str:
-        from tui.engine.settings.edits import sample_settings  # noqa: PLC0415 - on first use
-
-        return sample_settings()
-
-    def find() -> "Sequence[ImportOffer]":
-        return [offer for file in imports().find() for offer in file.offers]
-
-    return SettingsFiles(begin, sample, find, lambda offer: imports().take(offer))
 
 
 def _telling(store: Store) -> Tell:

@@ -442,7 +442,7 @@ async def test_what_cannot_be_added_or_removed_is_said() -> None:
         ((*adding, "a"), ExitCode.USAGE, "Missing argument"),
         ((*adding, "-t", "sse", "a", "x"), ExitCode.USAGE, "sse needs an address"),
         ((*adding, "-t", "stdio", "a", "http://h/"), ExitCode.USAGE, "stdio needs a command"),
-        ((*adding, "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written KEY=VALUE"),
+        ((*adding, "-e", "x", "a", "x"), ExitCode.USAGE, "A variable is written KEY=VALUE"),
         ((*adding, "-H", "A: b", "a", "x"), ExitCode.USAGE, "Headers are for addresses"),
         ((*adding, "--timeout", "0", "a", "x"), ExitCode.USAGE, "greater than 0"),
         ((*adding, "", "x"), ExitCode.USAGE, "A name has"),

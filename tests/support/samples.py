@@ -120,6 +120,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.RequestsQueued(3),
         e.ResourceRead(SERVER, "notes://all", ResourceContent("buy milk", "text/plain")),
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
+        e.ServerTried(e.ServersConfigured((server_view(),))),
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),
         ContextRead((ContextFile("~/.gemini/GEMINI.md", "Be brief."),)),

@@ -29,7 +29,7 @@ async def over_an_engine(
     async with Engine(options, bus.publish, open_url=open_url, redactor=redactor) as engine:
         commands = Commands(bus.publish)
         app = GemdeckApp(store, commands, preferences=UiPreferences())
-        async with app.run_test(size=(120, 40)) as pilot:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
             await engine.start()
             commands.attach(engine)
             yield engine, store, commands, pilot

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -25,9 +27,11 @@ from tui.engine.chats.step import backend_generator
 from tui.engine.chats.turn import TurnSetup
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
+from tui.engine.commands.server_imports import OwnEdits, ServerImports
+from tui.engine.commands.server_trials import ServerTrials
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.definitions.definition import ServerDefinition, secrets_of
+from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.unwritten import check_folder
@@ -43,6 +47,8 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.settings.entries import server_id
+from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
@@ -76,6 +82,8 @@ class Engine:
         conversations: The open conversations; commands mean the current one.
         context_files: What the user, extensions and a trusted project tell the model.
         sessions: Theirs are the commands on saved conversations.
+        trials: Starts servers that are to be added.
+        imports: Finds servers of other clients; its `edits` change the settings.
         desk: Takes the user's answers.
         access: The rules of tools, and the tools that changed.
         service: Takes the user's choice of a service and its key.
@@ -129,6 +137,9 @@ class Engine:
         self.conversations = self.sessions.conversations
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
+        self.trials = ServerTrials(self._read_trial, self._context)
+        machine = Machine(Path.home(), options.folder, os.environ)
+        self.imports = ServerImports(machine, OwnEdits(options.folder, Path.home(), state, say))
         self._first: Reading | None = None
         self.messages = TypedMessages(self.servers, self.features.workspace, self.conversations)
         self.sessions.send = self.messages.send
@@ -186,6 +197,7 @@ class Engine:
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
+        self._stack.push_async_callback(self.trials.aclose)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -253,6 +265,17 @@ class Engine:
         if self._options.demo:
             self.service.use_demo()
         return first
+
+    def _read_trial(
+        self, name: str, entry: Mapping[str, object]
+    ) -> tuple[ServerDefinition, list[SettingsProblem]]:
+        """Read an entry that the user is about to add, whose start the user asked for."""
+        reading = self._read(tried={name: entry})
+        sources = reading.settings.only(frozenset({server_id(name)}))
+        trust = replace(reading.trust, refused={})
+        answers = replace(self._answers, accepted=Answers().reading(sources, trust).accepted)
+        [one] = plan(sources, trust, replace(answers, demo=False, demo_servers=False)).definitions
+        return one, [problem for problem in sources.problems if not problem.file]
 
     # What runs: settings and answers become a plan, and the plan is applied.
 

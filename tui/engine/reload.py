@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +159,7 @@ def read_settings(
     *,
     review: bool = False,
     check_keys: KeyCheck = lambda _: {},
+    tried: Mapping[str, object] | None = None,
 ) -> Reading:
     """Read all settings that count for the opened folder. Blocks.
 
@@ -167,15 +168,18 @@ def read_settings(
         model: The model named on the command line, or None.
         review: Whether the user wants to see what the folder brings, whatever was said.
         check_keys: Judges the user's keys.
+        tried: Entries of servers to read as if they stood in the user's settings.
     """
     gate = FolderGate(opened, review=review)
+    folder, home = opened.folder, opened.home
     settings = load_settings(
-        opened.folder,
+        folder,
         environ=os.environ,
-        home=opened.home,
+        home=home,
         model=model,
         project=gate,
         check_keys=check_keys,
+        tried=tried,
     )
     return Reading(settings, gate.trust(StartFinder(opened).find(settings.servers)))
 

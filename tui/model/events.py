@@ -117,6 +117,13 @@ class CatalogChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTried:
+    """This happened to the server that is started on trial; None forgets all of it."""
+
+    event: "Event | None"
+
+
+@dataclass(frozen=True, slots=True)
 class InstructionsSent:
     """The model got these instructions of servers with its last request."""
 
@@ -401,6 +408,7 @@ Event = (
     | ServerStatusChanged
     | CatalogChanged
     | ServerLogged
+    | ServerTried
     | NoticeRaised
     | ConversationEvents
     | ToolCallDecided

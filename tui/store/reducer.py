@@ -155,6 +155,9 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return _reduce_requests(state, event)
         case e.ResourceRead():
             return replace(state, resource=event)
+        case e.ServerTried(tried):
+            before = state.trial or AppState()
+            return replace(state, trial=None if tried is None else reduce(before, tried))
         case e.ArgumentCompleted():
             return replace(state, completion=event)
         case e.SubscriptionChanged(server, uri, subscribed):

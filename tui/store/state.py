@@ -123,6 +123,7 @@ class AppState:
         notice_count: Number of notices so far, including dropped ones.
         resource: The resource that the user read last, or None.
         subscriptions: Subscribed resources, as (server, URI).
+        trial: The server that is started on trial, as if it were alone, or None.
         completion: The last completion of an argument, or None.
         log_levels: The log level set for each server.
         instructions: The instructions of servers that the model got with the last request.
@@ -160,6 +161,7 @@ class AppState:
     notice_count: int = 0
     resource: "ResourceRead | None" = None
     subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
+    trial: "AppState | None" = None
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -27,7 +27,7 @@ from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.keymap import with_shared
-from tui.ui.main import MainScreen, SettingsFiles, TypeAhead
+from tui.ui.main import MainScreen, TypeAhead
 from tui.ui.notices import toast_words
 from tui.ui.panes import DialogName, Opens
 from tui.ui.panes.row import PaneRow
@@ -85,7 +85,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
         on_first_paint: Called once, after the first frame; slow work starts there.
         crash_dir: Where crash reports go; if None, none is written.
         history: Keeps sent messages between runs; if None, they are not kept.
-        settings: Begins the user's settings file, and gives the sample.
     """
 
     TITLE = NAME
@@ -104,7 +103,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
         on_first_paint: Callable[[], None] | None = None,
         crash_dir: Path | None = None,
         history: HistoryStorage | None = None,
-        settings: SettingsFiles | None = None,
     ) -> None:
         super().__init__()
         self.commands = commands
@@ -115,7 +113,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._on_first_paint = on_first_paint
         self._crash_dir = crash_dir
         self._history = history
-        self._settings = settings or SettingsFiles()
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
         self._type_ahead = TypeAhead(self)
@@ -165,9 +162,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         panes = PaneRow(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(
-            self.bridge, self.commands, panes, self._type_ahead, self._settings, self._own_keys
-        )
+        return MainScreen(self.bridge, self.commands, panes, self._type_ahead, self._own_keys)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.

@@ -3,12 +3,10 @@
 What is typed while something opens on it is typed into it once it stands.
 """
 
-import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -19,7 +17,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId, ToolCall
-from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import entries
@@ -43,29 +40,8 @@ from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import OF_SERVER, KeyBar, SaysWhy, hint_line, hints
 
-if TYPE_CHECKING:  # loaded after the first frame
-    from tui.model.trust import ImportOffer
-
-
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsFiles:
-    """Access to the user's settings file and the sample.
-
-    Attributes:
-        begin: Writes the file if there is none; returns it and the line of its first entry.
-        sample: Returns the sample's text.
-        find_imports: Finds the servers of other clients; blocks.
-        take_over: Writes one of them to the file; blocks.
-    """
-
-    begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
-    sample: Callable[[], str] = str
-    find_imports: "Callable[[], Sequence[ImportOffer]]" = tuple
-    take_over: "Callable[[ImportOffer], ImportOffer]" = lambda offer: offer
 
 
 class TypeAhead:
@@ -136,7 +112,6 @@ class MainScreen(SaysWhy, Screen[None]):
         commands: Calls the engine.
         panes: The panes.
         type_ahead: Keeps what is typed while another conversation comes on the screen.
-        settings: Begins the user's settings file, and gives the sample.
         own_keys: The user's own keys by binding id, as they are now.
     """
 
@@ -153,14 +128,12 @@ class MainScreen(SaysWhy, Screen[None]):
         commands: Commands,
         panes: PaneRow,
         type_ahead: TypeAhead,
-        settings: SettingsFiles,
         own_keys: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.bridge = bridge
         self.commands = commands
         self.panes = panes
-        self.settings = settings
         self.own_keys = own_keys
         self._toasts: Toasts | None = None
         self._type_ahead = type_ahead

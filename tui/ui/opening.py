@@ -6,10 +6,13 @@ It is imported when the first of it opens, with every dialog.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
+from pathlib import Path
 from typing import Any, Final
 
 from textual.screen import Screen
 
+from tui.model.servers import Origin
+from tui.store.selectors import server
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.details import ServerDetailsScreen, ToolDetailsScreen
@@ -23,6 +26,7 @@ from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette
 from tui.ui.panes import (
     DialogName,
+    EditServer,
     FillPrompt,
     Opens,
     RunCommand,
@@ -49,8 +53,10 @@ def _palette(deck: MainScreen) -> Screen[Any] | None:
 
 async def _settings(deck: MainScreen) -> None:
     """Open the user's settings in an editor, begun if there are none."""
+    from tui.engine.settings.edits import begin_settings  # noqa: PLC0415 - loads pydantic
+
     try:
-        await edit(deck.app, *deck.settings.begin())
+        await edit(deck.app, *begin_settings(Path.home()))
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
         deck.app.notify(words, title="Settings", severity="error", markup=False)
@@ -60,26 +66,55 @@ async def _imports(deck: MainScreen) -> Screen[Any] | None:
     """Offer the servers of other clients."""
     from tui.engine.settings.edits import EditError  # noqa: PLC0415 - loads pydantic
 
+    imports = deck.commands.engine.imports
     try:
-        offers = await asyncio.to_thread(deck.settings.find_imports)
+        found = await asyncio.to_thread(imports.find)
     except EditError as error:
         deck.app.notify(str(error), title="Settings", severity="error", markup=False)
         return None
-    if offers:
-        return ImportScreen(offers, deck.settings.take_over)
+    if offers := [offer for file in found or () for offer in file.offers]:
+        return ImportScreen(offers, imports.take)
     deck.app.notify("No servers of other clients were found.", markup=False)
     return None
+
+
+def _sample(_: MainScreen) -> Screen[Any]:
+    from tui.engine.settings.edits import SAMPLE, sample_settings  # noqa: PLC0415 - loads pydantic
+
+    return ViewerScreen(SAMPLE, sample_settings())
+
+
+def _add(deck: MainScreen) -> Screen[Any]:
+    from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
+
+    return ServerScreen(deck.bridge, deck.commands)
+
+
+def _edit_server(deck: MainScreen, asked: EditServer) -> None:
+    """Edit the entry of a server of the user's."""
+    from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
+
+    view = server(deck.bridge.state, asked.server)
+    if view is None:
+        return
+    if view.origin is Origin.USER:
+        screen = ServerScreen(deck.bridge, deck.commands, view.id, removes=asked.removes)
+        deck.app.push_screen(screen)
+    else:
+        place = view.source or "gemdeck itself"
+        deck.notify(f"{view.id} comes from {place}. It cannot be changed here.", markup=False)
 
 
 Made = Screen[Any] | None
 
 DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
+    DialogName.ADD: _add,
     DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge, deck.commands),
     DialogName.HELP: _help,
     DialogName.IMPORTS: _imports,
     DialogName.MODEL: lambda deck: ModelScreen(deck.bridge, deck.commands),
     DialogName.PALETTE: _palette,
-    DialogName.SAMPLE: lambda deck: ViewerScreen("settings.sample.json", deck.settings.sample()),
+    DialogName.SAMPLE: _sample,
     DialogName.SETTINGS: _settings,
     DialogName.THEMES: lambda deck: ThemeScreen(deck.choose_theme),
 }
@@ -101,6 +136,8 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
         case ShowServer():
             push(ServerDetailsScreen(bridge, asked.server))
             commands.tell("mcp show", asked.server)
+        case EditServer():
+            _edit_server(deck, asked)
         case ShowTool():
             push(ToolDetailsScreen(bridge, commands, asked.server, asked.tool))
         case ShowResource():

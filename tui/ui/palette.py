@@ -14,7 +14,7 @@ from tui.ui import keymap, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.panes import DialogName, FillPrompt, PaneName, ShowServer, ShowTool
+from tui.ui.panes import DialogName, EditServer, FillPrompt, PaneName, ShowServer, ShowTool
 from tui.ui.panes.browser import ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
@@ -177,7 +177,13 @@ def _app_actions(deck: MainScreen) -> Actions:
     commands, model = deck.commands, _key(deck, "deck.model")
     actions: Iterable[tuple[str, str, DialogName | Callable[[], object], str]] = (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", DialogName.MODEL, model),
-        ("Settings: edit", "Open your settings in your editor", DialogName.SETTINGS, ""),
+        (
+            "Servers: add",
+            "A command, an address or JSON",
+            DialogName.ADD,
+            _key(deck, "servers.add"),
+        ),
+        ("Settings: edit the file", "Open your settings in your editor", DialogName.SETTINGS, ""),
         ("Servers: import", "Take over servers of other clients", DialogName.IMPORTS, ""),
         ("Settings: sample", "Show a sample of every key", DialogName.SAMPLE, ""),
         ("Help", "The keys that work here, and the manual", DialogName.HELP, "F1"),
@@ -238,6 +244,8 @@ def _server_actions(deck: MainScreen, commands: Commands, view: ServerView) -> A
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and keep it from starting"
         yield entry("disable", words, enable, enabled=False)
+    edit = partial(deck.post_message, EditServer(server))
+    yield PaletteAction(f"{server}: edit", "Change or remove its entry", edit)
     details = partial(deck.post_message, ShowServer(server))
     yield PaletteAction(f"{server}: details", "Show the server's details", details)
     if view.info is not None and view.info.log_levels:

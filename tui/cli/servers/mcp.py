@@ -25,14 +25,7 @@ from tui.cli.command import (
 )
 from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
 from tui.cli.servers.questions import using
-from tui.cli.servers.server_edits import (
-    ServerLast,
-    confirm_change,
-    edits_of,
-    named_values,
-    own_edits,
-    server_entry,
-)
+from tui.cli.servers.server_edits import ServerLast, as_usage, confirm_change, edits_of, own_edits
 from tui.cli.servers.server_session import (
     ServerSession,
     StartOptions,
@@ -50,7 +43,11 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.coerce import property_kinds
 from tui.engine.settings.edits import NoSuchServerError
-from tui.engine.settings.entries import MAX_NAME, server_id
+from tui.engine.settings.typed_entries import (
+    check_entry,
+    named_values,
+    server_entry,
+)
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
@@ -164,7 +161,9 @@ async def call(
     is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
     is asked at a terminal, and declined without one.
     """
-    given, words = _object(raw), named_values(arguments, "=", "An argument")
+    given = _object(raw)
+    with as_usage():
+        words = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = [one.name for one in session.ready(server).catalog.tools]
         if tool not in known:
@@ -264,7 +263,8 @@ async def prompt(
     server: str, name: str, arguments: tuple[str, ...], start: StartOptions
 ) -> CommandOutput:
     """Print a prompt as its server renders it."""
-    given = named_values(arguments, "=", "An argument")
+    with as_usage():
+        given = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = {one.name: one for one in session.ready(server).catalog.prompts}
         if name not in known:
@@ -348,12 +348,9 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     that is there already is replaced once you have seen the difference. Comments and all else
     in the file stay.
     """
-    entry = server_entry(**given)
-    if not name or server_id(name) != name:
-        words = f"A name has 1 to {MAX_NAME} characters, and single blanks at most."
-        raise CommandError(words, ExitCode.USAGE)
-    if scope == "project" and entry.get("trust"):
-        raise CommandError("A project's settings cannot trust a server.", ExitCode.USAGE)
+    with as_usage():
+        entry = server_entry(**given)
+        check_entry(name, scope, entry)
     with edits_of(scope):
         edits = own_edits()
         before = servers_in(edits.file_of(scope)).get(name)

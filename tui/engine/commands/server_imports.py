@@ -1,6 +1,7 @@
 """Servers of other clients: shown in full, and written to the settings where the user says so."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from tui.engine.settings.edits import EditError, add_server, remove_server
 from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
+from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import written_keys
 from tui.engine.trust.warnings import (
@@ -192,6 +194,27 @@ class ServerImports:
         )
         self._entries[offer] = entry
         return offer
+
+
+def shown_entry(name: str, entry: Mapping[str, Any]) -> ImportOffer:
+    """Show an entry of the user's in full, but for its secrets."""
+    shown = EntryFields(entry)
+    words = [shown.target, *shlex.split(shown.args)]
+    address = shown.target if is_address(shown.target) else ""
+    others = entry_difference(None, {k: v for k, v in shown.others.items() if k != "cwd"})
+    return ImportOffer(
+        client="",
+        file="",
+        server=name,
+        state=ImportState.NEW,
+        command=() if address else tuple(map(spelled, words)),
+        address=spelled(address) if address else "",
+        cwd=spelled(str(entry["cwd"])) if entry.get("cwd") else "",
+        env=tuple(map(spelled, shlex.split(shown.env))),
+        headers=tuple(map(spelled, shlex.split(shown.headers))),
+        warnings=tuple(_cautions(() if address else words, address, entry)),
+        notes=(" ".join(line.text.strip() for line in others),) if others else (),
+    )
 
 
 def _state(candidate: Candidate, there: Mapping[str, object]) -> ImportState:

@@ -15,7 +15,12 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
-from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
+from tui.engine.settings.sources.document import (
+    BadDocumentError,
+    SettingsDocument,
+    dotted,
+    parse_document,
+)
 from tui.engine.settings.sources.source import (
     FILE_NAME,
     MAX_SERVERS,
@@ -36,13 +41,15 @@ _KEPT: Final = frozenset(
 _PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
 _SILENT: Final = frozenset({"source", "enabled", "settings", "gallery", "version", "id", "name"})
 
-_TYPES: Final[Mapping[str, str]] = {
+TYPES: Final[Mapping[str, str]] = {
     "local": "stdio",
     "remote": "http",
     "streamable-http": "http",
     "streamableHttp": "http",
     "streamable_http": "http",
 }
+"""Other names of transports, and ours."""
+
 _REFERENCE: Final = re.compile(r"\$\{(?P<kind>[A-Za-z]+)(?::(?P<name>[^}]*))?\}")
 """``${input:token}``, ``${env:NAME}``, ``${workspaceFolder}``."""
 
@@ -164,7 +171,7 @@ class Translation:
         if raw.get("enabled") is False:
             raw = {**raw, "disabled": True}
         if isinstance(kind := raw.get("type"), str):
-            raw = {**raw, "type": _TYPES.get(kind, kind)}
+            raw = {**raw, "type": TYPES.get(kind, kind)}
         if not any(raw.get(key) for key in ("command", "url", "httpUrl")):
             return {}
         self._name_left_out(raw)
@@ -331,7 +338,26 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     # what Claude Code keeps in the user's file for the opened folder alone
     own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
     servers = {**_object(listed), **_object(own)}
-    asked = content.get("inputs")
+    return ClientFile(client, path, shown, candidates_in(document, servers, machine, client, shown))
+
+
+def candidates_in(
+    document: SettingsDocument,
+    servers: Mapping[str, Any],
+    machine: Machine,
+    client: str,
+    file: str,
+) -> tuple[Candidate, ...]:
+    """Write the entries of a client as ours.
+
+    Args:
+        document: Where they stand.
+        servers: The entries by their names.
+        machine: What their references mean.
+        client: Whose they are; empty where nobody knows.
+        file: The file, as shown.
+    """
+    asked = document.content.get("inputs")
     asked = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
     inputs = {str(one.get("id")): str(one.get("description") or "") for one in asked}
     found = []
@@ -339,8 +365,8 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         twice = [dotted(at) for at, _ in document.duplicates if name in at]
         notes = [f"{key} stands twice; the last one counts." for key in twice]
         translation = Translation(client, machine.folder, machine.home, inputs, notes)
-        found.append(_candidate(translation, shown, name, raw))
-    return ClientFile(client, path, shown, tuple(found))
+        found.append(_candidate(translation, file, name, raw))
+    return tuple(found)
 
 
 def _candidate(translation: Translation, file: str, name: str, raw: object) -> Candidate:

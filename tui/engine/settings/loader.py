@@ -33,6 +33,7 @@ from tui.engine.settings.project import (
     read_offer,
 )
 from tui.engine.settings.sources.context_places import ContextPlaces, find_context
+from tui.engine.settings.sources.document import SettingsDocument
 from tui.engine.settings.sources.source import (
     Report,
     Source,
@@ -308,6 +309,7 @@ def load_settings(
     model: str | None = None,
     project: ProjectGate,
     check_keys: KeyCheck = lambda _: {},
+    tried: Mapping[str, object] | None = None,
 ) -> LoadedSettings:
     """Read every settings file that counts for a folder, and the user's extensions. Blocks.
 
@@ -323,6 +325,7 @@ def load_settings(
         model: The model named on the command line, which wins over all files.
         project: Decides which of the folder's own settings take effect.
         check_keys: Judges the user's keys.
+        tried: Entries of servers to read as if they stood in the user's settings.
     """
     home = home or Path.home()
     folder = Path(os.path.realpath(folder))
@@ -340,6 +343,9 @@ def load_settings(
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
     mcp = read_mcp(sources, environ, read_enablement(report))
     context = find_context(sources, manifests, folder, report)
+    if tried is not None:
+        document = SettingsDocument({"mcpServers": tried}, {}, ())
+        sources.append(Source(Origin.USER, "", document, report))
     servers = [(entry, reader.read(entry)) for entry in _own_entries(sources, mcp, manifests)]
     entries: Sequence[Entry] = ()
     offer: ProjectOffer | None = None

@@ -166,7 +166,7 @@ class ImportScreen(ListDialog[ImportOffer]):
         self.listed.set_entries([*map(_entry, self._offers)])
 
     def moved(self, item: ImportOffer | None) -> None:
-        self.tell(None if item is None else Content("\n").join(_lines(item)))
+        self.tell(None if item is None else Content("\n").join(offer_lines(item)))
 
 
 def _entry(offer: ImportOffer) -> ListEntry[ImportOffer]:
@@ -174,11 +174,12 @@ def _entry(offer: ImportOffer) -> ListEntry[ImportOffer]:
     return ListEntry(offer, row, f"{offer.server} {offer.file}")
 
 
-def _lines(offer: ImportOffer) -> Iterator[Content]:
+def offer_lines(offer: ImportOffer) -> Iterator[Content]:
     """Say everything that it would run or contact, the warnings first."""
     yield from (Content.styled(f"! {warning}", "$text-warning") for warning in offer.warnings)
     yield from map(Content, offer.notes)
-    yield _field("from", offer.file)
+    if offer.file:
+        yield _field("from", offer.file)
     for number, word in enumerate(offer.command):
         yield _field("argument" if number else "command", word)
     for label, values in (

@@ -33,6 +33,7 @@ class PaneName(StrEnum):
 class DialogName(StrEnum):
     """What opens above the deck by its name, which the action `app.open` takes."""
 
+    ADD = "add"
     GRANTS = "grants"
     HELP = "help"
     IMPORTS = "imports"
@@ -104,6 +105,14 @@ class ShowServer(Opens):
     """Show the details of a server."""
 
     server: ServerId
+
+
+@dataclass(eq=False, repr=False)
+class EditServer(Opens):
+    """Edit the entry of a server, or remove it."""
+
+    server: ServerId
+    removes: bool = False
 
 
 @dataclass(eq=False, repr=False)

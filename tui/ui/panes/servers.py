@@ -38,6 +38,7 @@ TALL: Final = 40
 EMPTY: Final = """\
 No servers yet.
 
+`+`  add one: a command, an address, or from another client
 `d`  start the demo
 `e`  edit your settings
 

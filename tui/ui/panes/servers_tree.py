@@ -20,7 +20,7 @@ from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.panes import PaneName, ShowPane
+from tui.ui.panes import EditServer, PaneName, ShowPane
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
 from tui.ui.widgets.text.describe import describe_server, summarize_server
@@ -312,6 +312,16 @@ class ServersTree(SaysWhy, Tree[TreeRow], inherit_bindings=False):
 
     def action_demo_servers(self) -> None:
         self._commands.engine.start_demo_servers()
+
+    async def action_edit(self) -> None:
+        if self.current is not None:
+            self.post_message(EditServer(self.current.id))
+        else:
+            await self.run_action("app.open('settings')")
+
+    def action_remove(self) -> None:
+        if self.current is not None:
+            self.post_message(EditServer(self.current.id, removes=True))
 
     def action_log(self) -> None:
         if self.current is not None:

@@ -1,0 +1,223 @@
+"""A server is added, changed and removed on the screen, over the real engine and real servers."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from textual import events
+from textual.pilot import Pilot
+
+from tests.cli.running import notes_server
+from tests.conftest import World
+from tests.servers import sample
+from tests.ui.engine_deck import over_an_engine
+from tests.ui.harness import screen_lines, toasts, until
+from tui.engine.engine import EngineOptions
+from tui.engine.settings.sources.document import parse_document
+from tui.model.servers import ServerId, ServerStatus
+from tui.store.selectors import server as find_server
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
+from tui.ui.dialogs.server_form import ServerScreen
+from tui.ui.panes.servers_tree import ServersTree
+
+SAMPLE: Final = f"{sys.executable} {sample.__file__}"
+SETTINGS: Final = """\
+{
+  // mine
+  "mcpServers": {
+    "old": {"command": "gemdeck-no-such-program", "timeout": 5000},
+  },
+}
+"""
+
+
+@dataclass
+class Adding:
+    """The app with the dialog, and the hands on it."""
+
+    pilot: Pilot[int]
+    store: Store
+    file: Path
+
+    @property
+    def app(self) -> GemdeckApp:
+        assert isinstance(self.pilot.app, GemdeckApp)
+        return self.pilot.app
+
+    @property
+    def text(self) -> str:
+        return "\n".join(screen_lines(self.app))
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        return dict(parse_document(self.file.read_text("utf-8")).content["mcpServers"])
+
+    async def shown(self, *words: str) -> None:
+        try:
+            await until(self.pilot, lambda: all(word in self.text for word in words))
+        except TimeoutError:
+            raise AssertionError(self.text) from None
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+            await self.pilot.pause()
+
+    async def open(self, key: str = "plus") -> None:
+        """Open the dialog at a key in the tree."""
+        self.app.deck.query_one(ServersTree).focus()
+        await self.pilot.press(key)
+        await until(self.pilot, lambda: isinstance(self.app.screen, ServerScreen))
+        await until(self.pilot, lambda: self.app.focused is not None)
+
+    async def paste(self, text: str) -> None:
+        self.app.post_message(events.Paste(text))
+        await self.pilot.pause()
+
+    def status(self, name: str) -> ServerStatus | None:
+        view = find_server(self.store.state, ServerId(name))
+        return view.status if view is not None else None
+
+    async def reaches(self, name: str, status: ServerStatus | None) -> None:
+        await until(self.pilot, lambda: self.status(name) is status)
+
+    async def closed(self) -> None:
+        await until(self.pilot, lambda: not isinstance(self.app.screen, ServerScreen))
+
+
+@asynccontextmanager
+async def adding(world: World, settings: str = SETTINGS) -> AsyncIterator[Adding]:
+    folder, file = world.home / "shop", world.home / ".gemini" / "settings.json"
+    folder.mkdir()
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(settings, "utf-8")
+    options = EngineOptions(folder, attended=True, needs_model=False)
+    async with over_an_engine(options) as (_, store, _, pilot):
+        await until(pilot, lambda: store.state.configured and bool(pilot.app.query(ServersTree)))
+        yield Adding(pilot, store, file)
+
+
+async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world: World) -> None:
+    async with adding(world) as deck:
+        await deck.open()
+        await deck.paste(f"claude mcp add adder -e API_KEY=hunter2 -e N='1 2' -- {SAMPLE}")
+        await deck.shown("adder", "API_KEY=***", "A secret is better kept in a variable")
+        await deck.press("ctrl+s")
+        await deck.shown(f"command    {sys.executable}", "folder     ~/shop", "start it")
+        assert "hunter2" not in deck.text
+        assert "adder" not in deck.entries, "nothing is written before it was seen to work"
+        await deck.press("ctrl+s")
+        await deck.shown("5 tools", "! measure  destructive", "Add two numbers.", "save it")
+        assert deck.status("adder") is None, "it was started beside all servers"
+        await deck.press("ctrl+s")
+        await deck.closed()
+        await deck.reaches("adder", ServerStatus.READY)
+        assert not deck.store.state.pending, "what was typed is the user's own word"
+        assert "// mine" in deck.file.read_text("utf-8")
+        assert deck.entries["adder"]["env"] == {"API_KEY": "hunter2", "N": "1 2"}
+
+
+async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world: World) -> None:
+    async with adding(world) as deck:
+        await deck.open()
+        await deck.press(*"a | b", "enter")
+        await deck.shown("“|” is for a shell")
+        await deck.paste("gemdeck-no-such-program --flag\n")
+        await deck.shown("gemdeck-no-such-program", "--flag")
+        await deck.press("ctrl+s", "ctrl+s")
+        await deck.shown("failed", "save it all the same")
+        await deck.press("escape")
+        await deck.shown("Arguments", "--flag")
+        await deck.press("ctrl+s", "ctrl+s")
+        await deck.shown("save it all the same")
+        await deck.press("ctrl+s")
+        await deck.closed()
+        assert deck.entries["gemdeck-no-such-program"]["args"] == ["--flag"]
+
+
+async def test_escape_ends_a_server_that_does_not_answer_with_its_process(world: World) -> None:
+    mark, script = world.home / "started", world.home / "hang.py"
+    script.write_text(f"import time; open({str(mark)!r}, 'w'); time.sleep(600)", "utf-8")
+    async with adding(world) as deck:
+        await deck.open()
+        await deck.paste(f"{sys.executable} {script}")
+        await deck.press("ctrl+s", "ctrl+s")
+        await deck.shown("starting")
+        await until(deck.pilot, mark.exists)
+        await deck.press("escape")
+        await deck.shown("Arguments")
+        assert deck.store.state.trial is None
+        await deck.press("escape", "escape")
+        await deck.closed()
+        assert list(deck.entries) == ["old"]
+
+
+async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen(world: World) -> None:
+    async with adding(world) as deck:
+        await deck.open()
+        both = {"mcpServers": {"old": notes_server(), "more": {"command": "gemdeck-no-such"}}}
+        await deck.paste(json.dumps(both))
+        await deck.shown("Then come: more.")
+        await deck.press("ctrl+s")
+        await deck.shown("old is there already. It would change:", '"timeout": 5000')
+        await deck.press("ctrl+s")
+        await deck.shown("5 tools")
+        assert deck.entries["old"]["command"] == "gemdeck-no-such-program"
+        await deck.press("ctrl+s")
+        await deck.shown("gemdeck-no-such", "go on")
+        assert deck.entries["old"] == notes_server()
+        await deck.reaches("old", ServerStatus.READY)
+
+
+async def test_a_server_is_changed_removed_and_brought_back(world: World) -> None:
+    env = {"API_KEY": "hunter2", **notes_server()["env"]}
+    entry = {**notes_server(), "timeout": 9000, "env": env}
+    async with adding(world, json.dumps({"mcpServers": {"n": entry}})) as deck:
+        await deck.reaches("n", ServerStatus.READY)
+        await deck.open("e")
+        await deck.shown("Variables", "API_KEY=***")
+        await deck.press("tab", "tab", "end", *" N=1")
+        await deck.press("ctrl+s")
+        await deck.shown('"N": "1"', '"timeout": 9000')
+        await deck.press("ctrl+s")
+        await deck.shown("save it")
+        await deck.press("ctrl+s")
+        await deck.closed()
+        changed = {**entry, "env": {**env, "N": "1"}}
+        assert deck.entries == {"n": changed}
+        await deck.open("delete")
+        await deck.shown("remove it", "API_KEY=***")
+        await deck.press("ctrl+s")
+        await deck.shown("n was removed from your settings.", "bring it back")
+        assert deck.entries == {}
+        await deck.reaches("n", None)
+        await deck.press("ctrl+s")
+        await deck.closed()
+        assert deck.entries == {"n": changed}
+        await deck.reaches("n", ServerStatus.READY)
+
+
+async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever(world: World) -> None:
+    async with adding(world, "{}") as deck:
+        script = world.home / "shop" / "server.py"
+        script.write_text("open('ran', 'w')", "utf-8")
+        await deck.open()
+        await deck.paste(f"{sys.executable} server.py")
+        await deck.press("ctrl+s", "ctrl+s")
+        await deck.shown("untrusted", "Save it, and you are asked whether it may.")
+        assert not script.with_name("ran").exists()
+
+
+async def test_what_does_not_stand_in_the_users_file_is_not_changed_here(world: World) -> None:
+    async with adding(world, "{}") as deck:
+        deck.app.deck.query_one(ServersTree).focus()
+        await deck.press("d")
+        await deck.reaches("notes", ServerStatus.READY)
+        await deck.press("e")
+        await until(deck.pilot, lambda: bool(toasts(deck.app)))
+        assert "notes comes from" in toasts(deck.app)[-1]

@@ -1,0 +1,150 @@
+"""What is pasted becomes an entry, or a reason; what is edited loses no secret and shows none."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.engine.settings.importers import Machine
+from tui.engine.settings.pasted import MAX_PASTED, understand
+from tui.engine.settings.typed_entries import EntryError, EntryFields
+
+MACHINE: Final = Machine(Path("/home/me"), Path("/home/me/shop"), {})
+
+GIT: Final = {"command": "uvx", "args": ["mcp-server-git", "--repository", "."]}
+LINEAR: Final = {"url": "https://mcp.linear.app/mcp", "type": "http"}
+KEYED: Final = {"command": "npx", "args": ["-y", "@x/github"], "env": {"A": "b", "T": "$T"}}
+
+UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
+    ("uvx mcp-server-git --repository .", "git", GIT),
+    ("$ uvx mcp-server-git \\\n  --repository .  # this one", "git", GIT),
+    ("```sh\n# first\nuvx mcp-server-git --repository .;\n```", "git", GIT),
+    ("export A=b;\nexport T=$T && npx -y @x/github", "github", KEYED),
+    ("env A=b T=$T npx -y @x/github", "github", KEYED),
+    ("claude mcp add gh -e A=b T=$T -- npx -y @x/github", "gh", KEYED),
+    ("gemini mcp add --env=A=b -e T=$T gh npx -y @x/github", "gh", KEYED),
+    ("codex mcp add gh --env A=b --env 'T=$T' -- npx -y @x/github", "gh", KEYED),
+    ("gemdeck mcp add -s user x npx a -- -e B", "x", {"command": "npx", "args": ["a", "-e", "B"]}),
+    (
+        "node '/a b/server.js' ~/notes",
+        "a-b",
+        {"command": "node", "args": ["/a b/server.js", "${HOME}/notes"]},
+    ),
+    (
+        "npx -y @modelcontextprotocol/server-time '$A|b'",
+        "time",
+        {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-time", "$A|b"]},
+    ),
+    ("https://mcp.linear.app/mcp", "linear", LINEAR),
+    ("https://mcp.linear.app/sse", "linear", {"url": "https://mcp.linear.app/sse", "type": "sse"}),
+    ("claude mcp add --transport http li https://mcp.linear.app/mcp", "li", LINEAR),
+    ("codex mcp add li --url https://mcp.linear.app/mcp", "li", LINEAR),
+    (
+        "claude mcp add x https://x.dev/mcp -t http -H 'Authorization: Bearer $T'",
+        "x",
+        {"url": "https://x.dev/mcp", "type": "http", "headers": {"Authorization": "Bearer $T"}},
+    ),
+    (
+        '{"mcpServers": {"git": {"command": "uvx", /* it */ "args": ["a"],},}}',
+        "git",
+        {"command": "uvx", "args": ["a"]},
+    ),
+    ('{"git": {"command": "uvx"}}', "git", {"command": "uvx"}),
+    ('"git": {"command": "uvx", "trust": false},', "git", {"command": "uvx"}),
+    (
+        '{"command": "uvx", "args": ["mcp-server-git"]}',
+        "git",
+        {"command": "uvx", "args": ["mcp-server-git"]},
+    ),
+    (
+        '{"servers": {"z": {"type": "stdio", "command": "c", "env": {"K": "${env:K}"}}}}',
+        "z",
+        {"command": "c", "env": {"K": "${K}"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "entry"), UNDERSTOOD)
+def test_what_is_pasted_is_understood(text: str, name: str, entry: dict[str, Any]) -> None:
+    [one] = understand(text, MACHINE)
+    assert (one.name, one.entry, one.scope) == (name, entry, "user")
+
+
+def test_what_does_not_come_along_and_further_servers_are_said() -> None:
+    [one] = understand("gemini mcp add -s project --trust --timeout 5000 x y", MACHINE)
+    assert (one.scope, one.entry) == ("project", {"command": "y", "timeout": 5000})
+    assert one.notes == ("--trust is left out: gemdeck asks about its tools.",)
+    two = understand('{"servers": {"a": {"url": "https://a.dev"}, "b": {"command": "b"}}}', MACHINE)
+    assert [one.name for one in two] == ["a", "b"]
+
+
+REFUSED: Final = [
+    ("npx x | tee log", "“|” is for a shell"),
+    ("npx x && rm -rf /", "several commands"),
+    ("npx x; rm -rf /", "several commands"),
+    ("cd /x && npx y", "several commands"),
+    ("npx x || true", "“||” is for a shell"),
+    ("npx x &", "“&” is for a shell"),
+    ("npx x > log", "“>” is for a shell"),
+    ("npx x <token>", "For <…> write what it stands for."),
+    ('npx "$(id)"', "“$(” is for a shell"),
+    ("npx `id`", "“`” is for a shell"),
+    ("(npx x)", "“(” is for a shell"),
+    ("npx 'x", "A quote is not closed"),
+    ("npx x\nnpx y", "several commands"),
+    ("A=b", "names no command. A command, an mcp add line, a JSON block"),
+    ("claude mcp list", "Of claude mcp only add names a server."),
+    ("claude mcp add x", "one is missing"),
+    ("claude mcp add --callback-port 1 x y", "--callback-port of mcp add means nothing"),
+    ("claude mcp add -e A x -- y", "A variable is written KEY=VALUE."),
+    ("claude mcp add -t http x y", "http needs an address."),
+    ("https://x.dev/ -y", "Arguments and variables are for commands."),
+    ('{"a": {"command": "b"}', "line 1: not valid JSON"),
+    ('{"a": {"cwd": "b"}}', "a: it names neither a command nor an address"),
+    ('{"a": 1}', "a: its entry must be an object"),
+    ("{}", "A command, an mcp add line, a JSON block or an address can be read."),
+    ("", "A command, an mcp add line, a JSON block or an address can be read."),
+    ("npx x\x1b[2K", "characters which cannot be seen"),
+    ("npx x\u202e", "characters which cannot be seen"),
+    ("x " * MAX_PASTED, "That is too long"),
+    ("{" * 50_000 + ":", "line 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED)
+def test_what_cannot_be_understood_is_said(text: str, reason: str) -> None:
+    with pytest.raises(EntryError) as caught:
+        understand(text, MACHINE)
+    assert reason in str(caught.value)
+
+
+@given(st.text(st.sampled_from("ab=-$~'\"\\ \n;&|<>(){}:,#[]/@") | st.characters(), max_size=60))
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    with suppress(EntryError):
+        assert understand(text, MACHINE)
+
+
+SECRETS: Final[list[dict[str, Any]]] = [
+    {
+        "command": "a b",
+        "args": ["--token", "hunter2x", "--key=hunter2x", "", "it's", "$T"],
+        "timeout": 5,
+    },
+    {"command": "a", "args": ["--token", "hunter2x", "--token", "hunter2y"]},
+    {"command": "a", "env": {"API_KEY": "hunter2x", "MY_TOKEN": "$T", "N": "1 2"}},
+    {"url": "https://me:hunter2x@x.dev/?key=hunter2y", "type": "http"},
+    {"url": "https://x.dev/", "headers": {"Authorization": "Bearer hunter2x", "X": "1"}},
+    {"httpUrl": "https://x.dev/", "oauth": {"enabled": False}},
+]
+
+
+@pytest.mark.parametrize("entry", SECRETS)
+def test_an_entry_is_edited_without_its_secrets_on_the_screen(entry: dict[str, Any]) -> None:
+    shown = EntryFields(entry)
+    texts = shown.target, shown.args, shown.env, shown.headers
+    assert "hunter2" not in repr(texts)
+    assert shown.has_secrets is ("hunter2" in repr(entry))
+    assert shown.entry(*texts) == entry

@@ -1,0 +1,230 @@
+"""Entries of servers made of what a user typed, and entries written so that one can edit them."""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from tui.engine.definitions.definition_diff import compared_lines
+from tui.engine.definitions.expansion import references_in
+from tui.engine.definitions.fingerprint import digest
+from tui.engine.logs.redaction import MASK, is_secret_variable, masked_address, masked_words
+from tui.engine.settings.entries import MAX_NAME, server_id
+from tui.engine.settings.sources.source import validation_problems
+from tui.model.settings import ServerSettings
+from tui.model.trust import DifferenceLine
+from tui.text import sanitize
+
+_ADDRESSES: Final = ("httpUrl", "url")
+_SHOWN: Final = frozenset({"command", "args", "env", "headers", "type", *_ADDRESSES})
+"""The keys of an entry that have a field."""
+
+_QUOTED: Final = re.compile(r"[\s'\"\\]")
+
+
+class EntryError(ValueError):
+    """What was typed is no entry of a server; the text says why."""
+
+
+def is_address(target: str) -> bool:
+    """Tell an address from a command."""
+    return target.startswith(("http://", "https://"))
+
+
+def server_entry(
+    target: str,
+    arguments: Sequence[str],
+    *,
+    transport: str | None = None,
+    env: Sequence[str] = (),
+    header: Sequence[str] = (),
+    include_tools: str | None = None,
+    exclude_tools: str | None = None,
+    trust: bool = False,
+    **others: object,
+) -> dict[str, Any]:
+    """Write the entry that the options of ``mcp add`` describe.
+
+    Args:
+        target: Its command or its address.
+        arguments: Those of the command.
+        transport: ``stdio``, ``http`` or ``sse``; None for that of the target.
+        env: The variables of the command, ``NAME=value``.
+        header: The headers for the address, ``Name: value``.
+        include_tools: The names of the only tools, with commas between them.
+        exclude_tools: The names of those that are left out, likewise.
+        trust: Whether its tools run unasked.
+        others: Further keys of the entry; what is empty is left out.
+
+    Raises:
+        EntryError: If they contradict each other or a value is wrong.
+    """
+    kind = transport or ("http" if is_address(target) else "stdio")
+    if is_address(target) == (kind == "stdio"):
+        raise EntryError(f"{kind} needs {'a command' if is_address(target) else 'an address'}.")
+    if is_address(target) and (arguments or env):
+        raise EntryError("Arguments and variables are for commands.")
+    if header and not is_address(target):
+        raise EntryError("Headers are for addresses.")
+    reached = (
+        {"url": target, "type": kind, "headers": named_values(header, ":", "A header")}
+        if is_address(target)
+        else {"command": target, "args": [*arguments], "env": named_values(env, "=", "A variable")}
+    )
+    tools = {"includeTools": _listed(include_tools), "excludeTools": _listed(exclude_tools)}
+    given = {**reached, **others, "trust": trust or None, **tools}
+    entry = {key: value for key, value in given.items() if value not in (None, [], {})}
+    try:
+        ServerSettings.model_validate(entry)
+    except ValidationError as error:
+        keys, words = validation_problems(error)[0]
+        raise EntryError(f"{'.'.join(map(str, keys))}: {words}".removeprefix(": ")) from error
+    return entry
+
+
+def check_entry(name: str, scope: str, entry: Mapping[str, object]) -> None:
+    """Check what only the settings of a scope refuse.
+
+    Raises:
+        EntryError: If the name or the entry cannot stand there.
+    """
+    if not name or server_id(name) != name:
+        raise EntryError(f"A name has 1 to {MAX_NAME} characters, and single blanks at most.")
+    if scope == "project" and entry.get("trust"):
+        raise EntryError("A project's settings cannot trust a server.")
+
+
+def named_values(words: Sequence[str], sign: str, what: str) -> dict[str, str]:
+    """Read values that were typed behind their names.
+
+    Raises:
+        EntryError: If the sign or a name is missing; it says what was typed wrongly.
+    """
+    parts = [word.partition(sign) for word in words]
+    if any(not found or not name for name, found, _ in parts):
+        raise EntryError(f"{what} is written KEY{sign}VALUE.")
+    return {name.strip(): value.lstrip() if sign == ":" else value for name, _, value in parts}
+
+
+def entry_difference(before: object, after: object) -> tuple[DifferenceLine, ...]:
+    """Compare two entries; a mark behind what is masked tells one secret from another."""
+    salt = os.urandom(16)
+    old, new = (_entry_lines(entry, salt) for entry in (before, after))
+    lines = compared_lines(old, new)
+    return tuple(DifferenceLine(line.sign, sanitize(line.text)) for line in lines)
+
+
+def _entry_lines(entry: object, salt: bytes) -> list[str]:
+    def masked(value: object, key: str = "") -> object:
+        match value:
+            case Mapping():
+                return {name: masked(item, str(name)) for name, item in value.items()}
+            case list():
+                words = masked_words([str(item) for item in value])
+                words += ["…"] * (len(value) - len(words))  # of a long one only the marks are shown
+                return [_marked(str(item), word) for item, word in zip(value, words, strict=True)]
+            case str():
+                is_secret = is_secret_variable(key, value)
+                return _marked(value, MASK if is_secret else masked_words((value,))[0])
+        return value
+
+    def _marked(value: str, shown: str) -> str:
+        return value if shown == value else f"{shown} #{digest(value, salt)[:8]}"
+
+    return json.dumps(masked(entry), indent=2, ensure_ascii=False).splitlines() if entry else []
+
+
+class EntryFields:
+    """An entry as texts that can be edited, with a mask in place of each secret.
+
+    Args:
+        entry: The entry; keys without a field stay.
+
+    Attributes:
+        target: The command or the address.
+        args: The arguments, as words of a shell.
+        env: The variables, likewise: ``NAME=value``.
+        headers: The headers, likewise: ``'Name: value'``.
+        others: The keys that have no field.
+        has_secrets: Whether a secret stands in it, and not only the name of a variable.
+    """
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self._entry = entry
+        self._hidden = dict[str, str]()
+        self._key = next((key for key in _ADDRESSES if entry.get(key)), "")
+        target = str(entry.get(self._key or "command") or "")
+        self.target = self._hide(target, masked_address(target)) if self._key else target
+        args = entry.get("args")
+        words = [str(word) for word in args] if isinstance(args, list) else []
+        before = ("", *words)
+        self.args = joined(self._word(word, before[at]) for at, word in enumerate(words))
+        self.env, self.headers = self._named("env", "="), self._named("headers", ": ")
+        self.others = {key: value for key, value in entry.items() if key not in _SHOWN}
+
+    @property
+    def has_secrets(self) -> bool:
+        return bool(self._hidden)
+
+    def entry(self, target: str, args: str, env: str, headers: str) -> dict[str, Any]:
+        """Write the entry that edited texts describe.
+
+        Raises:
+            EntryError: If they describe none.
+        """
+        target = self._hidden.get(target.strip(), target.strip())
+        env_words, header = self._words(env), self._words(headers)
+        made = server_entry(target, self._words(args), env=env_words, header=header) | self.others
+        if self._key and is_address(target):  # it goes on as it was, with SSE where that was tried
+            kept = {key: self._entry[key] for key in ("type",) if key in self._entry}
+            made = {self._key: made.pop("url"), **made, "type": None} | kept
+        elif is_address(target):
+            made["type"] = address_type(target)
+        return {key: value for key, value in made.items() if value is not None}
+
+    def _words(self, text: str) -> list[str]:
+        try:
+            return [self._hidden.get(word, word) for word in shlex.split(text)]
+        except ValueError as error:
+            raise EntryError(f"A quote is not closed: {text[:40]}") from error
+
+    def _named(self, key: str, sign: str) -> str:
+        words, given = [], self._entry.get(key)
+        for name, value in given.items() if isinstance(given, dict) else ():
+            is_secret = value and is_secret_variable(name, str(value))
+            shown = MASK if is_secret else masked_words((str(value),))[0]
+            shown = str(value) if references_in({"": value}) else shown
+            words.append(self._hide(f"{name}{sign}{value}", f"{name}{sign}{shown}"))
+        return joined(words)
+
+    def _word(self, word: str, before: str) -> str:
+        shown = masked_words((before[:99], word))[-1]
+        return word if references_in({"": word}) else self._hide(word, shown)
+
+    def _hide(self, word: str, shown: str) -> str:
+        """Return what stands for a word: each secret has a mask of its own."""
+        if shown != word:
+            while self._hidden.get(shown, word) != word:
+                shown += "*"
+            self._hidden[shown] = word
+        return shown
+
+
+def address_type(address: str) -> str:
+    """Return the transport that an address suggests."""
+    return "sse" if address.partition("?")[0].rstrip("/").endswith("/sse") else "http"
+
+
+def joined(words: Iterable[str]) -> str:
+    """Join words so that `shlex.split` gives them again; only those are quoted that need it."""
+    return " ".join(
+        shlex.quote(word) if not word or _QUOTED.search(word) else word for word in words
+    )
+
+
+def _listed(words: str | None) -> list[str]:
+    return [word.strip() for word in (words or "").split(",") if word.strip()]

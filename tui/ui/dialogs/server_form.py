@@ -1,0 +1,359 @@
+"""A server is added, changed or removed: filled in, started on trial, then written."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from time import monotonic
+from typing import Any, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.timer import Timer
+
+from tui.engine.commands.server_imports import OwnEdits, servers_in, shown_entry
+from tui.engine.settings.edits import EditError
+from tui.engine.settings.pasted import PastedServer, understand
+from tui.engine.settings.sources.source import shown_path
+from tui.engine.settings.typed_entries import (
+    EntryError,
+    EntryFields,
+    check_entry,
+    entry_difference,
+)
+from tui.model.requests import FieldKind, FieldOption, FormField
+from tui.model.servers import ServerStatus, ServerView
+from tui.store.commands import Commands
+from tui.store.state import AppState
+from tui.text import counted
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.choices import offer_lines
+from tui.ui.dialogs.list_dialog import DIALOG_STYLES
+from tui.ui.questions.arming import SecondPress
+from tui.ui.widgets.forms.argument_form import ArgumentForm
+from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
+from tui.ui.widgets.key_bar import HintLine, key_hints
+from tui.ui.widgets.text.describe import failure_lines
+from tui.ui.widgets.text.plain import PlainText, one_line
+
+MAX_TOOLS: Final = 200
+"""Tools of a server on trial that are shown."""
+
+LITERAL: Final = "A secret is better kept in a variable: write $NAME in its place."
+
+ASKS: Final = "It was not started. Save it, and you are asked whether it may."
+
+_SCOPES: Final = (
+    FieldOption("user", "you, in every folder"),
+    FieldOption("project", "this folder's project"),
+)
+_SIGNS: Final = {"+": "$text-success", "-": "$text-error"}
+
+
+class Stage(StrEnum):
+    """What is shown; the value is what Ctrl+S does there."""
+
+    FORM = "go on"
+    SHOWN = "start it"
+    TRYING = ""
+    READY = "save it"
+    FAILED = "save it all the same"
+    REMOVING = "remove it"
+    REMOVED = "bring it back"
+
+
+class PasteLine(TypedLine):
+    """Takes a line, or a text of several lines that is pasted."""
+
+    class Given(Message):
+        """This is to be understood."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.post_message(self.Given(event.text))
+
+
+class PasteField(TypedField):
+    """The first field: whatever says how to start or reach a server."""
+
+    def make_control(self) -> TypedLine:
+        line = PasteLine(placeholder="npx -y …   claude mcp add …   {…}   https://…", compact=True)
+        line.max_length, line.cursor_blink = MAX_TYPED, False
+        return line
+
+    def go_on(self) -> None:
+        if not self.is_given():
+            super().go_on()
+
+    def is_given(self) -> bool:
+        """Give what was typed, if anything was."""
+        if has_text := bool(self.control.value.strip()):
+            self.post_message(PasteLine.Given(self.control.value))
+        return has_text
+
+
+class ServerScreen(ModalScreen[None]):
+    """Shows an entry as a form, then whole; starts it on trial at a key, and writes it at another.
+
+    Args:
+        bridge: Provides the state, with what comes of the trial.
+        commands: Starts the server and writes the settings.
+        name: The server of the user's settings that is changed; empty for a new one.
+        removes: Whether it is to be removed.
+    """
+
+    AUTO_FOCUS = "Input"
+    CSS_PATH = DIALOG_STYLES
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=("arguments.send", "arguments.close", "server.imports", "app.help")
+    )
+
+    body = query_one(".request-body", VerticalScroll)
+    notes = query_one(".notes", PlainText)
+    page = query_one(".page", VerticalScroll)
+    hint = query_one(HintLine)
+
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, name: str = "", *, removes: bool = False
+    ) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._commands = commands
+        self._server, self._is_new, self._removes = name, not name, removes
+        self._stage = Stage.FORM
+        self._shown = EntryFields({})
+        self._entry: Mapping[str, Any] = {}
+        self._before: object = None
+        self._scope = "user"
+        self._rest: Sequence[PastedServer] = ()
+        self._clock: Timer | None = None
+        self._second: SecondPress[str] = SecondPress()
+        self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="any of"))
+        self.form = ArgumentForm(_fields(self._shown, name, is_new=not name), make_row)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="request server") as frame:
+            frame.border_title = Content(one_line(self._server) or "Add a server")
+            with VerticalScroll(classes="request-body", can_focus=False):
+                if self._is_new:
+                    yield ArgumentForm([self.line.field], lambda _: self.line)
+                yield PlainText(classes="notes")
+                yield self.form
+            with VerticalScroll(classes="page"):
+                yield PlainText()
+            yield HintLine(classes="request-hint")
+
+    async def on_mount(self) -> None:
+        self._bridge.watch(self, lambda state: state.trial, self._follow)
+        if not self._is_new:
+            self._entry = await self._written() or {}
+            await self._fill(PastedServer(self._server, self._entry))
+        self._show(Stage.REMOVING if self._removes else Stage.FORM)
+
+    def on_unmount(self) -> None:
+        self._commands.engine.trials.end()
+
+    async def action_send(self) -> None:
+        """Do the next thing."""
+        try:
+            match self._stage:
+                case Stage.FORM:
+                    await self._go_on()
+                case Stage.SHOWN if self.page.scroll_y < self.page.max_scroll_y:
+                    self.page.scroll_page_down()
+                case Stage.SHOWN:
+                    self._show(Stage.TRYING)
+                    self._commands.engine.trials.begin(self._server, self._entry, self._scope)
+                case Stage.READY | Stage.FAILED | Stage.REMOVED:
+                    await self._save()
+                case Stage.REMOVING:
+                    await asyncio.to_thread(self._edits.remove, "user", self._server)
+                    self._show(Stage.REMOVED)
+        except (EntryError, EditError) as error:
+            self._say(str(error))
+
+    def action_close(self) -> None:
+        """Go back to the form, else close; what was filled in is dropped at the second press."""
+        if self._stage in {Stage.SHOWN, Stage.TRYING, Stage.READY, Stage.FAILED}:
+            self._commands.engine.trials.end()
+            self._show(Stage.FORM)
+        elif self._stage is not Stage.FORM or self._second.take("") or not self._is_changed():
+            self.dismiss()
+        else:
+            self._second.expect("")
+            self._say("Press Esc again to drop what you filled in.")
+
+    @property
+    def _edits(self) -> OwnEdits:
+        return self._commands.engine.imports.edits
+
+    @on(PasteLine.Given)
+    async def _understand(self, event: PasteLine.Given) -> None:
+        event.stop()
+        try:
+            first, *self._rest = understand(event.text, self._commands.engine.imports.machine)
+        except EntryError as error:
+            self.line.control.value = one_line(event.text)[:MAX_TYPED]
+            self.line.complain(str(error))
+            return
+        self.line.control.value = ""
+        self.line.complain("")
+        await self._fill(first)
+        self.form.rows[0].control.focus()
+
+    async def _fill(self, one: PastedServer) -> None:
+        """Fill the form in, and say what else there is to know."""
+        self._shown, self._scope = EntryFields(one.entry), one.scope
+        await self.form.refill(_fields(self._shown, one.name, one.scope, is_new=self._is_new))
+        notes = [*one.notes, *([LITERAL] if self._shown.has_secrets else [])]
+        if self._rest:
+            notes.append(f"Then come: {', '.join(other.name for other in self._rest)}.")
+        self.notes.update(Content.styled(one_line("\n".join(notes)), "$text-warning"))
+
+    def _is_changed(self) -> bool:
+        is_begun = self._is_new and bool(self._shown.target or self.line.control.value)
+        return is_begun or any(row.value() != row.field.default for row in self.form.rows)
+
+    async def _go_on(self) -> None:
+        """Show the entry whole, or understand what was typed."""
+        if (self._is_new and self.line.is_given()) or not self.form.check():
+            return
+        given = {key: str(value or "") for key, value in self.form.values().items()}
+        self._server, self._scope = given.pop("name", self._server), given.pop("scope", self._scope)
+        self._entry = self._shown.entry(**given)
+        check_entry(self._server, self._scope, self._entry)
+        self._before = await self._written()
+        self._show(Stage.SHOWN)
+
+    async def _written(self) -> Mapping[str, Any] | None:
+        """Return the entry that stands in the settings, or None."""
+        edits, scope = self._edits, self._scope
+        found = await asyncio.to_thread(lambda: servers_in(edits.file_of(scope)).get(self._server))
+        return found if isinstance(found, dict) else None
+
+    async def _save(self) -> None:
+        before = None if self._stage is Stage.REMOVED else self._before
+        what = self._scope, self._server, self._entry, before
+        path = await asyncio.to_thread(self._edits.add, *what)
+        self.app.notify(f"{self._server} is in {shown_path(path, Path.home())}.", markup=False)
+        if not self._rest:
+            self.dismiss()
+            return
+        first, *self._rest = self._rest
+        await self._fill(first)
+        self._show(Stage.FORM)
+
+    def _follow(self, trial: AppState | None) -> None:
+        """Show what comes of the trial."""
+        view = trial.servers[0] if trial is not None and trial.servers else None
+        if self._stage is Stage.TRYING and view is not None and view.status in _OVER:
+            self._show(Stage.READY if view.status is ServerStatus.READY else Stage.FAILED)
+        elif self._stage is not Stage.FORM:
+            self._draw()
+
+    def _show(self, stage: Stage) -> None:
+        self._stage = stage
+        is_form = stage is Stage.FORM
+        self.set_class(is_form, "-form")
+        if self._clock is not None:
+            self._clock.stop()
+        self._clock = self.set_interval(1, self._draw) if stage is Stage.TRYING else None
+        if is_form:
+            row = self.line if self._is_new and not self._shown.target else self.form.rows[0]
+            row.control.focus()
+        else:
+            self.page.focus()
+            self._draw()
+        self._say("")
+
+    def _draw(self) -> None:
+        lines = [*self._lines()]
+        self.page.query_one(PlainText).update(Content("\n").join(lines))
+
+    def _lines(self) -> Iterator[Content]:
+        """Say what would start, what that changes, and what came of the trial."""
+        if self._stage is Stage.REMOVED:
+            yield Content(f"{self._server} was removed from your settings.")
+        offer, here = shown_entry(self._server, self._entry), self._bridge.state.workspace
+        yield from offer_lines(replace(offer, cwd=offer.cwd or here) if offer.command else offer)
+        if self._before not in (None, self._entry) and self._stage is not Stage.REMOVED:
+            yield Content(f"\n{self._server} is there already. It would change:")
+            for line in entry_difference(self._before, self._entry):
+                yield Content.styled(f"{line.sign} {line.text}", _SIGNS.get(line.sign, ""))
+        trial = self._bridge.state.trial
+        if trial is None or self._stage not in {Stage.TRYING, Stage.READY, Stage.FAILED}:
+            return
+        yield Content()
+        for view in trial.servers:
+            yield from _outcome(view)
+        for notice in trial.notices:
+            yield Content.styled(f"! {one_line(notice.text)}", "$text-warning")
+
+    def _say(self, words: str) -> None:
+        """Show a message in place of the keys, or the keys."""
+        if words:
+            self.hint.update(Content.styled(one_line(words), "$text-warning"))
+            return
+        keys = [("^S", self._stage.value)] if self._stage.value else []
+        imports = [("^O", "other clients")] if self._stage is Stage.FORM and self._is_new else []
+        back = "close" if self._stage in {Stage.FORM, Stage.REMOVING, Stage.REMOVED} else "back"
+        self.hint.update(key_hints(*keys, *imports, ("Esc", back)))
+
+
+_OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}
+
+
+def _fields(
+    shown: EntryFields, name: str, scope: str = "user", *, is_new: bool
+) -> tuple[FormField, ...]:
+    """Give the fields of an entry; a server that is there keeps its name and its file."""
+
+    def text(key: str, title: str, value: str, notes: str) -> FormField:
+        is_required = key in {"name", "target"}
+        return FormField(key, FieldKind.TEXT, title, "", is_required, value or None, format=notes)
+
+    named = [text("name", "Name", name, "")]
+    asked = FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES)
+    return (
+        *(named if is_new else ()),
+        text("target", "Command or address", shown.target, ""),
+        text("args", "Arguments", shown.args, "as in a shell"),
+        text("env", "Variables", shown.env, "NAME=value …"),
+        text("headers", "Headers", shown.headers, "'Name: value' …"),
+        *([asked] if is_new else ()),
+    )
+
+
+def _outcome(view: ServerView) -> Iterator[Content]:
+    """Say how a trial stands."""
+    seconds = f" {monotonic() - view.since:.0f} s" if view.status is ServerStatus.STARTING else ""
+    yield Content.styled(f"{view.status.value}{seconds}", "bold")
+    if view.status is ServerStatus.UNTRUSTED and view.failure is not None:
+        yield from failure_lines(replace(view.failure, advice=ASKS))
+    elif view.failure is not None:
+        yield from failure_lines(view.failure)
+    elif view.status is not ServerStatus.READY:
+        yield Content.styled(one_line(view.last_words), "$text-muted")
+    if view.status is not ServerStatus.READY:
+        return
+    tools = view.catalog.tools
+    yield Content(counted(len(tools), "tool"))
+    for tool in tools[:MAX_TOOLS]:
+        if mind := tool.problem or ", ".join({"destructive"}.intersection(tool.claims)):
+            yield Content.styled(one_line(f"! {tool.name}  {mind}"), "$text-warning")
+        else:
+            words = tool.description.strip().partition("\n")[0]
+            yield Content.assemble(f"  {one_line(tool.name)}  ", (one_line(words), "$text-muted"))
