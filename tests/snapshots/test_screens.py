@@ -1,17 +1,22 @@
 """What the screens look like. After a wanted change: ``python3 -m tests tests/snapshots
 --snapshot-update``, and a look at each picture that changed."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
+from textual import events
 
 from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
+from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press, settle
 from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
+from tui.model.catalog import Catalog
 from tui.model.chat import EntryId, ModelText, UserMessage
 from tui.model.models import ContextMeasured, ContextPart
+from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import (
     ConversationRestored,
     SessionId,
@@ -77,8 +82,8 @@ async def test_a_walk_through_panes_and_dialogs(album: Album) -> None:
     store = shell.full_store()
     app = GemdeckApp(store, RecordingCommands(), preferences=UiPreferences())
     async with album.of(app, NARROW) as pilot:
-        for name, (events, keys) in WALK.items():
-            for event in events:
+        for name, (happened, keys) in WALK.items():
+            for event in happened:
                 store.dispatch(event)
             await press(pilot, *keys)
             await album.take(pilot, name)
@@ -107,6 +112,29 @@ async def test_a_pane(album: Album) -> None:
         for key in ("f3", "f7"):
             await press(pilot, key)
             await album.take(pilot, key)
+
+
+async def test_a_server_is_added(album: Album) -> None:
+    commands = RecordingCommands()
+    setattr(commands.engine.imports.edits, "file_of", lambda _: Path("no-such-file"))  # noqa: B010
+    store = shell.full_store()
+    app = GemdeckApp(store, commands, preferences=UiPreferences())
+    line = "GIT_TOKEN=hunter2 claude mcp add tools -- npx -y @acme/tools --folder '/my notes'"
+    async with album.of(app, NARROW) as pilot:
+        await pilot.app.run_action("open('add')")
+        await settle(pilot)
+        pilot.app.post_message(events.Paste(line))
+        await album.take(pilot, "form")
+        await pilot.resize_terminal(*WIDE)
+        await album.take(pilot, "form")
+        await press(pilot, "ctrl+s", "ctrl+s")
+        view = shell.server(ServerId("tools"), ServerStatus.READY)
+        found = replace(view, catalog=Catalog(shell.EVERYTHING_TOOLS))
+        store.dispatch(e.ServerTried(e.ServersConfigured((found,))))
+        await album.take(pilot, "tools")
+        app.theme = LIGHT.name
+        await pilot.resize_terminal(*NARROW)
+        await album.take(pilot, "tools")
 
 
 async def test_servers_of_other_clients(album: Album) -> None:

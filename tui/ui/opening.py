@@ -84,10 +84,13 @@ def _sample(_: MainScreen) -> Screen[Any]:
     return ViewerScreen(SAMPLE, sample_settings())
 
 
-def _add(deck: MainScreen) -> Screen[Any]:
+def _add(deck: MainScreen) -> Screen[Any] | None:
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
-    return ServerScreen(deck.bridge, deck.commands)
+    if deck.bridge.state.configured:
+        return ServerScreen(deck.bridge, deck.commands)
+    deck.app.notify("The settings are still being read.", markup=False)
+    return None
 
 
 def _edit_server(deck: MainScreen, asked: EditServer) -> None:

@@ -213,6 +213,36 @@ async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever(world
         assert not script.with_name("ran").exists()
 
 
+async def test_what_is_started_was_seen_to_its_end(world: World) -> None:
+    async with adding(world, "{}") as deck:
+        await deck.open()
+        await deck.paste(f"gemdeck-no-such-program {' '.join(f'word{n}' for n in range(90))}")
+        await deck.press("ctrl+s", "ctrl+s")
+        assert "word89" not in deck.text
+        assert deck.store.state.trial is None
+        while "word89" not in deck.text:
+            await deck.press("ctrl+s")
+        await deck.press("ctrl+s")
+        await until(deck.pilot, lambda: deck.store.state.trial is not None)
+
+
+async def test_a_server_of_the_project_is_written_into_its_file(world: World) -> None:
+    async with adding(world, "{}") as deck:
+        await deck.shown("No servers yet.", "+  add one")
+        await deck.open()
+        await deck.press("ctrl+o")
+        await until(deck.pilot, lambda: bool(toasts(deck.app)))
+        assert toasts(deck.app)[-1] == "No servers of other clients were found."
+        await deck.paste(f"gemini mcp add -s project --trust notes {SAMPLE}")
+        await deck.shown("--trust is left out", "this folder's project")
+        await deck.press("ctrl+s", "ctrl+s")
+        await deck.shown("5 tools", "save it")
+        await deck.press("ctrl+s")
+        await until(deck.pilot, lambda: bool(deck.store.state.pending))
+        project = world.home / "shop" / ".gemini" / "settings.json"
+        assert '"notes"' in project.read_text("utf-8")
+
+
 async def test_what_does_not_stand_in_the_users_file_is_not_changed_here(world: World) -> None:
     async with adding(world, "{}") as deck:
         deck.app.deck.query_one(ServersTree).focus()

@@ -42,7 +42,7 @@ from tui.ui.widgets.forms.argument_form import ArgumentForm
 from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
 from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.describe import failure_lines
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_TOOLS: Final = 200
 """Tools of a server on trial that are shown."""
@@ -141,7 +141,9 @@ class ServerScreen(ModalScreen[None]):
         self._rest: Sequence[PastedServer] = ()
         self._clock: Timer | None = None
         self._second: SecondPress[str] = SecondPress()
-        self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="any of"))
+        self.line = PasteField(
+            FormField("line", FieldKind.TEXT, "Paste or type", format="↵ reads it")
+        )
         self.form = ArgumentForm(_fields(self._shown, name, is_new=not name), make_row)
 
     def compose(self) -> ComposeResult:
@@ -221,7 +223,7 @@ class ServerScreen(ModalScreen[None]):
         notes = [*one.notes, *([LITERAL] if self._shown.has_secrets else [])]
         if self._rest:
             notes.append(f"Then come: {', '.join(other.name for other in self._rest)}.")
-        self.notes.update(Content.styled(one_line("\n".join(notes)), "$text-warning"))
+        self.notes.update(Content.styled(block("\n".join(notes)), "$text-warning"))
 
     def _is_changed(self) -> bool:
         is_begun = self._is_new and bool(self._shown.target or self.line.control.value)
@@ -277,6 +279,7 @@ class ServerScreen(ModalScreen[None]):
         else:
             self.page.focus()
             self._draw()
+            self.page.scroll_home(animate=False)
         self._say("")
 
     def _draw(self) -> None:
@@ -284,23 +287,22 @@ class ServerScreen(ModalScreen[None]):
         self.page.query_one(PlainText).update(Content("\n").join(lines))
 
     def _lines(self) -> Iterator[Content]:
-        """Say what would start, what that changes, and what came of the trial."""
+        """Say what came of the trial, what would start, and what that changes."""
         if self._stage is Stage.REMOVED:
-            yield Content(f"{self._server} was removed from your settings.")
+            yield Content(f"{self._server} was removed from your settings.\n")
+        trial = self._bridge.state.trial
+        if trial is not None and self._stage in {Stage.TRYING, Stage.READY, Stage.FAILED}:
+            for view in trial.servers:
+                yield from _outcome(view)
+            for notice in trial.notices:
+                yield Content.styled(f"! {one_line(notice.text)}", "$text-warning")
+            yield Content()
         offer, here = shown_entry(self._server, self._entry), self._bridge.state.workspace
         yield from offer_lines(replace(offer, cwd=offer.cwd or here) if offer.command else offer)
         if self._before not in (None, self._entry) and self._stage is not Stage.REMOVED:
             yield Content(f"\n{self._server} is there already. It would change:")
             for line in entry_difference(self._before, self._entry):
                 yield Content.styled(f"{line.sign} {line.text}", _SIGNS.get(line.sign, ""))
-        trial = self._bridge.state.trial
-        if trial is None or self._stage not in {Stage.TRYING, Stage.READY, Stage.FAILED}:
-            return
-        yield Content()
-        for view in trial.servers:
-            yield from _outcome(view)
-        for notice in trial.notices:
-            yield Content.styled(f"! {one_line(notice.text)}", "$text-warning")
 
     def _say(self, words: str) -> None:
         """Show a message in place of the keys, or the keys."""
@@ -339,19 +341,15 @@ def _fields(
 
 def _outcome(view: ServerView) -> Iterator[Content]:
     """Say how a trial stands."""
-    seconds = f" {monotonic() - view.since:.0f} s" if view.status is ServerStatus.STARTING else ""
-    yield Content.styled(f"{view.status.value}{seconds}", "bold")
-    if view.status is ServerStatus.UNTRUSTED and view.failure is not None:
-        yield from failure_lines(replace(view.failure, advice=ASKS))
-    elif view.failure is not None:
-        yield from failure_lines(view.failure)
-    elif view.status is not ServerStatus.READY:
-        yield Content.styled(one_line(view.last_words), "$text-muted")
-    if view.status is not ServerStatus.READY:
-        return
-    tools = view.catalog.tools
-    yield Content(counted(len(tools), "tool"))
-    for tool in tools[:MAX_TOOLS]:
+    is_ready, tools = view.status is ServerStatus.READY, view.catalog.tools
+    more = counted(len(tools), "tool") if is_ready else ""
+    if view.status is ServerStatus.STARTING:
+        more = f"{monotonic() - view.since:.0f} s  {view.last_words}"
+    yield Content.assemble((view.status.value, "bold"), f"  {one_line(more)}")
+    if (failure := view.failure) is not None:
+        is_held = view.status is ServerStatus.UNTRUSTED
+        yield from failure_lines(replace(failure, advice=ASKS) if is_held else failure)
+    for tool in tools[: MAX_TOOLS * is_ready]:
         if mind := tool.problem or ", ".join({"destructive"}.intersection(tool.claims)):
             yield Content.styled(one_line(f"! {tool.name}  {mind}"), "$text-warning")
         else:
