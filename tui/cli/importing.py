@@ -105,8 +105,8 @@ def _server_value(offer: ImportOffer) -> dict[str, Any]:
         "command": list(offer.command),
         "url": offer.address,
         "cwd": offer.cwd,
-        "env": list(offer.env),
-        "headers": list(offer.headers),
+        "env": [one.partition("=")[0] for one in offer.env],
+        "headers": [one.partition(": ")[0] for one in offer.headers],
         "warnings": list(offer.warnings),
         "notes": list(offer.notes),
     }

@@ -212,7 +212,7 @@ class ImportState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportOffer:
-    """A server of another client, in full; nothing in it needs escaping.
+    """A server's entry in full, but for its secrets; nothing in it needs escaping.
 
     Attributes:
         client: Whose it is.
@@ -222,8 +222,8 @@ class ImportOffer:
         command: The program and its arguments.
         address: Its address, if it has no program.
         cwd: Its working folder, or an empty string.
-        env: The names of its variables.
-        headers: The names of its headers.
+        env: Its variables, ``NAME=value``.
+        headers: Its headers, ``Name: value``.
         warnings: What deserves a second look.
         notes: What does not come along, and what it needs.
     """

@@ -93,19 +93,29 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
     return None
 
 
-def _edit_server(deck: MainScreen, asked: EditServer) -> None:
+async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
     """Edit the entry of a server of the user's."""
+    from tui.engine.commands.server_imports import servers_in  # noqa: PLC0415 - loads pydantic
+    from tui.engine.settings.edits import EditError  # noqa: PLC0415 - ditto
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
     view = server(deck.bridge.state, asked.server)
     if view is None:
         return
+    place, entry = view.source or "gemdeck itself", None
+    words = f"{view.id} comes from {place}: it cannot be changed here."
     if view.origin is Origin.USER:
-        screen = ServerScreen(deck.bridge, deck.commands, view.id, removes=asked.removes)
+        try:
+            file = deck.commands.engine.imports.edits.file_of("user")
+            entry = (await asyncio.to_thread(servers_in, file)).get(view.id)
+        except EditError as error:
+            words = str(error)
+    if isinstance(entry, dict):
+        what = view.id, entry
+        screen = ServerScreen(deck.bridge, deck.commands, *what, removes=asked.removes)
         deck.app.push_screen(screen)
     else:
-        place = view.source or "gemdeck itself"
-        deck.notify(f"{view.id} comes from {place}. It cannot be changed here.", markup=False)
+        deck.app.notify(words, markup=False)
 
 
 Made = Screen[Any] | None
@@ -140,7 +150,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
             push(ServerDetailsScreen(bridge, asked.server))
             commands.tell("mcp show", asked.server)
         case EditServer():
-            _edit_server(deck, asked)
+            await _edit_server(deck, asked)
         case ShowTool():
             push(ToolDetailsScreen(bridge, commands, asked.server, asked.tool))
         case ShowResource():

@@ -251,3 +251,12 @@ async def test_what_does_not_stand_in_the_users_file_is_not_changed_here(world: 
         await deck.press("e")
         await until(deck.pilot, lambda: bool(toasts(deck.app)))
         assert "notes comes from" in toasts(deck.app)[-1]
+
+
+async def test_a_file_that_cannot_be_read_is_said_and_nothing_opens(world: World) -> None:
+    async with adding(world) as deck:
+        deck.file.write_text("{", "utf-8")
+        deck.app.deck.query_one(ServersTree).focus()
+        await deck.press("e")
+        await until(deck.pilot, lambda: "line 1: not valid JSON" in str(toasts(deck.app)))
+        assert not isinstance(deck.app.screen, ServerScreen)

@@ -1,8 +1,7 @@
 """Servers of other clients: shown in full, and written to the settings where the user says so."""
 
 import os
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -175,44 +174,33 @@ class ServerImports:
         return replace(offer, state=ImportState.WRITTEN)
 
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
-        entry = candidate.entry
-        command = entry.get("command")
-        words = [str(command), *_texts(entry.get("args"))] if command else []
-        address = str(entry.get("httpUrl") or entry.get("url") or "")
-        offer = ImportOffer(
+        offer = replace(
+            shown_entry(candidate.name, candidate.entry),
             client=TITLES[candidate.client],
             file=candidate.file,
-            server=candidate.name,
             state=_state(candidate, there),
-            command=tuple(map(spelled, words)),
-            address=spelled(address) if address and not words else "",
-            cwd=spelled(str(entry["cwd"])) if entry.get("cwd") else "",
-            env=tuple(map(spelled, _names(entry.get("env")))),
-            headers=tuple(map(spelled, _names(entry.get("headers")))),
-            warnings=tuple(_cautions(words, address, entry)),
             notes=(*candidate.warnings, *filter(None, [sanitize_line(candidate.problem)])),
         )
-        self._entries[offer] = entry
+        self._entries[offer] = candidate.entry
         return offer
 
 
 def shown_entry(name: str, entry: Mapping[str, Any]) -> ImportOffer:
-    """Show an entry of the user's in full, but for its secrets."""
+    """Show an entry in full, but for its secrets."""
     shown = EntryFields(entry)
-    words = [shown.target, *shlex.split(shown.args)]
-    address = shown.target if is_address(shown.target) else ""
+    words = () if is_address(shown.target) else filter(None, (shown.target, *shown.words))
     others = entry_difference(None, {k: v for k, v in shown.others.items() if k != "cwd"})
     return ImportOffer(
         client="",
         file="",
         server=name,
         state=ImportState.NEW,
-        command=() if address else tuple(map(spelled, words)),
-        address=spelled(address) if address else "",
+        command=tuple(map(spelled, words)),
+        address=spelled(shown.target) if is_address(shown.target) else "",
         cwd=spelled(str(entry["cwd"])) if entry.get("cwd") else "",
-        env=tuple(map(spelled, shlex.split(shown.env))),
-        headers=tuple(map(spelled, shlex.split(shown.headers))),
-        warnings=tuple(_cautions(() if address else words, address, entry)),
+        env=tuple(map(spelled, shown.variables)),
+        headers=tuple(map(spelled, shown.fields)),
+        warnings=tuple(_cautions(entry)),
         notes=(" ".join(line.text.strip() for line in others),) if others else (),
     )
 
@@ -226,19 +214,14 @@ def _state(candidate: Candidate, there: Mapping[str, object]) -> ImportState:
     return ImportState.THERE if is_same else ImportState.TAKEN
 
 
-def _cautions(words: Sequence[str], address: str, entry: Mapping[str, Any]) -> Iterator[str]:
+def _cautions(entry: Mapping[str, Any]) -> Iterator[str]:
     """Return what deserves a second look."""
-    if words:
-        yield from command_cautions(words[0], words[1:])
-    yield from variable_cautions(_names(entry.get("env")), references_in(dict(entry)))
-    if address:
+    args, env = entry.get("args"), entry.get("env")
+    if address := str(entry.get("httpUrl") or entry.get("url") or ""):
         yield from address_cautions(address)
+    elif command := entry.get("command"):
+        yield from command_cautions(
+            str(command), [*map(str, args if isinstance(args, list) else ())]
+        )
+    yield from variable_cautions(env if isinstance(env, dict) else (), references_in(dict(entry)))
     yield from sign_in_cautions(entry.get("oauth"))
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, dict) else ()

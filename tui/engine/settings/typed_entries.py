@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest
-from tui.engine.logs.redaction import MASK, is_secret_variable, masked_address, masked_words
+from tui.engine.logs.redaction import MASK, MAX_SHOWN, is_secret_variable, masked_words
 from tui.engine.settings.entries import MAX_NAME, server_id
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.settings import ServerSettings
@@ -146,9 +146,12 @@ class EntryFields:
 
     Attributes:
         target: The command or the address.
+        words: The arguments.
+        variables: The variables, ``NAME=value``.
+        fields: The headers, ``Name: value``.
         args: The arguments, as words of a shell.
-        env: The variables, likewise: ``NAME=value``.
-        headers: The headers, likewise: ``'Name: value'``.
+        env: The variables, likewise.
+        headers: The headers, likewise.
         others: The keys that have no field.
         has_secrets: Whether a secret stands in it, and not only the name of a variable.
     """
@@ -158,12 +161,12 @@ class EntryFields:
         self._hidden = dict[str, str]()
         self._key = next((key for key in _ADDRESSES if entry.get(key)), "")
         target = str(entry.get(self._key or "command") or "")
-        self.target = self._hide(target, masked_address(target)) if self._key else target
+        self.target = self._hide(target, _masked(target)) if self._key else target
         args = entry.get("args")
         words = [str(word) for word in args] if isinstance(args, list) else []
-        before = ("", *words)
-        self.args = joined(self._word(word, before[at]) for at, word in enumerate(words))
-        self.env, self.headers = self._named("env", "="), self._named("headers", ": ")
+        self.words = [*map(self._word, words, ("", *words))]
+        self.variables, self.fields = self._named("env", "="), self._named("headers", ": ")
+        self.args, self.env, self.headers = map(joined, (self.words, self.variables, self.fields))
         self.others = {key: value for key, value in entry.items() if key not in _SHOWN}
 
     @property
@@ -192,18 +195,18 @@ class EntryFields:
         except ValueError as error:
             raise EntryError(f"A quote is not closed: {text[:40]}") from error
 
-    def _named(self, key: str, sign: str) -> str:
-        words, given = [], self._entry.get(key)
+    def _named(self, key: str, sign: str) -> list[str]:
+        words, given = list[str](), self._entry.get(key)
         for name, value in given.items() if isinstance(given, dict) else ():
             is_secret = value and is_secret_variable(name, str(value))
-            shown = MASK if is_secret else masked_words((str(value),))[0]
+            shown = MASK if is_secret else _masked(str(value))
             shown = str(value) if references_in({"": value}) else shown
             words.append(self._hide(f"{name}{sign}{value}", f"{name}{sign}{shown}"))
-        return joined(words)
+        return words
 
     def _word(self, word: str, before: str) -> str:
-        shown = masked_words((before[:99], word))[-1]
-        return word if references_in({"": word}) else self._hide(word, shown)
+        is_reference = bool(references_in({"": word}))
+        return word if is_reference else self._hide(word, _masked(word, before))
 
     def _hide(self, word: str, shown: str) -> str:
         """Return what stands for a word: each secret has a mask of its own."""
@@ -212,6 +215,12 @@ class EntryFields:
                 shown += "*"
             self._hidden[shown] = word
         return shown
+
+
+def _masked(word: str, before: str = "") -> str:
+    """Mask secrets in a word of a command line, and show all the rest, however long it is."""
+    pieces = [word[at : at + MAX_SHOWN] for at in range(0, len(word), MAX_SHOWN)]
+    return "".join(masked_words((before[:99], piece))[-1] for piece in pieces)
 
 
 def address_type(address: str) -> str:

@@ -112,6 +112,7 @@ class ServerScreen(ModalScreen[None]):
         bridge: Provides the state, with what comes of the trial.
         commands: Starts the server and writes the settings.
         name: The server of the user's settings that is changed; empty for a new one.
+        entry: Its entry.
         removes: Whether it is to be removed.
     """
 
@@ -121,21 +122,26 @@ class ServerScreen(ModalScreen[None]):
         only=("arguments.send", "arguments.close", "server.imports", "app.help")
     )
 
-    body = query_one(".request-body", VerticalScroll)
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)
     hint = query_one(HintLine)
 
     def __init__(
-        self, bridge: StoreBridge, commands: Commands, name: str = "", *, removes: bool = False
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        name: str = "",
+        entry: Mapping[str, Any] | None = None,
+        *,
+        removes: bool = False,
     ) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._server, self._is_new, self._removes = name, not name, removes
         self._stage = Stage.FORM
-        self._shown = EntryFields({})
-        self._entry: Mapping[str, Any] = {}
+        self._entry: Mapping[str, Any] = entry or {}
+        self._shown = EntryFields(self._entry)
         self._before: object = None
         self._scope = "user"
         self._rest: Sequence[PastedServer] = ()
@@ -158,11 +164,8 @@ class ServerScreen(ModalScreen[None]):
                 yield PlainText()
             yield HintLine(classes="request-hint")
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.trial, self._follow)
-        if not self._is_new:
-            self._entry = await self._written() or {}
-            await self._fill(PastedServer(self._server, self._entry))
         self._show(Stage.REMOVING if self._removes else Stage.FORM)
 
     def on_unmount(self) -> None:
@@ -177,8 +180,8 @@ class ServerScreen(ModalScreen[None]):
                 case Stage.SHOWN if self.page.scroll_y < self.page.max_scroll_y:
                     self.page.scroll_page_down()
                 case Stage.SHOWN:
-                    self._show(Stage.TRYING)
                     self._commands.engine.trials.begin(self._server, self._entry, self._scope)
+                    self._show(Stage.TRYING)
                 case Stage.READY | Stage.FAILED | Stage.REMOVED:
                     await self._save()
                 case Stage.REMOVING:
@@ -237,14 +240,9 @@ class ServerScreen(ModalScreen[None]):
         self._server, self._scope = given.pop("name", self._server), given.pop("scope", self._scope)
         self._entry = self._shown.entry(**given)
         check_entry(self._server, self._scope, self._entry)
-        self._before = await self._written()
+        there = await asyncio.to_thread(servers_in, self._edits.file_of(self._scope))
+        self._before = there.get(self._server)
         self._show(Stage.SHOWN)
-
-    async def _written(self) -> Mapping[str, Any] | None:
-        """Return the entry that stands in the settings, or None."""
-        edits, scope = self._edits, self._scope
-        found = await asyncio.to_thread(lambda: servers_in(edits.file_of(scope)).get(self._server))
-        return found if isinstance(found, dict) else None
 
     async def _save(self) -> None:
         before = None if self._stage is Stage.REMOVED else self._before
@@ -318,25 +316,24 @@ class ServerScreen(ModalScreen[None]):
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}
 
 
-def _fields(
-    shown: EntryFields, name: str, scope: str = "user", *, is_new: bool
-) -> tuple[FormField, ...]:
+_ROWS: Final = (
+    ("name", "Name", ""),
+    ("target", "Command or address", ""),
+    ("args", "Arguments", "as in a shell"),
+    ("env", "Variables", "NAME=value …"),
+    ("headers", "Headers", "'Name: value' …"),
+)
+
+
+def _fields(shown: EntryFields, name: str, scope: str = "user", *, is_new: bool) -> list[FormField]:
     """Give the fields of an entry; a server that is there keeps its name and its file."""
-
-    def text(key: str, title: str, value: str, notes: str) -> FormField:
-        is_required = key in {"name", "target"}
-        return FormField(key, FieldKind.TEXT, title, "", is_required, value or None, format=notes)
-
-    named = [text("name", "Name", name, "")]
+    given = {"name": name, **vars(shown)}
+    rows = [
+        FormField(key, FieldKind.TEXT, title, "", not notes, given[key] or None, format=notes)
+        for key, title, notes in _ROWS[not is_new :]
+    ]
     asked = FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES)
-    return (
-        *(named if is_new else ()),
-        text("target", "Command or address", shown.target, ""),
-        text("args", "Arguments", shown.args, "as in a shell"),
-        text("env", "Variables", shown.env, "NAME=value …"),
-        text("headers", "Headers", shown.headers, "'Name: value' …"),
-        *([asked] if is_new else ()),
-    )
+    return [*rows, asked] if is_new else rows
 
 
 def _outcome(view: ServerView) -> Iterator[Content]:

@@ -148,3 +148,10 @@ def test_an_entry_is_edited_without_its_secrets_on_the_screen(entry: dict[str, A
     assert "hunter2" not in repr(texts)
     assert shown.has_secrets is ("hunter2" in repr(entry))
     assert shown.entry(*texts) == entry
+
+
+def test_what_is_long_is_shown_to_its_end() -> None:
+    word = " ".join(f"w{number}" for number in range(5_000))
+    shown = EntryFields({"command": "a", "args": ["-x", word], "env": {"A": word}})
+    assert shown.words == ["-x", word]
+    assert shown.variables == [f"A={word}"]
