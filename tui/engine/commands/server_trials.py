@@ -9,7 +9,6 @@ from tui.engine import late
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
-from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.registry import ToolVisibility
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
@@ -79,8 +78,7 @@ class ServerTrials:
             eras=EraCache(),
             zygote=Zygote(),
         )
-        once = RetryPolicy(max_failures=1)
-        async with ServerManager(tell, alone, late.import_connection, retry=once) as servers:
+        async with ServerManager(tell, alone, late.import_connection) as servers:
             try:
                 servers.configure([one])
                 await servers.wait_discovered(PATIENCE)

@@ -177,11 +177,8 @@ class ServerScreen(ModalScreen[None]):
             match self._stage:
                 case Stage.FORM:
                     await self._go_on()
-                case Stage.SHOWN if self.page.scroll_y < self.page.max_scroll_y:
-                    self.page.scroll_page_down()
                 case Stage.SHOWN:
-                    self._commands.engine.trials.begin(self._server, self._entry, self._scope)
-                    self._show(Stage.TRYING)
+                    self.call_after_refresh(self._start)  # it counts once the page stands
                 case Stage.READY | Stage.FAILED | Stage.REMOVED:
                     await self._save()
                 case Stage.REMOVING:
@@ -189,6 +186,14 @@ class ServerScreen(ModalScreen[None]):
                     self._show(Stage.REMOVED)
         except (EntryError, EditError) as error:
             self._say(str(error))
+
+    def _start(self) -> None:
+        """Start what was read to its end; until then, read on."""
+        if self.page.scroll_y < self.page.max_scroll_y:
+            self.page.scroll_page_down(animate=False)
+        elif self._stage is Stage.SHOWN:
+            self._commands.engine.trials.begin(self._server, self._entry, self._scope)
+            self._show(Stage.TRYING)
 
     def action_close(self) -> None:
         """Go back to the form, else close; what was filled in is dropped at the second press."""
@@ -342,7 +347,8 @@ def _outcome(view: ServerView) -> Iterator[Content]:
     more = counted(len(tools), "tool") if is_ready else ""
     if view.status is ServerStatus.STARTING:
         more = f"{monotonic() - view.since:.0f} s  {view.last_words}"
-    yield Content.assemble((view.status.value, "bold"), f"  {one_line(more)}")
+    status = ServerStatus.FAILED if view.status is ServerStatus.RETRYING else view.status
+    yield Content.assemble((status.value, "bold"), f"  {one_line(more)}")
     if (failure := view.failure) is not None:
         is_held = view.status is ServerStatus.UNTRUSTED
         yield from failure_lines(replace(failure, advice=ASKS) if is_held else failure)
