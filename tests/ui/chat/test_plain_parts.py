@@ -238,7 +238,7 @@ async def test_a_text_is_folded_once_for_each_width_that_a_layout_asks_for(
         return make(view, width)
 
     monkeypatch.setattr(FoldedText, "_make_fold", make_fold)
-    view = FoldedText("a\n" * 5_000, wrap=True)
+    view = FoldedText("a\n" * 5_000)
     none = Size(0, 0)
     for width in (60, 61, 60, 61, 60):
         assert view.get_content_height(none, none, width) > 5_000 - 1

@@ -153,5 +153,5 @@ class ResourceScreen(Dialog):
 def _view(uri: str, content: ResourceContent) -> Widget:
     """Return a widget that scrolls with the text of a resource."""
     if not fits(content.text):
-        return FoldedText(content.text, wrap=True)
+        return FoldedText(content.text)
     return Document(content.text, kind_of(content.mime_type, uri))

@@ -30,7 +30,16 @@ MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
 
 _NEED_SERVER: Final = frozenset(
-    {"restart", "restart_all", "start_stop", "sign_in", "sign_out", "log", "toggle_enabled"}
+    {
+        "restart",
+        "restart_all",
+        "start_stop",
+        "sign_in",
+        "sign_out",
+        "log",
+        "toggle_enabled",
+        "remove",
+    }
 )
 """Actions that need a server."""
 

@@ -181,9 +181,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         """Lay out the parts, gemdeck's own notes first."""
         yield CallList()
         yield Names()
-        yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
+        yield FoldedText(id="confirmation-notes", classes="-read")
         yield PlainText(classes="facts")
-        yield FoldedText(wrap=True, id="confirmation-description")
+        yield FoldedText(id="confirmation-description")
         yield ArgumentsText(id="confirmation-arguments", classes="-fits")
 
     def place(self, frame: Frame) -> None:

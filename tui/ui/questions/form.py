@@ -155,7 +155,7 @@ class FormQuestion(ServerQuestion[FormRequest]):
     def compose_body(self) -> Iterable[Widget]:
         """Compose the message and the fields."""
         message = self.request.message or "The server does not say what it is for."
-        yield WholeText(message, wrap=True, classes="server-words")
+        yield WholeText(message, classes="server-words")
         self.form = ArgumentForm(self.request.fields, make_row, prefilled=True)
         yield self.form
 

@@ -63,7 +63,7 @@ class _Editor(TextArea, inherit_bindings=False):
 def text_under(title: str, text: str) -> Iterable[Widget]:
     """Show a text whole, under gemdeck's own word on what it is."""
     yield PlainText(clip(title, MAX_NAME), classes="heading")
-    yield WholeText(text, wrap=True, classes="server-words")
+    yield WholeText(text, classes="server-words")
 
 
 class SamplingQuestion(ServerQuestion[SamplingRequest]):
@@ -118,7 +118,7 @@ class ResultQuestion(ServerQuestion[ResultReview]):
         self._begun_with = self._editor.text if self._editor is not None else text
         mode = "can be edited" if self._editor is not None else "read only"
         yield PlainText(f"result · {mode}", classes="heading")
-        yield self._editor or WholeText(text, wrap=True, classes="server-words")
+        yield self._editor or WholeText(text, classes="server-words")
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give the result as it stands; untouched, it is exactly what it was."""

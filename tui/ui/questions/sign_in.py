@@ -66,7 +66,7 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         yield PlainText(Content("\n").join(facts))
         if request.url:
             yield PlainText("page that opens", classes="heading")
-            yield WholeText(request.url, wrap=True, classes="server-words")
+            yield WholeText(request.url, classes="server-words")
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose the room to paste below what is to read."""

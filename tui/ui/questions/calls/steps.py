@@ -148,7 +148,7 @@ class EditArgumentsScreen(QuestionStep):
         with Vertical(classes="step -editor") as frame:
             frame.border_title = Content("Edit the arguments")
             yield PlainText(classes="step-facts")
-            problem = FoldedText(self.request.problem, wrap=True, classes="step-problem")
+            problem = FoldedText(self.request.problem, classes="step-problem")
             problem.display = bool(self.request.problem)
             yield problem
             yield self.editor

@@ -228,7 +228,7 @@ class FieldRow(Vertical):
         label = Content.assemble((words, "bold"), (" *" if field.required else "", "$accent"))
         beside = PlainText(self.beside, classes="field-beside")
         self.named = PlainText(label, classes="field-label")
-        self.whole = WholeText(str(field.default), wrap=True, classes="server-words default")
+        self.whole = WholeText(str(field.default), classes="server-words default")
         self.fit()
         if field.asks_secret:
             yield PlainText(Content(PRIVATE_WARNING), classes="field-warning")

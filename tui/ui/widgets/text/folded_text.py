@@ -89,7 +89,6 @@ class FoldedText(ScrollView, can_focus=True):
         self,
         text: str | Content = "",
         *,
-        wrap: bool = False,  # noqa: ARG002 - all texts are wrapped
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
