@@ -1,6 +1,7 @@
 """Text from outside, in every place that shows any, sends the terminal nothing but text."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -36,18 +37,22 @@ HELD: Final = "any other letter stops it"
 
 OWN_KINDS: Final = {
     *("CSI <u", "CSI >25u", "CSI ?2026$p", "CSI ?2048$p", "CSI H", "CSI m", "OSC 22"),
-    *("CSI t", "OSC 2"),
+    *("CSI t", "OSC 2", "OSC 8"),
     *("CSI ?7h", "CSI ?7l", "CSI ?25h", "CSI ?25l", "CSI ?1000h", "CSI ?1000l", "CSI ?1003h"),
     *("CSI ?1003l", "CSI ?1004h", "CSI ?1004l", "CSI ?1006h", "CSI ?1006l", "CSI ?1015h"),
     *("CSI ?1015l", "CSI ?1049h", "CSI ?1049l", "CSI ?2004h", "CSI ?2004l"),
 }
 """All that gemdeck and Textual write themselves from the start to the end."""
 
+HARMLESS_TARGET: Final = re.compile(rb"|https?://[!-:<-~]+")
+"""Where a link may lead that the terminal is told of: nowhere, which ends it, or into the web."""
+
 
 def assert_harmless(raw: bytes) -> None:
     assert escape_kinds(raw) <= OWN_KINDS
     assert b"\x1b]52" not in raw
-    assert b"\x1b]8" not in raw
+    targets = re.findall(rb"\x1b\]8;[^;]*;(.*?)(?:\x1b|\x07)", raw)
+    assert [url for url in targets if not HARMLESS_TARGET.fullmatch(url)] == []
     for character in INVISIBLE:
         assert character.encode() not in raw
 

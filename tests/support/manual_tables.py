@@ -34,6 +34,8 @@ _KEY_NAMES: Final = {
     "pagedown": "PageDown",
     "pageup": "PageUp",
     "slash": "/",
+    "question_mark": "?",
+    "plus": "+",
 }
 
 Rows = Iterable[tuple[str, ...]]

@@ -312,7 +312,7 @@ KEYS: Final = (
     _dialog("welcome.back", "escape", "back", "back", "Go back, or close"),
     _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
     _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
-    _viewer("viewer.switch", "j", "switch", "switch", "Show the picture, the tree or the text"),
+    _viewer("viewer.switch", "t", "switch", "switch", "Show the picture, the tree or the text"),
     _viewer("viewer.open", "o", "use('open')", "open", "Open the picture in another program"),
     _viewer("viewer.save", "s", "use('save')", "save", "Save the picture in the opened folder"),
     _tree("tree.fold", "left", "fold", "", "Fold it, or go to what it is in"),

@@ -324,7 +324,7 @@ async def test_a_structured_result_is_a_tree_whose_branches_are_made_when_opened
         assert labels(rows)[-1].startswith("… 1,500 more")
         await deck.press("left")
         await deck.until(lambda: not rows.is_expanded)
-        await deck.press("j")
+        await deck.press("t")
         await deck.until(lambda: "Two." in deck.text)
     for text in ("plain", "[1", "[Structured content]\nno", "[" * 100_000, "[]"):
         assert json_in(text) is None
@@ -347,7 +347,7 @@ async def test_a_picture_is_drawn_in_the_conversation_and_in_the_viewer(kind: st
         await deck.press("s", "o")
         said = [("features.save_picture", (made,)), ("features.open_picture", (made,))]
         assert deck.commands.calls[-2:] == said
-        await deck.press("j")
+        await deck.press("t")
         await deck.until(lambda: "[image 40x20" in deck.text)
 
 

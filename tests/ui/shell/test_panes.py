@@ -235,8 +235,8 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
             await deck.click(None, deck.lines[y].index(words) + 1, y)
 
         await deck.press("f2")
-        await click("restart all")
-        assert deck.asked("servers.restart_all") == [()]
+        await click("r restart")
+        assert deck.asked("servers.restart") == [("search",)]
         await deck.press("f3")
         await click("v schema")
         assert "Schema" in str(deck.one(ToolsPane).details.content)
@@ -260,15 +260,16 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         assert isinstance(deck.focus, ServersTree)
         await deck.press("z")
         assert [name for name, _ in deck.commands.calls] == ["servers.restart"]
+        await deck.press("f12")
         assert "F12 servers" in deck.lines[-2]
-        await deck.press("question_mark")
+        await deck.press("f12", "question_mark")
         here = [line for line in deck.lines if "│  F12" in line or "│  z  " in line]
         assert ["Restart the server" in line for line in here] == [True, False], deck.text
         await deck.press("escape", "f3", "v")
         assert "Schema" in str(deck.one(ToolsPane).details.content), "it shared a key with another"
         deck.dispatch(TerminalSet(bell=True, title=False, keys={}))
         await deck.settle()
-        await deck.press("f2")
+        await deck.press("f2", "f2")
         assert "F2 servers" in deck.lines[-2]
 
 

@@ -99,7 +99,7 @@ class ViewerScreen(Dialog):
 
     def _show_keys(self) -> None:
         self.frame.children[0].focus()
-        others = [("j", self._views[1][0])] if len(self._views) > 1 else []
+        others = [("t", self._views[1][0])] if len(self._views) > 1 else []
         pictures = [("o", "open outside"), ("s", "save")] if self._pictures else []
         ends = ("c", "copy all"), ("Esc", "close")
         keys = ("↑↓ PgUp PgDn", "scroll"), *others, *pictures, *ends
