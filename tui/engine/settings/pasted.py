@@ -6,8 +6,8 @@ Nothing is run, and no shell reads it: what only a shell can do is refused, and 
 import re
 import shlex
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -51,15 +51,16 @@ _EMPTY: Final = frozenset({"mcp", "server", "modelcontextprotocol", "py", "index
 _PROMPT: Final = re.compile(r"(?m)^[ \t]*[$%>][ \t]+|\\\n|^```.*\n?")
 """What stands before a command, line ends that do not count, and Markdown's fences."""
 
-_PIECE: Final = re.compile(
-    r"""\\. | '[^']*' | "(?P<double>(?:\\.|[^"\\])*)"
-    | (?P<sign>`|\$\(|&&|\|\||[|&;<>()\n]|(?<!\S)\#[^\n]*) | .""",
-    re.VERBOSE | re.DOTALL,
-)
+_COMMENT: Final = re.compile(r"(?m)(?:^|(?<=[ \t]))#(?:[ \t].*)?$")
+_NEXT: Final = re.compile(r"[;\n]+|&&\n*")
+"""Signs behind which another command begins."""
+
+_SHELL: Final = re.compile(r"\A[|&;<>()\n]+\Z|`|\$\(")
+"""What only a shell can do: alone it counts as its sign even if it was quoted."""
+
 _JSON: Final = re.compile(r'\{|"[^"]*"\s*:')
-_INNER: Final = re.compile(r"(?<!\\)(?:`|\$\()")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_HOME: Final = re.compile(r"~(?=/|\Z)")
+_HOME: Final = re.compile(r"\A([A-Za-z_]\w*=)?~(?=/|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,11 @@ def understand(text: str, machine: Machine) -> tuple[PastedServer, ...]:
     if _JSON.match(text):
         return _from_json(text if text[0] == "{" else f"{{{text}}}", machine)
     if is_address(text) and len(text.split()) == 1:
-        return (_typed("", (text,), {}, {}),)
+        return (_typed((text,)),)
     env, words = _command(text)
     client, *verb = (PurePath(words[0]).name, *words[1:3])
     if client not in _CLIENTS or verb[:1] != ["mcp"]:
-        return (_typed("", words, env, {}),)
+        return (_typed(words, env=env),)
     if verb[1:] != ["add"]:
         raise EntryError(f"Of {client} mcp only add names a server. {WANTED}")
     return (_from_add(words[3:], env),)
@@ -129,112 +130,93 @@ def _from_json(text: str, machine: Machine) -> tuple[PastedServer, ...]:
     return tuple(PastedServer(one.name, one.entry, "user", one.warnings) for one in found)
 
 
-def _command(text: str) -> tuple[dict[str, str], list[str]]:
+def _command(text: str) -> tuple[list[str], list[str]]:
     """Split a line as a shell would, the variables in front of the command apart."""
-    env, words = dict[str, str](), list[str]()
-    for piece in _pieces(text):
-        try:
-            found = [_HOME.sub("${HOME}", word) for word in shlex.split(piece)]
-        except ValueError as error:
-            raise EntryError("A quote is not closed in that.") from error
-        if found and words:
-            raise EntryError("There are several commands in that: take the one of the server.")
-        if found[:1] in (["export"], ["env"]):
-            del found[0]
-        at = next((at for at, one in enumerate(found) if not _ASSIGNED.fullmatch(one)), len(found))
-        for name, _, value in (word.partition("=") for word in found[:at]):
-            env[name] = _HOME.sub("${HOME}", value)
-        words = words or found[at:]
+    lexer = shlex.shlex(_COMMENT.sub("", text), posix=True, punctuation_chars="|&;<>()\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+    try:
+        found = [_HOME.sub(r"\1${HOME}", word) for word in lexer]
+    except ValueError as error:
+        raise EntryError("A quote is not closed in that.") from error
+    env, words, is_begun = list[str](), list[str](), False
+    for word in found:
+        if _NEXT.fullmatch(word):
+            is_begun = False
+        elif shell := _SHELL.search(word):
+            more = " For <…> write what it stands for." if word in "<>" else ""
+            sign = f"“{shell[0]}” is for a shell, and none is run"
+            raise EntryError(f"{sign}: take the server's command alone.{more}")
+        elif not is_begun and _ASSIGNED.fullmatch(word):
+            env.append(word)
+        elif is_begun or word not in {"export", "env"}:
+            if words and not is_begun:
+                raise EntryError("There are several commands in that: take the one of the server.")
+            is_begun = True
+            words.append(word)
     if not words:
         raise EntryError(f"That sets variables and names no command. {WANTED}")
     return env, words
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Split a text where a shell would begin another command; refuse what else a shell does."""
-    start = 0
-    for found in _PIECE.finditer(text):
-        sign = found["sign"] or ("$(" if _INNER.search(found["double"] or "") else "")
-        if sign in {";", "&&", "\n"} or sign.startswith("#"):
-            yield text[start : found.start()]
-            start = found.end()
-        elif sign:
-            more = " For <…> write what it stands for." if sign in "<>" else ""
-            words = f"“{sign}” is for a shell, and none is run: take the server's command alone."
-            raise EntryError(words + more)
-    yield text[start:]
-
-
-def _from_add(rest: Sequence[str], env: dict[str, str]) -> PastedServer:
+def _from_add(rest: Sequence[str], env: list[str]) -> PastedServer:
     """Read what stands behind ``mcp add``: options, a name, and a command or an address."""
-    given: dict[str, list[str]] = {}
-    own, words, notes = list[str](), deque(rest), list[str]()
+    lists, last = {"env": env, "header": list[str]()}, dict[str, Any]()
+    own, words, notes, takes_more = list[str](), deque(rest), list[str](), False
     while words:
         word = words.popleft()
         option, sign, value = word.partition("=")
+        key = _SHORT.get(option, option[2:].replace("-", "_"))
         if word == "--":
             own += words
             break
         if not word.startswith("-"):
-            if own and _ASSIGNED.fullmatch(word) and "env" in given:  # -e takes several
-                given["env"].append(word)
+            if takes_more and own and _ASSIGNED.fullmatch(word):  # Claude's -e takes several
+                env.append(word)
                 continue
             own.append(word)
             if len(own) > 1 and not is_address(word):
                 own += words if "--" not in words else [one for one in words if one != "--"]
                 break
-        elif (key := _SHORT.get(option, option[2:].replace("-", "_"))) in _OPTIONS and (
-            sign or words
-        ):
-            given.setdefault(key, []).append(value if sign else words.popleft())
+        elif key in _OPTIONS and (sign or words):
+            value = value if sign else words.popleft()
+            takes_more |= key == "env"
+            if key == "bearer_token_env_var":
+                key, value = "header", f"Authorization: Bearer ${value}"
+            if key in lists:
+                lists[key].append(value)
+            else:
+                last[key] = int(value) if key == "timeout" and value.isdecimal() else value
         elif word in _SWITCHES:
             notes += ["--trust is left out: gemdeck asks about its tools."] * (word == "--trust")
         else:
             raise EntryError(f"{option} of mcp add means nothing to gemdeck. Leave it out.")
-    name, *target = [*own[:1], *given.pop("url", ()), *own[1:]] or [""]
+    scope = "project" if last.pop("scope", "") == "project" else "user"
+    address = last.pop("url", "")
+    name, *target = [*own[:1], *filter(None, [address]), *own[1:]] or [""]
     if not name or not target:
         raise EntryError("mcp add names a server and its command or address: one is missing.")
-    return _typed(name, target, env, given, notes)
+    return replace(_typed(target, name, **lists, **last), scope=scope, notes=tuple(notes))
 
 
-def _typed(
-    name: str,
-    words: Sequence[str],
-    env: dict[str, str],
-    given: Mapping[str, Sequence[str]],
-    notes: Sequence[str] = (),
-) -> PastedServer:
+def _typed(target: Sequence[str], name: str = "", **given: Any) -> PastedServer:  # noqa: ANN401
     """Write the server of a command line or an address, with the options of ``mcp add``."""
-    last: dict[str, Any] = {key: values[-1] for key, values in given.items()}
-    kind = last.pop("transport", "") or (address_type(words[0]) if is_address(words[0]) else None)
-    scope, bearer = last.pop("scope", ""), last.pop("bearer_token_env_var", "")
-    last |= {
-        "env": [*(f"{name}={value}" for name, value in env.items()), *given.get("env", ())],
-        "header": [
-            *given.get("header", ()),
-            *([f"Authorization: Bearer ${bearer}"] * bool(bearer)),
-        ],
-    }
-    if str(last.get("timeout")).isdecimal():
-        last["timeout"] = int(last["timeout"])
-    entry = server_entry(words[0], words[1:], transport=TYPES.get(kind or "", kind), **last)
-    scope = scope if scope == "project" else "user"
-    return PastedServer(server_id(name) or _name_in(entry), entry, scope, tuple(notes))
+    kind = given.pop("transport", address_type(target[0]) if is_address(target[0]) else "stdio")
+    entry = server_entry(target[0], target[1:], transport=TYPES.get(kind, kind), **given)
+    return PastedServer(server_id(name) or _name_in(entry), entry)
 
 
 def _name_in(entry: Mapping[str, Any]) -> str:
     """Derive a name from the package, the file or the host."""
     if address := next((entry[key] for key in _TARGETS[1:] if entry.get(key)), ""):
-        host = (urlsplit(str(address)).hostname or "").split(".")
-        words = host[-2:-1] or host
+        word = (urlsplit(str(address)).hostname or "").split(".")[-2:][0]
     else:
         args = entry.get("args")
         every = [entry.get("command"), *(args if isinstance(args, list) else ())]
         plain = [word for word in map(str, every) if not word.startswith("-") and "=" not in word]
         telling = [word for word in plain if re.search("mcp|server", word, re.IGNORECASE)]
         others = [word for word in plain if PurePath(word).name not in _RUNNERS]
-        words = [*telling, *others, *plain, ""]
-    for piece in reversed(re.sub(r"(?<=.)@.*|\.\w{1,4}$|==.*", "", words[0]).split("/")):
+        word = [*telling, *others, *plain, ""][0]
+    for piece in reversed(re.sub(r"(?<=.)@.*|\.\w{1,4}$|==.*", "", word).split("/")):
         parts = re.findall(r"[A-Za-z0-9]+", piece)
         if told := "-".join(one for one in parts if one.lower() not in _EMPTY):
             return server_id(told)

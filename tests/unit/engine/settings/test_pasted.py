@@ -38,6 +38,11 @@ UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
         "time",
         {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-time", "$A|b"]},
     ),
+    (
+        "N=~/n srv https://x.dev/~/a b~  # don't",
+        "srv",
+        {"command": "srv", "args": ["https://x.dev/~/a", "b~"], "env": {"N": "${HOME}/n"}},
+    ),
     ("https://mcp.linear.app/mcp", "linear", LINEAR),
     ("https://mcp.linear.app/sse", "linear", {"url": "https://mcp.linear.app/sse", "type": "sse"}),
     ("claude mcp add --transport http li https://mcp.linear.app/mcp", "li", LINEAR),
