@@ -1,6 +1,7 @@
 """A server is added, changed and removed on the screen, over the real engine and real servers."""
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -102,6 +103,13 @@ async def adding(world: World, settings: str = SETTINGS) -> AsyncIterator[Adding
         yield Adding(pilot, store, file)
 
 
+def write_above(servers: dict[str, Any]) -> None:
+    """Let the system's settings, which win, have servers."""
+    file = Path(os.environ["GEMINI_CLI_SYSTEM_SETTINGS_PATH"])
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+
+
 async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world: World) -> None:
     async with adding(world) as deck:
         await deck.open()
@@ -127,6 +135,9 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world:
         await deck.open()
         await deck.press(*"a | b", "enter")
         await deck.shown("“|” is for a shell")
+        await deck.paste("c")
+        await deck.shown("a | bc")
+        await deck.press("ctrl+u")
         await deck.paste("gemdeck-no-such-program --flag\n")
         await deck.shown("gemdeck-no-such-program", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
@@ -146,9 +157,11 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world:
         await deck.shown("Arguments", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
         await deck.shown("save it all the same")
+        write_above({"gemdeck-no-such-program": notes_server()})
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries["gemdeck-no-such-program"]["args"] == ["--flag"]
+        await until(deck.pilot, lambda: "/etc/settings.json counts." in str(toasts(deck.app)))
 
 
 async def test_escape_ends_a_server_that_does_not_answer_with_its_process(world: World) -> None:
@@ -185,7 +198,7 @@ async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen(wor
         await deck.reaches("old", ServerStatus.READY)
 
 
-async def test_a_server_is_changed_removed_and_brought_back(world: World) -> None:
+async def test_a_server_is_changed_and_removed(world: World) -> None:
     env = {"API_KEY": "hunter2", **notes_server()["env"]}
     entry = {**notes_server(), "timeout": 9000, "env": env}
     async with adding(world, json.dumps({"mcpServers": {"n": entry}})) as deck:
@@ -199,18 +212,13 @@ async def test_a_server_is_changed_removed_and_brought_back(world: World) -> Non
         await deck.shown("save it")
         await deck.press("ctrl+s")
         await deck.closed()
-        changed = {**entry, "env": {**env, "N": "1"}}
-        assert deck.entries == {"n": changed}
+        assert deck.entries == {"n": {**entry, "env": {**env, "N": "1"}}}
         await deck.open("delete")
         await deck.shown("remove it", "API_KEY=***")
         await deck.press("ctrl+s")
-        await deck.shown("n was removed from your settings.", "bring it back")
+        await deck.closed()
         assert deck.entries == {}
         await deck.reaches("n", None)
-        await deck.press("ctrl+s")
-        await deck.closed()
-        assert deck.entries == {"n": changed}
-        await deck.reaches("n", ServerStatus.READY)
 
 
 async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever(world: World) -> None:
@@ -228,7 +236,9 @@ async def test_what_is_started_was_seen_to_its_end(world: World) -> None:
     async with adding(world, "{}") as deck:
         await deck.open()
         await deck.paste(f"gemdeck-no-such-program {' '.join(f'word{n}' for n in range(90))}")
-        await deck.press("ctrl+s", "ctrl+s")
+        await deck.press("ctrl+s")
+        await deck.shown("word1", "start it")
+        await deck.press("ctrl+s")
         assert "word89" not in deck.text
         assert deck.store.state.trial is None
         while "word89" not in deck.text:

@@ -356,15 +356,12 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
         before = servers_in(edits.file_of(scope)).get(name)
         if before is not None and before != entry:
             await confirm_change(name, before, entry, says_yes=yes)
-        path = edits.add(scope, name, entry, before)
+        path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"{name} is in {shown(path)}."
     if no_check:
         return CommandOutput(value, text)
-    one = _configured(name)
-    if one is None or one.source != shown(path):
-        never = "this folder is never trusted. To be asked again: gemdeck trust forget"
-        why = f"the one in {one.source} counts." if one is not None else never
+    if why:
         text = f"{text} It does not start: {why}"
         return CommandOutput({**value, "status": "", "reason": why}, text)
     answer = await _shown(name, StartOptions(CHECK_TIME))

@@ -11,8 +11,9 @@ from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import EditError, add_server, remove_server
 from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
+from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.document import BadDocumentError, read_document
-from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
+from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, shown_path
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import written_keys
@@ -77,8 +78,11 @@ class OwnEdits:
 
     def add(
         self, scope: str, name: str, entry: Mapping[str, Any], replaces: object | None = None
-    ) -> Path:
-        """Write an entry, in the place of one that the user saw, and return the file.
+    ) -> tuple[Path, str]:
+        """Write an entry, in the place of one that the user saw.
+
+        Returns:
+            The file, and why the entry does not count, or an empty string.
 
         Raises:
             EditError: If it cannot be written.
@@ -88,8 +92,14 @@ class OwnEdits:
             if isinstance(replaces, dict):
                 self._opened.store.add(written_keys(replaces, self._opened.salt)[1], is_gone=True)
             self._opened.store.add(written_keys(entry, self._opened.salt)[1])
-        self.change(path, name, lambda: add_server(path, name, entry, replaces))
-        return path
+        now = self.change(path, name, lambda: add_server(path, name, entry, replaces))
+        one = next((one for one in now.servers if one.id == name), None)
+        if one is None:
+            why = "this folder is never trusted. To be asked again: gemdeck trust forget"
+        else:
+            counts = one.source == shown_path(path, self._home)
+            why = "" if counts else f"the one in {one.source} counts."
+        return path, why
 
     def remove(self, scope: str, name: str) -> Path:
         """Remove an entry, and return the file.
@@ -105,14 +115,16 @@ class OwnEdits:
             self._opened.store.add(written_keys(entry, self._opened.salt)[1], is_gone=True)
         return path
 
-    def change(self, path: Path, name: str, edit: Callable[[], None]) -> None:
+    def change(self, path: Path, name: str, edit: Callable[[], None]) -> LoadedSettings:
         """Let a server's entry in a file be changed, and keep the folder trusted if it was."""
         opened = self._opened
         before = read_settings(opened, None).settings.project
         edit()
-        opened.trust_edit(before, read_settings(opened, None).settings.project, ServerId(name))
+        now = read_settings(opened, None).settings
+        opened.trust_edit(before, now.project, ServerId(name))
         if path.exists():
             os.utime(path)  # who read it before the folder was trusted again reads it once more
+        return now
 
 
 @dataclass(frozen=True, slots=True)

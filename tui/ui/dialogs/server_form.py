@@ -16,7 +16,6 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.timer import Timer
 
 from tui.engine.commands.server_imports import OwnEdits, servers_in, shown_entry
 from tui.engine.settings.edits import EditError
@@ -41,6 +40,7 @@ from tui.ui.questions.arming import SecondPress
 from tui.ui.widgets.forms.argument_form import ArgumentForm
 from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
 from tui.ui.widgets.key_bar import HintLine, key_hints
+from tui.ui.widgets.status import status_word
 from tui.ui.widgets.text.describe import failure_lines
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
@@ -67,11 +67,10 @@ class Stage(StrEnum):
     READY = "save it"
     FAILED = "save it all the same"
     REMOVING = "remove it"
-    REMOVED = "bring it back"
 
 
 class PasteLine(TypedLine):
-    """Takes a line, or a text of several lines that is pasted."""
+    """Takes whatever says how to start or reach a server: at Enter, or pasted as a whole."""
 
     class Given(Message):
         """This is to be understood."""
@@ -81,28 +80,24 @@ class PasteLine(TypedLine):
             self.text = text
 
     def on_paste(self, event: events.Paste) -> None:
-        event.stop()
-        event.prevent_default()
-        self.post_message(self.Given(event.text))
+        """Give a text of several lines as it is; what was typed already is added to."""
+        if not self.value:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Given(event.text))
+
+    async def action_submit(self) -> None:
+        """Give what was typed; without any, go on to the form."""
+        if self.value.strip():
+            self.post_message(self.Given(self.value))
+        else:
+            await super().action_submit()
 
 
 class PasteField(TypedField):
-    """The first field: whatever says how to start or reach a server."""
+    """The first field."""
 
-    def make_control(self) -> TypedLine:
-        line = PasteLine(placeholder="npx -y …   claude mcp add …   {…}   https://…", compact=True)
-        line.max_length, line.cursor_blink = MAX_TYPED, False
-        return line
-
-    def go_on(self) -> None:
-        if not self.is_given():
-            super().go_on()
-
-    def is_given(self) -> bool:
-        """Give what was typed, if anything was."""
-        if has_text := bool(self.control.value.strip()):
-            self.post_message(PasteLine.Given(self.control.value))
-        return has_text
+    LINE = PasteLine
 
 
 class ServerScreen(ModalScreen[None]):
@@ -145,11 +140,8 @@ class ServerScreen(ModalScreen[None]):
         self._before: object = None
         self._scope = "user"
         self._rest: Sequence[PastedServer] = ()
-        self._clock: Timer | None = None
         self._second: SecondPress[str] = SecondPress()
-        self.line = PasteField(
-            FormField("line", FieldKind.TEXT, "Paste or type", format="↵ reads it")
-        )
+        self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
         self.form = ArgumentForm(_fields(self._shown, name, is_new=not name), make_row)
 
     def compose(self) -> ComposeResult:
@@ -165,6 +157,7 @@ class ServerScreen(ModalScreen[None]):
             yield HintLine(classes="request-hint")
 
     def on_mount(self) -> None:
+        self._clock = self.set_interval(1, self._draw, pause=True)
         self._bridge.watch(self, lambda state: state.trial, self._follow)
         self._show(Stage.REMOVING if self._removes else Stage.FORM)
 
@@ -179,11 +172,13 @@ class ServerScreen(ModalScreen[None]):
                     await self._go_on()
                 case Stage.SHOWN:
                     self.call_after_refresh(self._start)  # it counts once the page stands
-                case Stage.READY | Stage.FAILED | Stage.REMOVED:
+                case Stage.READY | Stage.FAILED:
                     await self._save()
                 case Stage.REMOVING:
-                    await asyncio.to_thread(self._edits.remove, "user", self._server)
-                    self._show(Stage.REMOVED)
+                    path = await asyncio.to_thread(self._edits.remove, "user", self._server)
+                    words = f"{self._server} was removed from {shown_path(path, Path.home())}."
+                    self.app.notify(words, markup=False)
+                    self.dismiss()
         except (EntryError, EditError) as error:
             self._say(str(error))
 
@@ -239,7 +234,10 @@ class ServerScreen(ModalScreen[None]):
 
     async def _go_on(self) -> None:
         """Show the entry whole, or understand what was typed."""
-        if (self._is_new and self.line.is_given()) or not self.form.check():
+        if self._is_new and self.line.control.value.strip():
+            await self.line.control.action_submit()
+            return
+        if not self.form.check():
             return
         given = {key: str(value or "") for key, value in self.form.values().items()}
         self._server, self._scope = given.pop("name", self._server), given.pop("scope", self._scope)
@@ -250,10 +248,11 @@ class ServerScreen(ModalScreen[None]):
         self._show(Stage.SHOWN)
 
     async def _save(self) -> None:
-        before = None if self._stage is Stage.REMOVED else self._before
-        what = self._scope, self._server, self._entry, before
-        path = await asyncio.to_thread(self._edits.add, *what)
+        what = self._scope, self._server, self._entry, self._before
+        path, why = await asyncio.to_thread(self._edits.add, *what)
         self.app.notify(f"{self._server} is in {shown_path(path, Path.home())}.", markup=False)
+        if why:
+            self.app.notify(f"It does not start: {why}", severity="warning", markup=False)
         if not self._rest:
             self.dismiss()
             return
@@ -273,9 +272,7 @@ class ServerScreen(ModalScreen[None]):
         self._stage = stage
         is_form = stage is Stage.FORM
         self.set_class(is_form, "-form")
-        if self._clock is not None:
-            self._clock.stop()
-        self._clock = self.set_interval(1, self._draw) if stage is Stage.TRYING else None
+        (self._clock.resume if stage is Stage.TRYING else self._clock.pause)()
         if is_form:
             row = self.line if self._is_new and not self._shown.target else self.form.rows[0]
             row.control.focus()
@@ -291,8 +288,6 @@ class ServerScreen(ModalScreen[None]):
 
     def _lines(self) -> Iterator[Content]:
         """Say what came of the trial, what would start, and what that changes."""
-        if self._stage is Stage.REMOVED:
-            yield Content(f"{self._server} was removed from your settings.\n")
         trial = self._bridge.state.trial
         if trial is not None and self._stage in {Stage.TRYING, Stage.READY, Stage.FAILED}:
             for view in trial.servers:
@@ -302,7 +297,7 @@ class ServerScreen(ModalScreen[None]):
             yield Content()
         offer, here = shown_entry(self._server, self._entry), self._bridge.state.workspace
         yield from offer_lines(replace(offer, cwd=offer.cwd or here) if offer.command else offer)
-        if self._before not in (None, self._entry) and self._stage is not Stage.REMOVED:
+        if self._before not in (None, self._entry):
             yield Content(f"\n{self._server} is there already. It would change:")
             for line in entry_difference(self._before, self._entry):
                 yield Content.styled(f"{line.sign} {line.text}", _SIGNS.get(line.sign, ""))
@@ -314,7 +309,7 @@ class ServerScreen(ModalScreen[None]):
             return
         keys = [("^S", self._stage.value)] if self._stage.value else []
         imports = [("^O", "other clients")] if self._stage is Stage.FORM and self._is_new else []
-        back = "close" if self._stage in {Stage.FORM, Stage.REMOVING, Stage.REMOVED} else "back"
+        back = "close" if self._stage in {Stage.FORM, Stage.REMOVING} else "back"
         self.hint.update(key_hints(*keys, *imports, ("Esc", back)))
 
 
@@ -322,20 +317,22 @@ _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.ST
 
 
 _ROWS: Final = (
-    ("name", "Name", ""),
-    ("target", "Command or address", ""),
-    ("args", "Arguments", "as in a shell"),
-    ("env", "Variables", "NAME=value …"),
-    ("headers", "Headers", "'Name: value' …"),
+    ("name", "Name"),
+    ("target", "Command or address"),
+    ("args", "Arguments"),
+    ("env", "Variables"),
+    ("headers", "Headers"),
 )
+_NEEDED: Final = frozenset({"name", "target"})
 
 
 def _fields(shown: EntryFields, name: str, scope: str = "user", *, is_new: bool) -> list[FormField]:
     """Give the fields of an entry; a server that is there keeps its name and its file."""
     given = {"name": name, **vars(shown)}
     rows = [
-        FormField(key, FieldKind.TEXT, title, "", not notes, given[key] or None, format=notes)
-        for key, title, notes in _ROWS[not is_new :]
+        FormField(key, FieldKind.TEXT, title, "", key in _NEEDED, given[key] or None, format=key)
+        for key, title in _ROWS
+        if is_new or key != "name"
     ]
     asked = FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES)
     return [*rows, asked] if is_new else rows
@@ -344,11 +341,10 @@ def _fields(shown: EntryFields, name: str, scope: str = "user", *, is_new: bool)
 def _outcome(view: ServerView) -> Iterator[Content]:
     """Say how a trial stands."""
     is_ready, tools = view.status is ServerStatus.READY, view.catalog.tools
-    more = counted(len(tools), "tool") if is_ready else ""
-    if view.status is ServerStatus.STARTING:
-        more = f"{monotonic() - view.since:.0f} s  {view.last_words}"
-    status = ServerStatus.FAILED if view.status is ServerStatus.RETRYING else view.status
-    yield Content.assemble((status.value, "bold"), f"  {one_line(more)}")
+    if view.status is ServerStatus.RETRYING:  # nobody tries it again
+        view = replace(view, status=ServerStatus.FAILED)
+    more = counted(len(tools), "tool") if is_ready else one_line(view.last_words)
+    yield Content.assemble((status_word(view, monotonic()), "bold"), f"  {more}")
     if (failure := view.failure) is not None:
         is_held = view.status is ServerStatus.UNTRUSTED
         yield from failure_lines(replace(failure, advice=ASKS) if is_held else failure)

@@ -60,6 +60,10 @@ _HINTS: Final[Mapping[str, str]] = {
     "date-time": "2026-01-31T09:30:00Z",
     FieldKind.INTEGER: "a whole number",
     FieldKind.NUMBER: "a number",
+    "server": "npx -y …   claude mcp add …   {…}   https://…",
+    "args": "as in a shell",
+    "env": "NAME=value …",
+    "headers": "'Name: value' …",
 }
 
 _TYPES: Final[Mapping[FieldKind, Literal["integer", "number"]]] = {
@@ -292,11 +296,12 @@ class FieldRow(Vertical):
 class TypedField(FieldRow):
     """A text, an address, a date or a number in a one-line input."""
 
+    LINE: ClassVar[type[TypedLine]] = TypedLine
     control: TypedLine
 
     def make_control(self) -> TypedLine:
         field = self.field
-        control = TypedLine(
+        control = self.LINE(
             self._initial_text(),
             placeholder=_HINTS.get(field.format or field.kind, ""),
             type=_TYPES.get(field.kind, "text"),
