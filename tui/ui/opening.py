@@ -95,8 +95,7 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
 
 async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
     """Edit the entry of a server of the user's."""
-    from tui.engine.commands.server_imports import servers_in  # noqa: PLC0415 - loads pydantic
-    from tui.engine.settings.edits import EditError  # noqa: PLC0415 - ditto
+    from tui.engine.settings.edits import EditError, servers_in  # noqa: PLC0415 - loads pydantic
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
     view = server(deck.bridge.state, asked.server)
@@ -111,9 +110,8 @@ async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        what = view.id, entry
-        screen = ServerScreen(deck.bridge, deck.commands, *what, removes=asked.removes)
-        deck.app.push_screen(screen)
+        what = deck.bridge, deck.commands, view.id, entry
+        deck.app.push_screen(ServerScreen(*what, removes=asked.removes))
     else:
         deck.app.notify(words, markup=False)
 

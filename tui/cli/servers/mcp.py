@@ -35,14 +35,13 @@ from tui.cli.servers.server_session import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
-from tui.engine.commands.server_imports import servers_in
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.coerce import property_kinds
-from tui.engine.settings.edits import NoSuchServerError
+from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import (
     check_entry,
     named_values,

@@ -9,10 +9,9 @@ from typing import Any
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.reload import read_settings
-from tui.engine.settings.edits import EditError, add_server, remove_server
+from tui.engine.settings.edits import EditError, add_server, remove_server, servers_in
 from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, shown_path
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
 from tui.engine.trust.folder_gate import OpenedFolder
@@ -27,20 +26,6 @@ from tui.engine.trust.warnings import (
 from tui.model.servers import ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
-
-
-def servers_in(path: Path) -> Mapping[str, object]:
-    """Return the entries of a settings file; none if it is absent. Blocks.
-
-    Raises:
-        EditError: If it cannot be read.
-    """
-    try:
-        document = read_document(path)
-    except BadDocumentError as error:
-        raise EditError(f"line {error.line}: {error}" if error.line else str(error)) from error
-    servers = document.content.get("mcpServers") if document is not None else None
-    return servers if isinstance(servers, dict) else {}
 
 
 class OwnEdits:
@@ -93,12 +78,10 @@ class OwnEdits:
                 self._opened.store.add(written_keys(replaces, self._opened.salt)[1], is_gone=True)
             self._opened.store.add(written_keys(entry, self._opened.salt)[1])
         now = self.change(path, name, lambda: add_server(path, name, entry, replaces))
-        one = next((one for one in now.servers if one.id == name), None)
-        if one is None:
-            why = "this folder is never trusted. To be asked again: gemdeck trust forget"
-        else:
-            counts = one.source == shown_path(path, self._home)
-            why = "" if counts else f"the one in {one.source} counts."
+        why = "this folder is never trusted. To be asked again: gemdeck trust forget"
+        for source in [one.source for one in now.servers if one.id == name]:
+            is_this = source == shown_path(path, self._home)
+            why = "" if is_this else f"the one in {source} counts."
         return path, why
 
     def remove(self, scope: str, name: str) -> Path:

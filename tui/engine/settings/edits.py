@@ -21,6 +21,7 @@ from tui.engine.settings.sources.document import (
     SettingsDocument,
     bare_json,
     parse_document,
+    read_document,
 )
 from tui.engine.settings.sources.source import FILE_NAME
 
@@ -133,6 +134,19 @@ def _read(path: Path) -> tuple[str, int | None]:
         data = read_regular(path, MAX_FILE)
         return data.decode("utf-8-sig"), stat.S_IMODE(path.stat().st_mode)
     return "", None
+
+
+def servers_in(path: Path) -> Mapping[str, Any]:
+    """Return the entries of a settings file; none if it is absent. Blocks.
+
+    Raises:
+        EditError: If it cannot be read.
+    """
+    try:
+        document = read_document(path)
+    except BadDocumentError as error:
+        raise EditError(f"line {error.line}: {error}" if error.line else str(error)) from error
+    return _servers(document) if document is not None else {}
 
 
 def _servers(document: SettingsDocument) -> Mapping[str, Any]:

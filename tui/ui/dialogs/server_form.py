@@ -17,8 +17,8 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from tui.engine.commands.server_imports import OwnEdits, servers_in, shown_entry
-from tui.engine.settings.edits import EditError
+from tui.engine.commands.server_imports import OwnEdits, shown_entry
+from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.pasted import PastedServer, understand
 from tui.engine.settings.sources.source import shown_path
 from tui.engine.settings.typed_entries import (
