@@ -45,8 +45,8 @@ _RUNNERS: Final = frozenset(
     {"npx", "bunx", "uvx", "pipx", "uv", "docker", "podman", "python", "python3", "node", "deno"}
     | {"run", "tool"}
 )
-_EMPTY: Final = frozenset({"mcp", "server", "modelcontextprotocol", "py", "index", "dist", "src"})
-"""Parts of the name of a package or file that tell no server from another."""
+_AROUND: Final = re.compile(r"(?i)^(mcp[-_])?(server[-_])?|([-_]mcp)?([-_]server)?([-_]mcp)?$")
+"""What the name of a package has around that of its server."""
 
 _PROMPT: Final = re.compile(r"(?m)^[ \t]*[$%>][ \t]+|\\\n|^```.*\n?")
 """What stands before a command, line ends that do not count, and Markdown's fences."""
@@ -216,8 +216,5 @@ def _name_in(entry: Mapping[str, Any]) -> str:
         telling = [word for word in plain if re.search("mcp|server", word, re.IGNORECASE)]
         others = [word for word in plain if PurePath(word).name not in _RUNNERS]
         word = [*telling, *others, *plain, ""][0]
-    for piece in reversed(re.sub(r"(?<=.)@.*|\.\w{1,4}$|==.*", "", word).split("/")):
-        parts = re.findall(r"[A-Za-z0-9]+", piece)
-        if told := "-".join(one for one in parts if one.lower() not in _EMPTY):
-            return server_id(told)
-    return "server"
+    last = re.sub(r"(?<=.)@.*|\.\w{1,4}$|==.*", "", word).rpartition("/")[2]
+    return server_id("-".join(re.findall(r"\w+", _AROUND.sub("", last) or last))) or "server"

@@ -124,15 +124,13 @@ def _entry_lines(entry: object, salt: bytes) -> list[str]:
             case Mapping():
                 return {name: masked(item, str(name)) for name, item in value.items()}
             case list():
-                words = masked_words([str(item) for item in value])
-                words += ["…"] * (len(value) - len(words))  # of a long one only the marks are shown
-                return [_marked(str(item), word) for item, word in zip(value, words, strict=True)]
+                words = [str(item) for item in value]
+                return [*map(marked, words, map(_masked, words, ("", *words)))]
             case str():
-                is_secret = is_secret_variable(key, value)
-                return _marked(value, MASK if is_secret else masked_words((value,))[0])
+                return marked(value, MASK if is_secret_variable(key, value) else _masked(value))
         return value
 
-    def _marked(value: str, shown: str) -> str:
+    def marked(value: str, shown: str) -> str:
         return value if shown == value else f"{shown} #{digest(value, salt)[:8]}"
 
     return json.dumps(masked(entry), indent=2, ensure_ascii=False).splitlines() if entry else []

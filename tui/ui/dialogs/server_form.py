@@ -316,26 +316,22 @@ class ServerScreen(ModalScreen[None]):
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}
 
 
-_ROWS: Final = (
-    ("name", "Name"),
-    ("target", "Command or address"),
-    ("args", "Arguments"),
-    ("env", "Variables"),
-    ("headers", "Headers"),
-)
-_NEEDED: Final = frozenset({"name", "target"})
-
-
 def _fields(shown: EntryFields, name: str, scope: str = "user", *, is_new: bool) -> list[FormField]:
     """Give the fields of an entry; a server that is there keeps its name and its file."""
-    given = {"name": name, **vars(shown)}
+
+    def row(key: str, title: str, given: str, *, required: bool = False) -> FormField:
+        return FormField(key, FieldKind.TEXT, title, "", required, given or None, format=key)
+
     rows = [
-        FormField(key, FieldKind.TEXT, title, "", key in _NEEDED, given[key] or None, format=key)
-        for key, title in _ROWS
-        if is_new or key != "name"
+        row("target", "Command or address", shown.target, required=True),
+        row("args", "Arguments", shown.args),
+        row("env", "Variables", shown.env),
+        row("headers", "Headers", shown.headers),
     ]
+    if not is_new:
+        return rows
     asked = FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES)
-    return [*rows, asked] if is_new else rows
+    return [row("name", "Name", name, required=True), *rows, asked]
 
 
 def _outcome(view: ServerView) -> Iterator[Content]:

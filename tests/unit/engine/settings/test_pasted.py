@@ -30,7 +30,7 @@ UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
     ("gemdeck mcp add -s user x npx a -- -e B", "x", {"command": "npx", "args": ["a", "-e", "B"]}),
     (
         "node '/a b/server.js' ~/notes",
-        "a-b",
+        "server",
         {"command": "node", "args": ["/a b/server.js", "${HOME}/notes"]},
     ),
     (
