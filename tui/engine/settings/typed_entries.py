@@ -10,7 +10,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from tui.engine.definitions.definition_diff import compared_lines
-from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest
 from tui.engine.logs.redaction import MASK, MAX_SHOWN, is_secret_variable, masked_words
 from tui.engine.settings.entries import MAX_NAME, server_id
@@ -22,6 +21,9 @@ from tui.text import sanitize
 _ADDRESSES: Final = ("httpUrl", "url")
 _SHOWN: Final = frozenset({"command", "args", "env", "headers", "type", *_ADDRESSES})
 """The keys of an entry that have a field."""
+
+_REFERENCE: Final = re.compile(r"(?:--?[\w-]+=|[A-Za-z]+ )?\$(?:[A-Za-z_]\w*|\{\w+\})")
+"""A variable alone, or behind a flag or ``Bearer``: it hides nothing, whatever it is for."""
 
 _QUOTED: Final = re.compile(r"[\s'\"\\]")
 
@@ -198,13 +200,12 @@ class EntryFields:
         for name, value in given.items() if isinstance(given, dict) else ():
             is_secret = value and is_secret_variable(name, str(value))
             shown = MASK if is_secret else _masked(str(value))
-            shown = str(value) if references_in({"": value}) else shown
+            shown = str(value) if _REFERENCE.fullmatch(str(value)) else shown
             words.append(self._hide(f"{name}{sign}{value}", f"{name}{sign}{shown}"))
         return words
 
     def _word(self, word: str, before: str) -> str:
-        is_reference = bool(references_in({"": word}))
-        return word if is_reference else self._hide(word, _masked(word, before))
+        return word if _REFERENCE.fullmatch(word) else self._hide(word, _masked(word, before))
 
     def _hide(self, word: str, shown: str) -> str:
         """Return what stands for a word: each secret has a mask of its own."""

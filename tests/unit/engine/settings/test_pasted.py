@@ -139,6 +139,7 @@ SECRETS: Final[list[dict[str, Any]]] = [
         "timeout": 5,
     },
     {"command": "a", "args": ["--token", "hunter2x", "--token", "hunter2y"]},
+    {"command": "a", "args": ["--token", "hunter2$x"], "env": {"API_KEY": "hunter2$y"}},
     {"command": "a", "env": {"API_KEY": "hunter2x", "MY_TOKEN": "$T", "N": "1 2"}},
     {"url": "https://me:hunter2x@x.dev/?key=hunter2y", "type": "http"},
     {"url": "https://x.dev/", "headers": {"Authorization": "Bearer hunter2x", "X": "1"}},
