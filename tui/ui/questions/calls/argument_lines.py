@@ -43,9 +43,6 @@ _DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
 _LONG_LINE: Final = re.compile(r"[^\n]{401}")
 """A line for which one step of a lexer may take long; such a text gets no colours."""
 
-FOLDED: Final = "the JSON has them"
-"""Stands where unchanged lines are counted."""
-
 MAX_REVIEWED: Final = 60_000
 """Characters of arguments that are laid out like this; longer ones are shown as JSON."""
 
@@ -76,12 +73,6 @@ _NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")
 _TAB: Final = "→   "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
 _LOOKS_LIKE_JSON: Final = re.compile(r"[\[{\"]|-?\d|(?:true|false|null)\Z")
-
-CONTEXT: Final = 3
-"""Unchanged lines that are shown around a change."""
-
-MIN_FOLDED: Final = 3
-"""Unchanged lines of which as many in a row are folded into one that counts them."""
 
 _LANGUAGES: Final[Mapping[str, str]] = {
     **{name: name for name in ("c", "css", "diff", "go", "html", "java", "json", "lua", "php")},
@@ -227,8 +218,7 @@ def _block(
     name: str, text: str, language: str, signs: Sequence[tuple[str, str]]
 ) -> Iterator[ArgumentLine]:
     """Number the lines of a text, or compare them with those of the file."""
-    whole = text.removesuffix("\n")
-    lines = _lines(whole, language)
+    lines = _lines(text.removesuffix("\n"), language)
     words = counted(len(lines), "line")
     if sum(sign != "-" for sign, _ in signs) != len(lines):
         signs = ()
@@ -236,7 +226,7 @@ def _block(
         words += ", no line break at the end"
     yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
     numbered = (
-        _compared(lines, whole.replace("\t", _TAB).split("\n"), signs)
+        _compared(lines, signs)
         if signs
         else (ArgumentLine(str(number), line) for number, line in enumerate(lines, 1))
     )
@@ -251,34 +241,18 @@ def _block(
             yield from run
 
 
-def _compared(
-    lines: Sequence[Content], plain: Sequence[str], signs: Sequence[tuple[str, str]]
-) -> Iterator[ArgumentLine]:
+def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Iterator[ArgumentLine]:
     """Put what the file has and the text has not between the lines of the text.
 
-    Unchanged lines far from any change are counted, but for those that hold what is drawn
-    otherwise than it is.
+    What did not change is shown, too: a tool may do something else with it than write that file.
     """
     of_text = iter(lines)
     texts = [(sign, _drawn(gone) if sign == "-" else next(of_text)) for sign, gone in signs]
     old = new = 0
-    written: list[ArgumentLine] = []
-    odd: set[int] = set()
-    for at, (sign, text) in enumerate(marked(texts)):
+    for sign, text in marked(texts):
         old, new = old + (sign != "+"), new + (sign != "-")
         label = f"{old if sign == '-' else new} {sign}"
-        written.append(ArgumentLine(label, text, SIGN_STYLES.get(sign, MUTED), sign=sign))
-        if sign == " " and text.plain != plain[new - 1]:
-            odd.add(at)
-    changes = [at for at, line in enumerate(written) if line.sign != " "]
-    near = {at + by for at in changes for by in range(-CONTEXT, CONTEXT + 1)} | odd
-    for is_near, group in groupby(enumerate(written), lambda one: one[0] in near):
-        run = [line for _, line in group]
-        if is_near or not changes or len(run) < MIN_FOLDED:
-            yield from run
-        else:
-            words = f"… {counted(len(run), 'unchanged line')} · {FOLDED}"
-            yield ArgumentLine("", Content.styled(words, MUTED))
+        yield ArgumentLine(label, text, SIGN_STYLES.get(sign, MUTED), sign=sign)
 
 
 def _shown(name: str) -> str:
