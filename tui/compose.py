@@ -262,7 +262,7 @@ def _way_back(conversations: "Conversations") -> str:
     if not saved:
         return ""
     more = f" ({len(saved) - 1} more in gemdeck sessions list)" if saved[1:] else ""
-    return f"To come back: gemdeck --resume {saved[0].rpartition('-')[2]}{more}\n"
+    return f"To come back: gemdeck --resume {saved[0]}{more}\n"
 
 
 async def _follow_branch(store: Store, folder: Path) -> None:

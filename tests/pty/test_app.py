@@ -83,7 +83,8 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         assert "add_note" in wait_for_end_of_turn(terminal)
         leave(terminal)
         [session] = re.findall(rb"To come back: gemdeck --resume (\S+)\r", terminal.raw)
-        assert SessionLibrary(state_dir()).find(session.decode()).first == "add a note: buy milk"
+        [saved] = SessionLibrary(state_dir()).sessions()
+        assert (saved.id, saved.first) == (session.decode(), "add a note: buy milk")
 
     with deck("--demo") as terminal:
         terminal.wait_for("go on with: add a note: buy milk")

@@ -145,7 +145,6 @@ class FormRequest:
     """Why the last answer was refused; empty at first."""
     wrong: str = ""
     """The key of the field that this is about."""
-    """Other servers whose words it repeats."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,8 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
     prompts = (asks, PromptView("show-env"), PromptView("changes"))
     catalog = Catalog(tools=tools, prompts=prompts)
     git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=catalog)
-    notes = decks.server(ServerId("notes"), origin=Origin.DEMO)
+    starting = decks.server(ServerId("notes"), origin=Origin.DEMO)
+    notes = replace(starting, status=ServerStatus.READY)
     async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
         app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
@@ -76,6 +77,8 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
         for words in tries:
             await pilot.press("tab")
             assert app.chat.composer.text == words
+        app.store.dispatch(e.ServersConfigured((starting,)))
+        await until(pilot, lambda: not welcome.examples)
         app.store.dispatch(e.ServersConfigured((notes,)))
         app.store.dispatch(e.ModelSelected(ModelView("demo", BackendKind.DEMO)))
         await until(pilot, lambda: "add a note: buy milk" in str(welcome.render()))

@@ -98,9 +98,9 @@ class Welcome(PlainText):
 
 def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
     """Suggest messages that call tools that are there, or prompts; none needs an argument."""
-    if any(view.origin is Origin.DEMO for view in servers):
-        return _DEMO_EXAMPLES
     ready = [view for view in servers if view.status is ServerStatus.READY]
+    if any(view.origin is Origin.DEMO for view in ready):
+        return _DEMO_EXAMPLES
     words = [f"what can {one_line(view.id)} do?" for view in ready if view.catalog.tools][:1]
     for view in ready:
         for tool in view.catalog.tools:
