@@ -110,6 +110,7 @@ class ConfirmationRequest:
         notes: gemdeck's notes on this call, such as that this turn has read data from another
             server, or that the same call was denied before.
         problem: Why the edited arguments cannot be used, or an empty string.
+        refusals: How many edits were refused; the same problem twice is another question.
         not_lasting: Why no answer that covers later calls is offered, or an empty string.
         origin: Where the server comes from, such as ``this folder``; empty if unknown.
         change: What the arguments hold for a file that they name, or None.
@@ -127,6 +128,7 @@ class ConfirmationRequest:
     fields: tuple[FormField, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
+    refusals: int = 0
     not_lasting: str = ""
     origin: str = ""
     change: FileChange | None = None

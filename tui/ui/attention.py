@@ -74,7 +74,7 @@ class Attention:
         is_away = rings and not self._app.app_focus
         if is_away and asked - self._announced and now >= self._quiet_until:
             self._quiet_until = now + QUIET_SECONDS
-            self._ring("gemdeck: a question waits for you")
+            self._ring("gemdeck: a question is waiting for you")
         elif is_away and max(done, default=0.0) > LONG_SECONDS:
             self._ring("gemdeck: the turn has ended")
         self._announced = asked

@@ -1,6 +1,7 @@
 """Arguments that the user changes before a call runs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from textual import events
@@ -26,7 +27,7 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
     values = {**VALUES, "text": "two\nlines", "deep": {"list": [1, None]}}
     async with confirming(asked(values)) as hands:
         await hands.edit()
-        assert "2 more are not in this form" in hands.text
+        assert "^T shows 2 more arguments." in hands.text
         await hands.press("enter", "backspace", "4", "2")
         await hands.finish()
         assert hands.decisions == []
@@ -232,7 +233,7 @@ async def test_keys_held_in_the_editor_or_as_it_closes_answer_nothing() -> None:
 
 
 async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above_it() -> None:
-    refused = asked(problem="branch: 'dev' is protected")
+    refused = replace(asked(problem="branch: 'dev' is protected"), refusals=1)
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
         await hands.finish()
@@ -249,11 +250,11 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
         await hands.press("o")
         assert len(hands.decisions) == 2
         assert json.loads(hands.decisions[1].arguments or "") == {"branch": "topic"}
-        await refuse(hands, refused)  # with the same words
+        await refuse(hands, replace(refused, refusals=2))  # with the same words
 
 
 async def refuse(hands: Confirming, refused: ConfirmationRequest) -> None:
-    """Let the engine ask again, and wait for the editor, at first after a while."""
+    """Let the engine ask again, and wait for the editor."""
     hands.app.store.dispatch(e.RequestRaised(refused))
     await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
     await hands.pilot.pause()

@@ -209,14 +209,15 @@ class Gate:
         edit: Edit | None = None
 
         async def read_edit(decision: Decision) -> ConfirmationRequest | None:
-            nonlocal edit
+            nonlocal edit, request
             edit = None
             if decision.arguments is not None:
                 try:
                     edit = await inquiry.read_edit(decision.arguments)
                 except UnusableEditError as error:
                     problem = sanitize_line(str(error)) or "the arguments cannot be used"
-                    return replace(request, problem=problem)
+                    request = replace(request, problem=problem, refusals=request.refusals + 1)
+                    return request
             return None
 
         key = inquiry.turn.conversation

@@ -66,10 +66,6 @@ UNDO: Final = Answer(
 )
 WITH_REASON: Final = Answer("deny-with-reason", "w", "Why", "deny this call and tell the model why")
 
-REFUSAL_SECONDS: Final = 1.0
-"""Seconds after which edited arguments that were refused before count as refused again: the same
-complaint twice is no change of the state."""
-
 
 def _always(kind: str, key: str, choice: Choice) -> Answer:
     return Answer(
@@ -481,16 +477,6 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self.send(decision)
         else:
             self._commands.engine.desk.answer(call.request.id, decision)
-        if decision.arguments is not None and call.request.problem:
-            request = call.request
-            self.set_timer(REFUSAL_SECONDS, lambda: self._ask_again(call, request))
-
-    def _ask_again(self, call: AskedCall, request: ConfirmationRequest) -> None:
-        """Ask once more where an edit was refused with the same words as the one before."""
-        if call.is_answered and call in self._calls and call.request is request:
-            call.offer_again()
-            if call is self._call and not self._obsolete:
-                self.changed()
 
     def _open_editor(self, *, held: bool = False) -> None:
         text = self._call.arguments

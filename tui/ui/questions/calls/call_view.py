@@ -116,11 +116,7 @@ class AskedCall:
             return
         self.request = request
         if request.problem and self.edit is not None:
-            self.offer_again()
-        self.is_seen = self.is_answered = False
-
-    def offer_again(self) -> None:
-        self.shows_edit = self.offers_editor = True
+            self.shows_edit = self.offers_editor = True
         self.is_seen = self.is_answered = False
 
     def show_edit(self, edit: str | None) -> None:
