@@ -53,7 +53,7 @@ class AddressQuestion(Question[UrlRequest]):
             LabelledLine("address", request.url),
             LabelledLine(),
             *(
-                LabelledLine("" if number else "says", text, wraps=True)
+                LabelledLine("" if number else "says", text)
                 for number, text in enumerate(message.split("\n"))
             ),
         ]
@@ -88,10 +88,10 @@ class LinkScreen(Question[Any]):
             LabelledLine("address", link.url),
         ]
         if link.refusal:
-            lines.append(LabelledLine("refused", link.refusal, "$text-error", wraps=True))
+            lines.append(LabelledLine("refused", link.refusal, "$text-error"))
         elif is_plain_http(link):
             words = "The connection would not be encrypted."
-            lines.append(LabelledLine("! warning", words, "$text-warning", wraps=True))
+            lines.append(LabelledLine("! warning", words, "$text-warning"))
         return lines
 
     def offers(self, answer: Answer) -> bool:

@@ -1,7 +1,6 @@
 """Asks whether what a folder brings, or what changed in the settings or in tools, may be used."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from tui.model.trust import (
@@ -116,11 +115,11 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         lines.append(warning_line("! refused", request.refusal))
     if request.difference:
         since = "you trusted it" if is_folder else "gemdeck read it"
-        lines.append(LabelledLine("changes", f"since {since}", "bold", wraps=True))
+        lines.append(LabelledLine("changes", f"since {since}", "bold"))
         lines += [*difference_lines(request.difference), LabelledLine()]
-    lines.append(LabelledLine("", _summary(request), "$text-muted", wraps=True))
+    lines.append(LabelledLine("", _summary(request), "$text-muted"))
     if any(server.command for server in (*request.servers, *request.started)):
-        lines.append(LabelledLine("", UNWATCHED, "$text-muted", wraps=True))
+        lines.append(LabelledLine("", UNWATCHED, "$text-muted"))
     for server in request.servers:
         lines += [LabelledLine(), *_server_lines(server)]
     for label, names in (
@@ -130,8 +129,8 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     ):
         lines += [LabelledLine(), *_listed(label, names)] if names else []
     if request.started:
-        heading = LabelledLine("yours", "your servers that would run code from here", "bold")
-        lines += [LabelledLine(), replace(heading, wraps=True)]
+        words = "your servers that would run code from here"
+        lines += [LabelledLine(), LabelledLine("yours", words, "bold")]
     for server in request.started:
         lines += [LabelledLine(), *_server_lines(server)]
     return lines
@@ -147,7 +146,7 @@ def difference_lines(difference: Iterable[DifferenceLine]) -> Iterator[LabelledL
 
 def warning_line(label: str, words: str) -> LabelledLine:
     """Write a warning of gemdeck's own."""
-    return LabelledLine(label, words, WARNING_STYLE, WARNING_STYLE, wraps=True)
+    return LabelledLine(label, words, WARNING_STYLE, WARNING_STYLE)
 
 
 def _summary(request: TrustRequest) -> str:
@@ -230,7 +229,7 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
         )
         lines = [
             LabelledLine("server", self.request.server, "bold"),
-            LabelledLine("", words, "$text-muted", wraps=True),
+            LabelledLine("", words, "$text-muted"),
         ]
         for change in self.request.changes:
             lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]

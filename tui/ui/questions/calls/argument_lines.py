@@ -23,7 +23,8 @@ from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, re
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
 from tui.ui.widgets.text.difference import SIGN_STYLES, marked
-from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
+from tui.ui.widgets.text.folded_text import Fold
+from tui.ui.widgets.text.labelled_text import ColumnText
 from tui.ui.widgets.text.plain import one_line
 
 MAX_COLOURED: Final = 20_000
@@ -358,22 +359,8 @@ def both_ends(name: str, width: int) -> str:
     return f"{set_cell_size(name, head)}…{tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ArgumentsFold(Fold):
-    """The texts beside their labels, the line each belongs to, and the cells before each text."""
-
-    sources: Sequence[ArgumentLine] = ()
-    columns: Sequence[int] = ()
-
-    def width_of(self, line: int) -> int:
-        return max(1, self.width - self.columns[line])
-
-
-class ArgumentsText(FoldedText):
-    """Show arguments in full, folded, as lines or as one text.
-
-    What is sent never enters the column of names and numbers, so it cannot pass for one.
-    """
+class ArgumentsText(ColumnText):
+    """Show arguments in full, folded, as lines beside names and numbers or as one text."""
 
     _source: Sequence[ArgumentLine] = ()
 
@@ -419,21 +406,10 @@ class ArgumentsText(FoldedText):
                 line = replace(line, label="")  # noqa: PLW2901 - the value below its name
             sources.append(line)
         beside = max(numbers, default=0) + GAP
-        columns = [column if line.is_name else beside for line in sources]
+        labels = []
+        for line in sources:
+            pad = " " * ((column if line.is_name else beside) - GAP - cell_len(line.label))
+            label = f"{line.label}{pad}" if line.is_name else f"{pad}{line.label}"
+            labels.append(Content.styled(label + " " * GAP, line.label_style))
         texts = [line.text for line in sources]
-        rooms = (max(1, width - before) for before in columns)
-        rows = (0, *accumulate(map(rows_of, texts, rooms)))
-        signs = [line.sign for line in sources]
-        return _ArgumentsFold(width, texts, rows, signs, sources, columns)
-
-    def _row(self, row: int) -> Content:
-        fold = self._shown
-        if not isinstance(fold, _ArgumentsFold):
-            return super()._row(row)
-        index = bisect_right(fold.first_rows, row) - 1
-        line, column = fold.sources[index], fold.columns[index]
-        label = line.label if row == fold.first_rows[index] else ""
-        room = column - GAP
-        pad = " " * max(0, room - cell_len(label))
-        label = f"{label}{pad}" if line.is_name else f"{pad}{label}"
-        return Content.assemble((label + " " * GAP, line.label_style), super()._row(row))
+        return self.fold_beside(labels, texts, [line.sign for line in sources], width)

@@ -2,21 +2,17 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
-from textwrap import wrap
+from itertools import accumulate
 from typing import Final
 
 from textual.content import Content
 
 from tui.model.frozen import dataclass
 from tui.ui.widgets.text.difference import marked
-from tui.ui.widgets.text.folded_text import Fold, FoldedText, first_rows
+from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
 
 LABEL_WIDTH: Final = 11
 """Cells of the column of labels."""
-
-MAX_WRAPPED: Final = 2_000
-"""Characters of a sentence that is wrapped between words; a longer one is folded."""
 
 _VISIBLE: Final = str.maketrans({"\n": "␊", "\t": "␉", "\r": "␍"})
 
@@ -30,7 +26,6 @@ class LabelledLine:
         text: The text; line breaks are drawn as visible characters.
         style: The style of the text.
         label_style: The style of the label.
-        wraps: Whether to wrap between words; for gemdeck's own sentences.
         sign: The sign of a line of a difference, which is drawn on its ground.
     """
 
@@ -38,22 +33,45 @@ class LabelledLine:
     text: str = ""
     style: str = ""
     label_style: str = "$text-muted"
-    wraps: bool = False
     sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _LabelledFold(Fold):
-    """The texts at the width beside the labels, and the line each belongs to."""
+class _ColumnFold(Fold):
+    """Texts, and the label beside each, whose cells are left free below it."""
 
-    sources: Sequence[LabelledLine] = ()
+    labels: Sequence[Content] = ()
+
+    def width_of(self, line: int) -> int:
+        return max(1, self.width - self.labels[line].cell_length)
 
 
-class LabelledText(FoldedText):
-    """Show lines in full, folded.
+class ColumnText(FoldedText):
+    """Show lines in full, folded, beside labels.
 
-    Texts never enter the column of labels, so none can pass for a label.
+    Texts never enter the column of labels, so none can pass for one.
     """
+
+    def fold_beside(
+        self, labels: Sequence[Content], texts: Sequence[Content], signs: Sequence[str], width: int
+    ) -> Fold:
+        """Lay out texts beside their labels in `width` cells together."""
+        rooms = (max(1, width - label.cell_length) for label in labels)
+        rows = (0, *accumulate(map(rows_of, texts, rooms)))
+        return _ColumnFold(width, texts, rows, signs, labels)
+
+    def _row(self, row: int) -> Content:
+        fold, text = self._shown, super()._row(row)
+        if not isinstance(fold, _ColumnFold):
+            return text
+        index = bisect_right(fold.first_rows, row) - 1
+        label = fold.labels[index]
+        is_first = row == fold.first_rows[index]
+        return (label if is_first else Content(" " * label.cell_length)) + text
+
+
+class LabelledText(ColumnText):
+    """Show lines behind gemdeck's labels."""
 
     def __init__(self, *, classes: str | None = None) -> None:
         self._source: Sequence[LabelledLine] = ()
@@ -64,33 +82,12 @@ class LabelledText(FoldedText):
         self._source = lines
         self.show("")
 
-    def _make_fold(self, width: int) -> "_LabelledFold":
-        room = max(1, width - LABEL_WIDTH)
-        texts: list[str | Content] = []
-        sources: list[LabelledLine] = []
-        shown = [line.text.translate(_VISIBLE) for line in self._source]
-        shown_signs = (line.sign for line in self._source)
-        drawn = marked(zip(shown_signs, map(Content, shown), strict=True))
-        for line, text, (_, content) in zip(self._source, shown, drawn, strict=True):
-            if line.wraps and len(text) <= MAX_WRAPPED:
-                rows = wrap(text, room) or [""]
-                texts += rows
-                sources += [line, *[replace(line, label="")] * (len(rows) - 1)]
-            else:
-                texts.append(content if line.sign else text)
-                sources.append(line)
-        signs = [line.sign for line in sources]
-        return _LabelledFold(room, texts, first_rows(texts, room), signs, sources)
-
-    def _row(self, row: int) -> Content:
-        fold = self._shown
-        if not isinstance(fold, _LabelledFold):
-            return super()._row(row)
-        index = bisect_right(fold.first_rows, row) - 1
-        line = fold.sources[index]
-        label = line.label if row == fold.first_rows[index] else ""
-        text = super()._row(row)
-        return Content.assemble(
-            (label[: LABEL_WIDTH - 1].ljust(LABEL_WIDTH), line.label_style),
-            text.stylize(line.style) if line.style else text,
-        )
+    def _make_fold(self, width: int) -> Fold:
+        signs = [line.sign for line in self._source]
+        styled = (Content.styled(one.text.translate(_VISIBLE), one.style) for one in self._source)
+        texts = [text for _, text in marked(zip(signs, styled, strict=True))]
+        labels = [
+            Content.styled(one.label[: LABEL_WIDTH - 1].ljust(LABEL_WIDTH), one.label_style)
+            for one in self._source
+        ]
+        return self.fold_beside(labels, texts, signs, width)
