@@ -31,12 +31,6 @@ _ID_LENGTH: Final = 32
 
 FILE_NAME: Final = "grants.json"
 
-USE_DELAY: Final = 30.0
-"""Seconds after which the use of grants is written: one write for all uses meanwhile."""
-
-SHOW_DELAY: Final = 1.0
-"""Seconds after which the use of grants is shown, all uses meanwhile at once."""
-
 CLOSE_PATIENCE: Final = 5.0
 """Seconds that the last changes get to be written."""
 
@@ -267,7 +261,7 @@ class GrantBook:
 
     Attributes:
         grants: The grants that hold now.
-        on_used: Called some time after grants were used.
+        on_used: Called when a grant was used; when that was is written at the end.
     """
 
     def __init__(
@@ -282,7 +276,6 @@ class GrantBook:
         self._stamp: Stamp = ()
         self._refreshing = asyncio.Lock()
         self._used: dict[Grant, float] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def is_kept(self) -> bool:
@@ -313,9 +306,6 @@ class GrantBook:
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
         self._write_uses()
         await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
 
@@ -343,9 +333,7 @@ class GrantBook:
         now = self._clock()
         self.grants.put(grant, replace(self.grants.note(grant), used_at=now))
         self._used[grant] = now
-        self._later("show", SHOW_DELAY, self.on_used)
-        if grant.scope is not GrantScope.SESSION:
-            self._later("write", USE_DELAY, self._write_uses)
+        self.on_used()
 
     def _take(self, saved: Mapping[Grant, GrantNote]) -> bool:
         """Replace the saved grants; return whether they changed."""
@@ -356,16 +344,6 @@ class GrantBook:
         for grant, note in saved.items():
             self.grants.put(grant, _used(note, self._used.get(grant)))
         return known != saved.keys()
-
-    def _later(self, name: str, delay: float, what: Callable[[], None]) -> None:
-        """Call something once after a delay, however often this is requested meanwhile."""
-        if name not in self._timers:
-            loop = asyncio.get_running_loop()
-            self._timers[name] = loop.call_later(delay, self._due, name, what)
-
-    def _due(self, name: str, what: Callable[[], None]) -> None:
-        del self._timers[name]
-        what()
 
     def _write_uses(self) -> None:
         """Write when grants were used last; one that another gemdeck revoked stays away."""

@@ -12,10 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
 from tui.engine.approval import grants as grants_module
-from tui.engine.approval import grants as module
 from tui.engine.approval import policy as policy_module
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote, GrantSet, read_all, write_all
 from tui.engine.approval.policy import Policy
@@ -219,8 +218,7 @@ async def test_the_last_use_is_kept_with_one_write_for_many_calls(
         assert (view.granted_at, view.used_at) == (NOVEMBER, NOVEMBER + 60)
 
 
-async def test_use_of_a_grant_is_shown_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SHOW_DELAY", 0.01)
+async def test_use_of_a_grant_is_shown(path: Path) -> None:
     events: list[Event] = []
 
     def uses() -> list[float]:
@@ -231,8 +229,7 @@ async def test_use_of_a_grant_is_shown_later(path: Path, monkeypatch: pytest.Mon
         policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
         for _ in range(100):
             policy.used(policy.judge(make_tool("go")))
-        await eventually(uses)
-    assert uses() == [NOVEMBER]
+        assert uses() == [NOVEMBER]
 
 
 async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() -> None:
