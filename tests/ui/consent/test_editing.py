@@ -27,7 +27,7 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
     values = {**VALUES, "text": "two\nlines", "deep": {"list": [1, None]}}
     async with confirming(asked(values)) as hands:
         await hands.edit()
-        assert "^T shows 2 more arguments." in hands.text
+        assert "2 more are not in this form" in hands.text
         await hands.press("enter", "backspace", "4", "2")
         await hands.finish()
         assert hands.decisions == []

@@ -48,12 +48,6 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 SCOPES: Final = tuple(GrantScope)
 """The scopes in the order in which their key goes through them."""
 
-SHORT_SCOPES: Final = {
-    GrantScope.SESSION: "session",
-    GrantScope.FOLDER: "folder",
-    GrantScope.EVERYWHERE: "everywhere",
-}
-
 ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
 DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 JSON: Final = Answer(
@@ -242,10 +236,10 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
-            return SHORT_SCOPES[self._scope] if self.is_short else self._scope.value
+            return self._scope.name.lower() if self.is_short else self._scope.value
         if answer is ALWAYS_TOOL and not self.is_short:
             this = "" if self._scope is GrantScope.EVERYWHERE else "this "
-            return f"Always, {this}{SHORT_SCOPES[self._scope]}"
+            return f"Always, {this}{self._scope.name.lower()}"
         if answer is UNDO and not self._call.shows_edit:
             return "Yours"
         if answer is JSON and self._shows_json:

@@ -314,10 +314,7 @@ def coloured_arguments(text: str) -> Content:
     be pushed out of sight; a dot of the text itself, and a blank that is not the common one, are
     written as JSON escapes, so that nothing looks like something else.
     """
-    from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
-
-    content = highlight(text, language="json") if len(text) <= MAX_COLOURED else Content(text)
-    return without_deceit(content)
+    return without_deceit(Content(text, spans=code_spans(text, "json")))
 
 
 def without_deceit(content: Content) -> Content:

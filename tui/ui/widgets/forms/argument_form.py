@@ -12,7 +12,7 @@ from textual.widgets import ContentSwitcher
 
 from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
-from tui.text import counted, sanitize
+from tui.text import sanitize
 from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, MAX_TYPED, FieldRow, make_row
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.text.plain import one_line
@@ -135,8 +135,9 @@ class ArgumentEditor(ContentSwitcher):
         """How the arguments stand, and whether something is wrong with them."""
         if self.current == FORM:
             left = len(self._values.keys() - {field.key for field in self._fields})
-            more = f"^T shows {counted(left, 'more argument')}." if left else NEXT_FIELD
-            return more, False
+            are = "is" if left == 1 else "are"
+            more = f"{left} more {are} not in this form; ^T shows all."
+            return more if left else NEXT_FIELD, False
         if self.current == TEXT:
             if len(self.text.text) > MAX_EDITABLE:
                 return TOO_LONG, True

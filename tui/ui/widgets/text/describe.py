@@ -107,17 +107,13 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
 
 def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplateView) -> Content:
     """Describe a resource or a resource template."""
-    parts = [_heading(resource.title or resource.name)]
     if isinstance(resource, ResourceView):
-        parts += [muted(str(server)), Content(), Content(one_line(resource.uri))]
-        size = "" if resource.size is None else counted(resource.size, "byte")
+        place, uri, number = str(server), resource.uri, resource.size
     else:
-        parts += [
-            muted(f"{server} · template"),
-            Content(),
-            Content(one_line(resource.uri_template)),
-        ]
-        size = ""
+        place, uri, number = f"{server} · template", resource.uri_template, None
+    size = "" if number is None else counted(number, "byte")
+    parts = [_heading(resource.title or resource.name), muted(place)]
+    parts += [Content(), Content(one_line(uri))]
     if facts := " · ".join(filter(None, (one_line(resource.mime_type), size))):
         parts.append(muted(facts))
     parts += _problem("cannot be read", resource.problem)

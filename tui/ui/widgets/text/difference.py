@@ -1,9 +1,9 @@
 """What the lines of a difference look like: their ground, and the words that changed in them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 from time import thread_time
 from typing import Final
@@ -30,31 +30,24 @@ SIGN_STYLES: Final = {"+": "$text-success", "-": "$text-error"}
 _WORD: Final = re.compile(r"\w+|\s+|.")
 
 
-def marked(lines: Iterable[tuple[str, Content]]) -> Iterator[tuple[str, Content]]:
+def marked(lines: Iterable[tuple[str, Content]]) -> Sequence[tuple[str, Content]]:
     """Mark the words that differ where added lines take the place of removed ones.
 
     Args:
         lines: The lines behind their signs: ``+``, ``-`` or another one.
 
-    Yields:
+    Returns:
         The same lines in the same order; a word that changed has the component class of its
         line's ground, followed by ``-word``, behind a dot as its style.
     """
     until = thread_time() + MAX_SECONDS
-    removed: list[Content] = []
-    for sign, group in groupby(lines, itemgetter(0)):
-        run = [line for _, line in group]
-        if sign == "-":
-            removed = run
-            continue
-        if sign == "+":
-            for at, (old, new) in enumerate(zip(removed, run, strict=False)):
-                if thread_time() < until:
-                    removed[at], run[at] = _pair(old, new)
-        yield from (("-", line) for line in removed)
-        yield from ((sign, line) for line in run)
-        removed = []
-    yield from (("-", line) for line in removed)
+    runs = [(sign, [*run]) for sign, run in groupby(lines, itemgetter(0))]
+    for (sign, removed), (other, added) in pairwise(runs):
+        for at in range(min(len(removed), len(added)) if sign + other == "-+" else 0):
+            if thread_time() < until:
+                old, new = _pair(removed[at][1], added[at][1])
+                removed[at], added[at] = ("-", old), ("+", new)
+    return [line for _, run in runs for line in run]
 
 
 def _pair(old: Content, new: Content) -> tuple[Content, Content]:
