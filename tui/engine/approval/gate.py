@@ -384,14 +384,13 @@ class ToolAccess:
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
-        found = servers.registry.look_up(server, tool)
-        if found is None:
-            return ToolStanding(server, tool, Effect.DENY, "Its server does not offer it now.")
-        view, offered = found
-        if view.problem:
+        view, offered = servers.registry.look_up(server, tool) or (None, None)
+        words = "Its server does not offer it now."
+        if view is not None and view.problem:
             words = f"The model is not offered it: {sanitize_line(view.problem)}."
-            return ToolStanding(server, tool, Effect.DENY, words)
-        if offered is None:
-            return ToolStanding(server, tool, Effect.DENY, "The model is not offered it.")
-        verdict = self.policy.judge(offered)
-        return ToolStanding(server, tool, verdict.effect, verdict.words)
+        elif offered is not None:
+            verdict = self.policy.judge(offered)
+            return ToolStanding(server, tool, verdict.effect, verdict.words)
+        elif view is not None:
+            words = "The model is not offered it."
+        return ToolStanding(server, tool, Effect.DENY, words)

@@ -151,16 +151,14 @@ def warning_line(label: str, words: str) -> LabelledLine:
 
 def _summary(request: TrustRequest) -> str:
     brought = sum(server.change != "gone" for server in request.servers)
-    parts = [counted(brought, "server")] if brought else []
-    if request.variables:
-        parts.append(counted(len(request.variables), "variable") + " of .env")
-    if request.rules:
-        parts.append(counted(len(request.rules), "rule"))
-    if request.context:
-        parts.append(counted(len(request.context), "file") + " of instructions for the model")
-    if request.started:
-        own = counted(len(request.started), "server")
-        parts.append(f"{own} of your settings that would run code from this folder")
+    counts = (
+        (brought, "server", ""),
+        (len(request.variables), "variable", " of .env"),
+        (len(request.rules), "rule", ""),
+        (len(request.context), "file", " of instructions for the model"),
+        (len(request.started), "server", " of your settings that would run code from this folder"),
+    )
+    parts = [counted(number, noun) + whose for number, noun, whose in counts if number]
     allowed = "None of it runs." if request.refusal else "None of it runs until you trust it."
     is_new = bool(request.difference) or any(one.change for one in request.started)
     if request.standing and is_new:

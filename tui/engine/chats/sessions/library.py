@@ -129,8 +129,8 @@ class SessionLibrary:
 
     def last(self, folder: Path) -> LastSessionFound | None:
         """Find the session of a folder that changed last, unless another gemdeck has it open."""
-        files = [*_files(self.place(folder))]
         with contextlib.suppress(OSError, UnfitFileError, ExposedFileError):
+            files = _files(self.place(folder))
             path = max(files, key=lambda path: path.stat().st_mtime, default=None)
             view = _view(path) if path is not None else None
             if path and view and (lock := SessionLock.take(path)) is not None:

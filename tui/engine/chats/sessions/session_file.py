@@ -158,11 +158,10 @@ class SessionLock:
         if sys.platform != "win32":
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            except OSError as error:
                 os.close(descriptor)
-                return None
-            except OSError:
-                os.close(descriptor)
+                if isinstance(error, BlockingIOError):
+                    return None
                 raise
         return cls(descriptor)
 

@@ -155,7 +155,7 @@ class YesNo(PlainText, can_focus=True):
         Binding("n", "choose(False)", "No", show=False),
         Binding("left,right,space", "change", "The other", show=False),
         Binding("backspace,delete", "choose(None)", "Neither", show=False),
-        Binding("enter", "go_on", "Next field", show=False),
+        Binding("enter", "app.focus_next", "Next field", show=False),
     ]
 
     class Changed(Message):
@@ -180,9 +180,6 @@ class YesNo(PlainText, can_focus=True):
 
     def action_change(self) -> None:
         self.action_choose(not self.value)
-
-    def action_go_on(self) -> None:
-        self.screen.focus_next()
 
 
 class FieldRow(Vertical):
@@ -396,17 +393,17 @@ def show_row(widget: Widget, row: int, height: int = 1) -> None:
     body.scroll_to_region(Region(0, y, 1, height), animate=False)
 
 
+_ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
+    FieldKind.BOOLEAN: YesNoField,
+    FieldKind.CHOICE: ChoiceField,
+    FieldKind.CHOICES: ChoicesField,
+}
+"""The rows of fields that are not typed into."""
+
+
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
-    match field.kind:
-        case FieldKind.BOOLEAN:
-            return YesNoField(field)
-        case FieldKind.CHOICE:
-            return ChoiceField(field)
-        case FieldKind.CHOICES:
-            return ChoicesField(field)
-        case _:
-            return TypedField(field)
+    return _ROWS.get(field.kind, TypedField)(field)
 
 
 def problem_of(field: FormField, value: FormValue) -> str:
