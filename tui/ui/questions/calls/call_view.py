@@ -26,9 +26,6 @@ MIDDLING: Final = 20
 MAX_CLAIMED: Final = 160
 """Characters of all claims that are shown."""
 
-MAX_NOTES: Final = 8
-"""Notes of gemdeck's own that are shown."""
-
 MUTED: Final = "$foreground-muted"
 
 MAX_NAMES: Final = 40
@@ -58,8 +55,7 @@ def notes_content(request: ConfirmationRequest) -> Content:
     """Write gemdeck's own notes, a line each, as nothing of a server's looks."""
     problem = (f"Not sent yet: {request.problem}",) if request.problem else ()
     lines = (
-        Content.assemble(("!", "bold"), f" {one_line(note)}")
-        for note in (*problem, *request.notes)[:MAX_NOTES]
+        Content.assemble(("!", "bold"), f" {one_line(note)}") for note in (*problem, *request.notes)
     )
     return Content("\n").join(lines).stylize("$text-warning")
 
