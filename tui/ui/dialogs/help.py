@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from textual import events, on
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.getters import query_one
-from textual.message import Message
 
 from tui.manual import TOPICS, page
 from tui.store.commands import Commands
@@ -54,6 +52,8 @@ PAGES: Final[Mapping[str, str]] = {
     "ToolDetailsScreen": "permissions",
     "ArgumentsScreen": "chat#prompts",
     "ResourceScreen": "chat#files-and-resources",
+    "ViewerScreen": "chat#the-conversation",
+    "ServerScreen": "servers#connect",
     "ImportScreen": "servers#connect",
     "TrustQuestion": "permissions#folders",
     "SignInQuestion": "sign-in",
@@ -184,12 +184,6 @@ def _name(part: Part) -> str:
 class HelpSection(BlockView):
     """A part of the help."""
 
-    @dataclass(eq=False, repr=False)
-    class Followed(Message):
-        """A link was clicked."""
-
-        target: str
-
     def __init__(self, at: str, blocks: Sequence[Block]) -> None:
         super().__init__()
         self.at = at
@@ -197,11 +191,6 @@ class HelpSection(BlockView):
 
     def blocks(self) -> Sequence[Block]:
         return self._blocks
-
-    def on_click(self, event: events.Click) -> None:
-        if isinstance(target := event.style.meta.get(LINK), str):
-            event.stop()
-            self.post_message(self.Followed(target))
 
 
 class HelpPage(VerticalScroll):
@@ -291,22 +280,21 @@ class HelpScreen(Dialog):
         self.app.push_screen(index)
 
     def action_links(self) -> None:
-        """Offer the links of the page, from the first in sight."""
-        sections = [*self.page.query(HelpSection)]
-        found = {one: links_in(one.lines(one.size.width)) for one in sections}
-        targets = [*dict.fromkeys(target for links in found.values() for target in links)]
-        if not targets:
+        """Offer the links of the page."""
+        sections = self.page.query(HelpSection)
+        found = [one for part in sections for one in links_in(part.lines(part.size.width))]
+        entries = [
+            ListEntry(one, Row("", self._target_name(one)), one) for one in dict.fromkeys(found)
+        ]
+        if entries:
+            self.app.push_screen(ChoiceDialog("Links of this page", entries, self.follow, found[0]))
+        else:
             self.notify("This page has no links.", timeout=2)
-            return
-        inside = (one for one in sections if one.region.overlaps(self.page.region))
-        at = next((links[0] for one in inside if (links := found[one])), targets[0])
-        entries = [ListEntry(one, Row("", self._target_name(one)), one) for one in targets]
-        self.app.push_screen(ChoiceDialog("Links of this page", entries, self.follow, at))
 
-    @on(HelpSection.Followed)
-    async def _on_followed(self, event: HelpSection.Followed) -> None:
-        event.stop()
-        await self.follow(event.target)
+    async def on_click(self, event: events.Click) -> None:
+        if isinstance(target := event.style.meta.get(LINK), str):
+            event.stop()
+            await self.follow(target)
 
     async def follow(self, target: str) -> None:
         """Follow a link to another page, to the sample of the settings, or out of the manual."""
