@@ -54,7 +54,6 @@ class Key:
         description: One line for the help.
         priority: Whether it works whatever has focus, dialogs included. The keys of `Place.DECK`
             and `Place.TABS` always have priority over the focused widget.
-        display: How to write the key if Textual's name would be unclear.
     """
 
     place: Place
@@ -64,7 +63,6 @@ class Key:
     label: str
     description: str
     priority: bool = False
-    display: str | None = None
 
     @property
     def is_always(self) -> bool:
@@ -80,7 +78,6 @@ class Key:
             tooltip=self.description,
             show=bool(self.label),
             priority=self.is_always,
-            key_display=self.display,
         )
 
 
@@ -168,13 +165,12 @@ KEYS: Final = (
         "select_cursor",
         "details",
         "Show details, or open the tools, prompts or resources",
-        display="↵",
     ),
     _servers("servers.restart-all", "R", "restart_all", "restart all", "Restart all servers"),
     _servers("servers.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
     _servers("servers.review", "t", "review_folder", "", "Review what this folder would run"),
     _servers("servers.demo", "d", "demo_servers", "demo", "Start the demo's server"),
-    _servers("servers.add", "plus", "app.open('add')", "add", "Add a server", display="+"),
+    _servers("servers.add", "plus", "app.open('add')", "add", "Add a server"),
     _servers("servers.edit", "e", "edit", "edit", "Edit the server, or without one your settings"),
     _servers("servers.remove", "delete", "remove", "", "Remove the server from your settings"),
     _servers("servers.up", "up,k", "cursor_up", "", "One row up"),
@@ -197,34 +193,24 @@ KEYS: Final = (
     _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
     _list("list.first", "home", "first", "", "First row"),
     _list("list.last", "end,G", "last", "", "Last row"),
-    _tools("tools.details", "enter", "choose", "details", "Show details", display="↵"),
+    _tools("tools.details", "enter", "choose", "details", "Show details"),
     _tools("tools.review", "v", "review", "review", "Review what the server changed"),
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
     _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
     _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
-    _grants("grants.details", "enter", "choose", "details", "Show details", display="↵"),
+    _grants("grants.details", "enter", "choose", "details", "Show details"),
     _grants("grants.folder", "f", "review_folder", "folder", "Review this folder"),
     _grants("grants.forget", "F", "forget_folder", "forget", "Forget this folder"),
-    _sessions("sessions.choose", "enter", "choose", "open", "Open it", display="↵"),
+    _sessions("sessions.choose", "enter", "choose", "open", "Open it"),
     _sessions("sessions.tab", "t", "choose_beside", "in a tab", "Open it in a new tab"),
     _sessions("sessions.rename", "n", "rename", "rename", "Give it another title"),
     _sessions("sessions.export", "e", "export", "export", "Write it to a Markdown file"),
     _sessions("sessions.delete", "d,delete", "delete", "delete", "Delete it"),
     _prompts(
-        "prompts.open",
-        "enter",
-        "choose",
-        "open",
-        "Fill in the arguments and send the prompt",
-        display="↵",
+        "prompts.open", "enter", "choose", "open", "Fill in the arguments and send the prompt"
     ),
     _resources(
-        "resources.read",
-        "enter",
-        "choose",
-        "read",
-        "Read the resource; fill in a template first",
-        display="↵",
+        "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
     ),
     _insert("insert.insert", "i", "insert", "insert", "Insert it into the message"),
     _resources("resources.send", "g", "send", "send", "Send it to the model now"),
@@ -246,14 +232,14 @@ KEYS: Final = (
     _log("log.page-down", "pagedown", "page_down", "", "One page down"),
     _log("log.first", "home,g", "scroll_home", "", "Go to the start"),
     _log("log.last", "end,G", "scroll_end", "", "Go to the end and follow it"),
-    _chat("chat.stop", "escape", "stop", "stop", "Stop the running turn", display="Esc"),
+    _chat("chat.stop", "escape", "stop", "stop", "Stop the running turn"),
     _chat("chat.send-now", "ctrl+s", "send_now", "", "Send at once, without waiting for servers"),
     _chat("chat.give-up", "ctrl+n", "give_up", "", "Give up a message that the service refused"),
     _chat("chat.go-on", "ctrl+l", "go_on", "", "Go on with the last conversation, in an empty one"),
     _chat("chat.page-up", "pageup", "scroll(-1)", "", "Earlier"),
     _chat("chat.page-down", "pagedown", "scroll(1)", "", "Later"),
     _chat("chat.end", "ctrl+end", "to_end", "", "Go to the end"),
-    _message("composer.send", "enter", "send", "send", "Send the message", display="↵"),
+    _message("composer.send", "enter", "send", "send", "Send the message"),
     _message("composer.new-line", "ctrl+j,shift+enter", "new_line", "", "Start a new line"),
     _message("composer.complete", "tab", "complete", "", "Complete a command, resource or file"),
     _chat(
@@ -269,9 +255,9 @@ KEYS: Final = (
     _message("composer.end", "ctrl+d", "end", "", "Delete to the right; quit if empty"),
     _message("composer.up", "up", "up", "", "Previous line or message"),
     _message("composer.down", "down", "down", "", "Next line or message"),
-    _queue("queue.take-back", "enter", "take_back", "edit", "Take the message back", display="↵"),
+    _queue("queue.take-back", "enter", "take_back", "edit", "Take the message back"),
     _queue("queue.drop", "delete,d", "drop", "drop", "Drop the message"),
-    _queue("queue.close", "escape", "close", "message", "Back to your message", display="Esc"),
+    _queue("queue.close", "escape", "close", "message", "Back to your message"),
     _conversation("transcript.up", "up,k", "move(-1)", "", "Previous entry"),
     _conversation("transcript.down", "down,j", "move(1)", "", "Next entry"),
     _conversation("transcript.page-up", "pageup", "page_up", "", "One page up"),
@@ -284,7 +270,6 @@ KEYS: Final = (
         "activate",
         "open",
         "Open or close the entry, or follow its link",
-        display="↵",
     ),
     _conversation("transcript.follow", "o", "follow", "link", "Follow a link of the entry"),
     _conversation("transcript.view", "v", "view", "whole", "Show the whole text"),
@@ -295,16 +280,16 @@ KEYS: Final = (
     _conversation("transcript.turn-on", "n", "turn(1)", "next turn", "Next turn"),
     _search("search.earlier", "up", "step(-1)", "earlier", "The entry before that"),
     _search("search.later", "down", "step(1)", "later", "The entry after that"),
-    _search("search.close", "escape", "close", "close", "Close", display="Esc"),
+    _search("search.close", "escape", "close", "close", "Close"),
     _side("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
-    _dialog("dialog.close", "escape,q", "close", "close", "Close", display="Esc"),
+    _dialog("dialog.close", "escape,q", "close", "close", "Close"),
     _dialog("dialog.up", "k", "scroll('up')", "", "Scroll up"),
     _dialog("dialog.down", "j", "scroll('down')", "", "Scroll down"),
     _dialog("dialog.first", "g", "scroll('home')", "", "Go to the start"),
     _dialog("dialog.last", "G", "scroll('end')", "", "Go to the end"),
-    _dialog("dialog.choose", "enter", "choose", "", "Choose it", display="↵"),
+    _dialog("dialog.choose", "enter", "choose", "", "Choose it"),
     _help("help.search", "slash", "search", "pages, search", "List all pages, search in them"),
-    _help("help.links", "enter", "links", "links", "List the links of the page", display="↵"),
+    _help("help.links", "enter", "links", "links", "List the links of the page"),
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
     _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
     _dialog("server.imports", "ctrl+o", "app.open('imports')", "", "Servers of other clients"),
