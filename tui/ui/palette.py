@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui import keymap, themes
 from tui.ui.dialogs.choices import log_levels
@@ -174,32 +173,18 @@ def _tab_actions(deck: MainScreen) -> Actions:
 
 
 def _app_actions(deck: MainScreen) -> Actions:
-    commands, model = deck.commands, _key(deck, "deck.model")
+    engine, model = deck.commands.engine, _key(deck, "deck.model")
+    add, helps = _key(deck, "servers.add"), _key(deck, "app.help")
     actions: Iterable[tuple[str, str, DialogName | Callable[[], object], str]] = (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", DialogName.MODEL, model),
-        (
-            "Servers: add",
-            "A command, an address or JSON",
-            DialogName.ADD,
-            _key(deck, "servers.add"),
-        ),
+        ("Servers: add", "A command, an address or JSON", DialogName.ADD, add),
         ("Settings: edit the file", "Open your settings in your editor", DialogName.SETTINGS, ""),
         ("Servers: import", "Take over servers of other clients", DialogName.IMPORTS, ""),
         ("Settings: sample", "Show a sample of every key", DialogName.SAMPLE, ""),
-        ("Help", "The keys that work here, and the manual", DialogName.HELP, "F1"),
+        ("Help", "The keys that work here, and the manual", DialogName.HELP, helps),
         ("Grants: rules for tools", "What may run without asking", DialogName.GRANTS, ""),
-        (
-            "Review this folder",
-            "Show what its settings would run",
-            commands.engine.review_folder,
-            "",
-        ),
-        (
-            "Forget this folder",
-            "Forget its trust and stop its servers",
-            commands.engine.forget_folder,
-            "",
-        ),
+        ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
+        ("Forget this folder", "Forget its trust and stop its servers", engine.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
     )
     for name, words, does, key in actions:
@@ -210,40 +195,37 @@ def _app_actions(deck: MainScreen) -> Actions:
 
 
 def _servers_actions(deck: MainScreen) -> Actions:
-    commands, servers = deck.commands, deck.bridge.state.servers
+    engine, servers = deck.commands.engine, deck.bridge.state.servers
     if servers:
-        yield PaletteAction(
-            "Servers: restart all", "Restart every server", commands.engine.servers.restart_all
-        )
+        restart = engine.servers.restart_all
+        yield PaletteAction("Servers: restart all", "Restart every server", restart)
     for view in servers:
-        yield from _server_actions(deck, commands, view)
+        yield from _server_actions(deck, view)
         if any(tool.changed for tool in view.catalog.tools):
             yield PaletteAction(
                 f"Review changed tools: {view.id}",
                 "Show what the server changed",
-                partial(commands.engine.access.review.review, view.id),
+                partial(engine.access.review.review, view.id),
             )
 
 
-def _server_actions(deck: MainScreen, commands: Commands, view: ServerView) -> Actions:
-    server, status = view.id, view.status
+def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
+    server, status, servers = view.id, view.status, deck.commands.engine.servers
 
     def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> PaletteAction:
         return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
-        yield entry(
-            "restart", "Stop the server and start it again", commands.engine.servers.restart
-        )
-        yield entry("stop", "Stop the server", commands.engine.servers.stop)
+        yield entry("restart", "Stop the server and start it again", servers.restart)
+        yield entry("stop", "Stop the server", servers.stop)
     elif status in STARTABLE:
-        yield entry("start", "Start the server", commands.engine.servers.start)
-    enable = commands.engine.servers.set_enabled
+        yield entry("start", "Start the server", servers.start)
     if status is ServerStatus.DISABLED:
-        yield entry("enable", "Enable the server and start it", enable, enabled=True)
+        words = "Enable the server and start it"
+        yield entry("enable", words, servers.set_enabled, enabled=True)
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and keep it from starting"
-        yield entry("disable", words, enable, enabled=False)
+        yield entry("disable", words, servers.set_enabled, enabled=False)
     edit = partial(deck.post_message, EditServer(server))
     yield PaletteAction(f"{server}: edit", "Change or remove its entry", edit)
     details = partial(deck.post_message, ShowServer(server))

@@ -254,6 +254,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
 async def test_remapped_keys_work_and_are_shown() -> None:
     async with running(decks.full_store()) as deck:
         keys = {"deck.servers": "f12", "servers.restart": "z", "tools.review": "b"}
+        keys["app.help"] = "f11"
         deck.dispatch(TerminalSet(bell=True, title=False, keys=keys))
         await deck.settle()
         await deck.press("f12")
@@ -267,6 +268,10 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         assert ["Restart the server" in line for line in here] == [True, False], deck.text
         await deck.press("escape", "f3", "v")
         assert "Schema" in str(deck.one(ToolsPane).details.content), "it shared a key with another"
+        await deck.press("ctrl+p", *"manual")
+        assert any(re.search(r"Help .* F11 ", line) for line in deck.lines)
+        await deck.press("escape", "f12", "f12")
+        assert "F12 servers" in deck.lines[-2]
         deck.dispatch(TerminalSet(bell=True, title=False, keys={}))
         await deck.settle()
         await deck.press("f2", "f2")

@@ -267,8 +267,10 @@ class KeyBar(Widget):
         if not self.is_attached:
             return
         top, around = self.app.screen, screen.focused or screen
-        bindings = {**screen.active_bindings, **top.active_bindings}
-        nodes = around.ancestors_with_self if top is screen else (top, self.app)
+        bindings, nodes = screen.active_bindings, around.ancestors_with_self
+        if top is not screen:
+            bindings |= top.active_bindings
+            nodes = [top, self.app]
         found = hints(self.app, bindings, nodes)
         if top is not screen:
             found = tuple(hint for hint in found if hint.id in _GENERAL)
