@@ -30,6 +30,7 @@ from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
@@ -334,6 +335,15 @@ def kinds_of(kind: type[object]) -> list[type[object]]:
 def test_the_defaults_are_all_keys_that_one_could_set() -> None:
     own = {key.id: key.keys.split(",") for key in keymap.KEYS}
     assert keymap.check_keys(own) == {}
+
+
+def test_no_dialog_means_two_things_by_one_key() -> None:
+    for kind in kinds_of(Dialog):
+        bound = [one for base in kind.__mro__ for one in vars(base).get("BINDINGS", ())]
+        meant = {(key, one.action) for one in bound for key in one.key.split(",")}
+        if kind is ResourceScreen:
+            meant.remove(("g", "scroll('home')"))  # there it sends, as in the pane
+        assert len({key for key, _ in meant}) == len(meant), kind
 
 
 def test_binding_ids_are_unique() -> None:
