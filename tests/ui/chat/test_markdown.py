@@ -16,7 +16,7 @@ from tui.ui.widgets.chat.entries import (
     markdown_part,
     shown_part,
 )
-from tui.ui.widgets.text.blocks import BULLETS, COPY, share_width, stack
+from tui.ui.widgets.text.blocks import BULLETS, COPY, MIN_COLUMN, share_width, stack
 from tui.ui.widgets.text.links import links_in
 from tui.ui.widgets.text.markdown import MAX_BRACKETS, code_in, parse_markdown
 
@@ -59,7 +59,7 @@ def test_a_table_that_cannot_fit_becomes_records() -> None:
 def test_columns_share_the_room_and_none_gets_more_than_it_wants(
     natural: list[int], room: int
 ) -> None:
-    widths = share_width(natural, room)
+    widths = share_width(natural, room, [MIN_COLUMN] * len(natural))
     assert sum(widths) <= max(room, len(natural))
     assert all(width <= max(1, wanted) for width, wanted in zip(widths, natural, strict=True))
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.getters import query_one
@@ -22,11 +22,11 @@ from tui.ui.widgets.key_bar import hint_line, hints
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.blocks import (
-    TEXT_STYLES,
     Block,
     BlockView,
     IndentBlock,
     TextBlock,
+    TextPage,
     styled,
 )
 from tui.ui.widgets.text.links import LINK, links_in
@@ -185,18 +185,8 @@ class HelpSection(BlockView):
     """A part of the help."""
 
     def __init__(self, at: str, blocks: Sequence[Block]) -> None:
-        super().__init__()
+        super().__init__(blocks)
         self.at = at
-        self._blocks = blocks
-
-    def blocks(self) -> Sequence[Block]:
-        return self._blocks
-
-
-class HelpPage(VerticalScroll):
-    """The text of the help, which scrolls."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
 
 
 class HelpScreen(Dialog):
@@ -212,7 +202,7 @@ class HelpScreen(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.HELP)
 
     frame = query_one(".dialog", Vertical)
-    page = query_one(HelpPage)
+    page = query_one(TextPage)
 
     def __init__(self, here: tuple[HelpLine, ...], at: str, commands: Commands) -> None:
         super().__init__()
@@ -224,7 +214,7 @@ class HelpScreen(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog whole help") as frame:
             frame.border_title = "Help"
-            yield HelpPage(*self._sections())
+            yield TextPage(*self._sections())
 
     def on_mount(self) -> None:
         self.bindings_updated_signal.subscribe(self, self._show_keys)

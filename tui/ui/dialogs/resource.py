@@ -22,8 +22,9 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
 from tui.ui.panes import InsertText, SendResource
 from tui.ui.widgets.key_bar import hint_line, hints
+from tui.ui.widgets.text.blocks import BlockView, TextPage
 from tui.ui.widgets.text.describe import resource_facts
-from tui.ui.widgets.text.document import Document, fits, kind_of
+from tui.ui.widgets.text.document import blocks_of, fits, kind_of
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
@@ -154,4 +155,4 @@ def _view(uri: str, content: ResourceContent) -> Widget:
     """Return a widget that scrolls with the text of a resource."""
     if not fits(content.text):
         return FoldedText(content.text)
-    return Document(content.text, kind_of(content.mime_type, uri))
+    return TextPage(BlockView(blocks_of(content.text, kind_of(content.mime_type, uri))))

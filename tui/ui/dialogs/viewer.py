@@ -17,6 +17,7 @@ from tui.ui import keymap
 from tui.ui.dialogs.choices import pick
 from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
 from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
 from tui.ui.widgets.text.picture import PictureView, draws_pictures
@@ -58,7 +59,7 @@ class ViewerScreen(Dialog):
     def compose(self) -> ComposeResult:
         if self._pictures and draws_pictures(self.app):
             rows = max(4, self.app.size.height * 3 // 4 - 4)
-            self._views.insert(0, ("picture", lambda: PictureView(self._pictures, rows)))
+            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures, rows))))
         lines = self._text.count("\n") + 1
         with Vertical(id="viewer") as dialog:
             size = f"  {counted(lines, 'line')} · {counted(len(self._text), 'character')}"

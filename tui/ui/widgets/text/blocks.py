@@ -8,10 +8,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import ClassVar, Final
 
 from rich.cells import cell_len
 from textual import events
+from textual.containers import VerticalScroll
 from textual.content import Content, Span
 from textual.geometry import Size
 from textual.selection import Selection
@@ -266,33 +267,20 @@ def _pad(cell: Content, width: int, *, right: bool) -> Content:
     return cell.pad_left(blank) if right else cell.pad_right(blank)
 
 
-def share_width(natural: Sequence[int], room: int, least: Sequence[int] | None = None) -> list[int]:
+def share_width(natural: Sequence[int], room: int, least: Sequence[int]) -> list[int]:
     """Distribute `room` cells among columns, shrinking the widest first.
 
     Args:
         natural: The width of each column's content.
         room: The available cells; as many as all columns need at least.
-        least: Cells below which a column does not shrink, `MIN_COLUMN` of each if None.
+        least: Cells below which a column does not shrink.
     """
-    floors = least or [MIN_COLUMN] * len(natural)
-    widths = [max(1, cells) for cells in natural]
-    excess = sum(widths) - room
-    while excess > 0:
-        shrinking = [index for index, floor in enumerate(floors) if widths[index] > floor]
+    widths = [max(1, min(cells, room)) for cells in natural]
+    while sum(widths) > room:
+        shrinking = [index for index, floor in enumerate(least) if widths[index] > floor]
         if not shrinking:
             break
-        widest = max(widths[index] for index in shrinking)
-        wide = [index for index in shrinking if widths[index] == widest]
-        stop = max(
-            *(widths[index] for index in shrinking if widths[index] < widest),
-            *(floors[index] for index in wide),
-            0,
-        )
-        cut = min(widest - stop, -(-excess // len(wide)))
-        for index in wide:
-            taken = min(cut, excess)
-            widths[index] -= taken
-            excess -= taken
+        widths[max(shrinking, key=widths.__getitem__)] -= 1
     return widths
 
 
@@ -317,18 +305,28 @@ TEXT_STYLES: Final = frozenset(
 Textual resolves them for every declaring widget at each change of focus."""
 
 
+class TextPage(VerticalScroll):
+    """Views of blocks below each other, which scroll."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
+
+
 class BlockView(Widget):
     """One widget for any amount of laid-out text, which the mouse can select.
 
-    An ancestor must have `TEXT_STYLES` among its component classes.
+    An ancestor must have `TEXT_STYLES` among its component classes, as `TextPage` has.
+
+    Args:
+        blocks: What it draws, for views without `blocks` of their own.
     """
 
     DEFAULT_CSS = """
     BlockView { width: 1fr; height: auto; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, blocks: Sequence[Block] = ()) -> None:
         super().__init__()
+        self._blocks = blocks
         self._laid_out: tuple[int, list[Content]] | None = None
         self._strips: dict[int, tuple[Content, Style, Strip]] = {}
         self._styles_by_name: dict[str, Style] = {}
@@ -348,7 +346,7 @@ class BlockView(Widget):
             self.refresh()
 
     def blocks(self) -> Sequence[Block]:
-        return ()
+        return self._blocks
 
     def changed(self) -> None:
         """Redraw after `blocks` changed."""

@@ -1,15 +1,13 @@
 """The content of a resource, drawn as what it is: Markdown, JSON, code or plain text."""
 
 import json
-from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import ClassVar, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from textual.containers import VerticalScroll
 from textual.content import Content
 
-from tui.ui.widgets.text.blocks import TEXT_STYLES, Block, BlockView, TextBlock
+from tui.ui.widgets.text.blocks import Block, TextBlock
 from tui.ui.widgets.text.markdown import code_block, parse_markdown
 
 MAX_DRAWN: Final = 20_000
@@ -37,7 +35,12 @@ def kind_of(mime_type: str, uri: str) -> str:
 
 
 def blocks_of(text: str, kind: str) -> list[Block]:
-    """Lay out a text of a kind."""
+    """Draw a text as what it is. Its links are shown, never followed.
+
+    Args:
+        text: The text, for which `fits` is true.
+        kind: Its language, as of `kind_of`.
+    """
     if kind in _MARKDOWN:
         return parse_markdown(text).blocks
     if kind == "json":
@@ -58,26 +61,3 @@ def _indented(text: str) -> str:
 def fits(text: str) -> bool:
     """Tell whether a text is short enough to be drawn as what it is."""
     return len(text) <= MAX_DRAWN and text.count("\n") < MAX_DRAWN_LINES
-
-
-class _Page(BlockView):
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        super().__init__()
-        self._blocks = blocks
-
-    def blocks(self) -> Sequence[Block]:
-        return self._blocks
-
-
-class Document(VerticalScroll):
-    """A text drawn as what it is, which scrolls. Links are shown, never followed.
-
-    Args:
-        text: The text, for which `fits` is true.
-        kind: Its language, as of `kind_of`.
-    """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
-
-    def __init__(self, text: str, kind: str) -> None:
-        super().__init__(_Page(blocks_of(text, kind)))

@@ -32,8 +32,10 @@ def json_in(text: str) -> object:
     whole = text.strip()
     if not whole.startswith(("{", "[")) or whole.startswith(_BESIDE.strip()):
         whole = text.partition(_BESIDE)[2].strip()
+    if not whole or whole.endswith("characters]"):  # the rest of a long one was cut
+        return None
     try:
-        value = read_value(whole.encode()) if whole else None
+        value = read_value(whole.encode())
     except JsonError:
         return None
     return value if isinstance(value, dict | list) and value else None

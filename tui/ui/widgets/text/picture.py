@@ -4,16 +4,15 @@ import asyncio
 from base64 import b64decode
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App
 from textual.color import Color
-from textual.containers import VerticalScroll
 from textual.content import Content, Span
 from textual.style import Style
 
 from tui.model.chat import Picture
-from tui.ui.widgets.text.blocks import TEXT_STYLES, Block, BlockView, styled
+from tui.ui.widgets.text.blocks import Block, BlockView, styled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -52,10 +51,13 @@ class PictureBlock(Block):
 
     async def load(self) -> None:
         """Decode the picture in a thread."""
+        reason = f"it has more than {MAX_PIXELS:,} pixels"
         try:
             self._image = await asyncio.to_thread(_decoded, self._picture)
-        except Exception as error:  # noqa: BLE001 - hostile data, and the errors of four decoders
-            self._problem = f"The picture cannot be shown ({type(error).__name__})."
+        except Exception:  # noqa: BLE001 - hostile data, and the errors of four decoders
+            reason = "it is damaged or of an unknown kind"
+        if self._image is None:
+            self._problem = f"The picture cannot be shown: {reason}."
         self._width = -1
 
     def layout(self, width: int) -> list[Content]:
@@ -72,26 +74,23 @@ class PictureBlock(Block):
 
 def _row(pixels: bytes, columns: int, row: int) -> Content:
     """Draw two rows of pixels, of three bytes each, in one of cells."""
-    at, below = 6 * columns * row, 3 * columns
-    spans = [
-        Span(x, x + 1, Style(background=Color(*pixels[low : low + 3]), foreground=Color(*high)))
-        for x in range(columns)
-        for high, low in ((pixels[at + 3 * x : at + 3 * x + 3], at + below + 3 * x),)
-    ]
-    return Content("▀" * columns, spans=spans)
+    start, size = 6 * columns * row, 6 * columns
+    colors = [Color(*pixels[at : at + 3]) for at in range(start, start + size, 3)]
+    pairs = zip(colors, colors[columns:], strict=False)
+    styles = (Style(background=low, foreground=high) for high, low in pairs)
+    return Content("▀" * columns, spans=[Span(x, x + 1, one) for x, one in enumerate(styles)])
 
 
-def _decoded(picture: Picture) -> "Image":
-    """Decode the first frame, within limits."""
+def _decoded(picture: Picture) -> "Image | None":
+    """Decode the first frame, unless it has too many pixels, and make it small."""
     from PIL import Image  # noqa: PLC0415 - for the first picture
 
     Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
     if picture.width * picture.height > MAX_PIXELS:
-        raise ValueError("too many pixels")
+        return None
     with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
-            raise ValueError("too many pixels")
-        image.draft("RGB", MAX_KEPT)
+            return None
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
     ground = Image.new("RGBA", seen.size, GROUND)
@@ -105,22 +104,17 @@ async def load_all(view: BlockView, blocks: Sequence[PictureBlock]) -> None:
         view.changed()
 
 
-class _Pictures(BlockView):
-    def __init__(self, blocks: Sequence[PictureBlock]) -> None:
-        super().__init__()
-        self._blocks = blocks
+class PictureView(BlockView):
+    """Pictures as large as there is room.
 
-    def blocks(self) -> Sequence[Block]:
-        return self._blocks
-
-    def on_mount(self) -> None:
-        self.run_worker(load_all(self, self._blocks))
-
-
-class PictureView(VerticalScroll):
-    """Pictures as large as there is room; they scroll."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
+    Args:
+        pictures: The pictures.
+        rows: The most rows of one.
+    """
 
     def __init__(self, pictures: Sequence[Picture], rows: int) -> None:
-        super().__init__(_Pictures([PictureBlock(one, rows) for one in pictures[:MAX_PICTURES]]))
+        self._pictures = [PictureBlock(one, rows) for one in pictures[:MAX_PICTURES]]
+        super().__init__(self._pictures)
+
+    def on_mount(self) -> None:
+        self.run_worker(load_all(self, self._pictures))
