@@ -3,6 +3,7 @@
 import pytest
 from textual import events
 
+from tests.fakes.commands import RecordingCommands
 from tests.ui.chat.samples import completed, notes
 from tests.ui.harness import chatting, screen_lines, toasts, until
 from tui.model import events as e
@@ -268,15 +269,21 @@ def test_templates_begin_with_what_is_fixed_and_their_values_come_from_the_serve
     view = notes(resources=(spaced,), templates=(template,), completes=True)
     assert completed("@me", view) == ["@notes:memo://"]
     assert completed("@x:/", view) == ['@notes:"x://a b" ']
-    query = value_query("see @notes:memo://mon", (view,))
-    assert query is not None
-    assert (query.prompt, query.argument, query.value) == ("memo://{day}/at/{hour}", "day", "mon")
-    assert query.start == 4
-    assert query.write("monday") == "@notes:memo://monday/at/"
-    query = value_query("@notes:memo://monday/at/1", (view,))
-    assert query is not None
-    assert (query.argument, query.value, dict(query.context)) == ("hour", "1", {"day": "monday"})
-    assert query.write("1 2") == "@notes:memo://monday/at/1%202 "
+    told = RecordingCommands()
+    for typed, value, start, written in (
+        ("see @notes:memo://mon", "monday", 4, "@notes:memo://monday/at/"),
+        ("@notes:memo://monday/at/1", "1 2", 0, "@notes:memo://monday/at/1%202 "),
+    ):
+        query = value_query(typed, (view,))
+        assert query is not None
+        query.ask(told, "t")
+        found = CompletionList(start, (Completion(written, value),))
+        assert query.completions([value, query.typed]) == found
+    about = "t", "notes", "memo://{day}/at/{hour}"
+    assert told.calls == [
+        ("features.complete", (*about, "day", "mon", {})),
+        ("features.complete", (*about, "hour", "1", {"day": "monday"})),
+    ]
     assert value_query("@notes:other://x", (view,)) is None
 
 

@@ -79,89 +79,28 @@ class CompletionList:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueQuery:
-    """What a server is asked when a value of a prompt's argument is typed.
+class Query:
+    """What a server or the workspace is asked about the word that is typed.
 
     Attributes:
-        server: The server.
-        prompt: The prompt.
-        argument: The argument.
-        value: What was typed of its value.
-        context: The other arguments.
         start: Where what a completion replaces starts in the text before the cursor.
-        write: Writes a value into the message.
+        typed: The word so far.
+        ask: Asks for values; its last argument identifies the answer.
+        write: Makes a completion of a value.
+        others: Completions of the word that are known already.
     """
 
-    server: ServerId
-    prompt: str
-    argument: str
-    value: str
-    context: Mapping[str, str]
     start: int
-    write: Callable[[str], str]
-
-    def ask(self, commands: Commands, token: str) -> None:
-        commands.engine.features.complete(
-            token, self.server, self.prompt, self.argument, self.value, self.context
-        )
-
-    def completions(self, values: Sequence[str]) -> CompletionList | None:
-        """Return what the server knows as completions, but for what is typed already."""
-        found = [
-            Completion(self.write(value), one_line(value))
-            for value in values[:MAX_COMPLETIONS]
-            if value != self.value
-        ]
-        return CompletionList(self.start, tuple(found)) if found else None
-
-
-@dataclass(frozen=True, slots=True)
-class PathQuery:
-    """What the workspace is asked when a word after ``@`` is typed.
-
-    Attributes:
-        typed: The word.
-        start: Where its ``@`` stands in the text before the cursor.
-        resources: The resources that it may mean.
-    """
-
     typed: str
-    start: int
-    resources: tuple[Completion, ...]
-
-    def ask(self, commands: Commands, token: str) -> None:
-        commands.engine.features.complete_path(token, self.typed)
+    ask: Callable[[Commands, str], None]
+    write: Callable[[str], Completion]
+    others: tuple[Completion, ...] = ()
 
     def completions(self, values: Sequence[str]) -> CompletionList | None:
-        """Return the resources and the paths; both have room where there are many."""
-        paths = [
-            Completion(typed_mention(path) + ("" if path.endswith("/") else " "), f"@{path}")
-            for path in values[:MAX_COMPLETIONS]
-            if path != self.typed
-        ]
-        room = MAX_COMPLETIONS - min(len(paths), MAX_COMPLETIONS // 2)
-        found = [*self.resources[:room], *paths][:MAX_COMPLETIONS]
-        return CompletionList(self.start, tuple(found)) if found else None
-
-
-@dataclass(frozen=True, slots=True)
-class FolderQuery:
-    """What is asked when a folder's path is typed.
-
-    Attributes:
-        typed: The path so far.
-        start: Where it starts in the text before the cursor.
-    """
-
-    typed: str
-    start: int
-
-    def ask(self, commands: Commands, token: str) -> None:
-        commands.engine.features.complete_folder(token, self.typed)
-
-    def completions(self, values: Sequence[str]) -> CompletionList | None:
-        """Return the folders; Tab goes on into the chosen one."""
-        found = [Completion(one, one) for one in values[:MAX_COMPLETIONS] if one != self.typed]
+        """Return what is known and the values, but for what is typed already; both have room."""
+        found = [self.write(value) for value in values[:MAX_COMPLETIONS] if value != self.typed]
+        room = MAX_COMPLETIONS - min(len(found), MAX_COMPLETIONS // 2)
+        found = [*self.others[:room], *found][:MAX_COMPLETIONS]
         return CompletionList(self.start, tuple(found)) if found else None
 
 
@@ -196,13 +135,19 @@ def found_messages(messages: Iterable[str]) -> CompletionList | None:
     return CompletionList(0, tuple(found)) if found else None
 
 
-def folder_query(before_cursor: str) -> FolderQuery | None:
+def folder_query(before_cursor: str) -> Query | None:
     """Return what to ask if the path of a folder stands before the cursor."""
-    match = _FOLDER.match(before_cursor)
-    return FolderQuery(match[1], match.start(1)) if match is not None else None
+    if (match := _FOLDER.match(before_cursor)) is None:
+        return None
+    typed = match[1]
+
+    def ask(commands: Commands, token: str) -> None:
+        commands.engine.features.complete_folder(token, typed)
+
+    return Query(match.start(1), typed, ask, lambda path: Completion(path, path))
 
 
-def path_query(before_cursor: str, offered: CompletionList | None) -> PathQuery | None:
+def path_query(before_cursor: str, offered: CompletionList | None) -> Query | None:
     """Return what to ask the workspace, if a word after ``@`` stands before the cursor.
 
     Args:
@@ -211,11 +156,19 @@ def path_query(before_cursor: str, offered: CompletionList | None) -> PathQuery 
     """
     if (match := _MENTION.search(before_cursor)) is None:
         return None
+    typed = match[1] or match[2] or ""
+
+    def ask(commands: Commands, token: str) -> None:
+        commands.engine.features.complete_path(token, typed)
+
+    def write(path: str) -> Completion:
+        return Completion(typed_mention(path) + ("" if path.endswith("/") else " "), f"@{path}")
+
     resources = offered.completions if offered is not None else ()
-    return PathQuery(match[1] or match[2] or "", match.start(), resources)
+    return Query(match.start(), typed, ask, write, resources)
 
 
-def value_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQuery | None:
+def value_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | None:
     """Return what to ask a server that completes, if a value stands before the cursor."""
     match = _VALUE.search(before_cursor, max(0, len(before_cursor) - MAX_ARGUMENT))
     if match is None:
@@ -229,18 +182,27 @@ def value_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQuery
     if all(argument.name != name for argument in found.prompt.arguments):
         return None
     context = {key: value for key, value in found.values.items() if key != name}
-    return ValueQuery(
-        found.server,
-        found.prompt.name,
-        name,
-        quoted or plain or "",
-        context,
+    typed = quoted or plain or ""
+    return Query(
         match.start(),
-        lambda value: f"{typed_argument(name, value)} ",
+        typed,
+        _asking(found.server, found.prompt.name, name, typed, context),
+        lambda value: Completion(f"{typed_argument(name, value)} ", one_line(value)),
     )
 
 
-def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQuery | None:
+def _asking(
+    server: ServerId, target: str, argument: str, value: str, context: Mapping[str, str]
+) -> Callable[[Commands, str], None]:
+    """Ask a server for values of an argument of a prompt, or of a variable of a template."""
+
+    def ask(commands: Commands, token: str) -> None:
+        commands.engine.features.complete(token, server, target, argument, value, context)
+
+    return ask
+
+
+def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | None:
     """Return what to ask a server when a variable of one of its templates is typed."""
     mention = _MENTION.search(before_cursor)
     typed = (mention[1] or mention[2] or "") if mention is not None else ""
@@ -250,15 +212,10 @@ def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQ
         for template in server.catalog.templates:
             found = _open_variable(template, typed.removeprefix(f"{server.id}:"))
             if mention is not None and found is not None:
-                return ValueQuery(
-                    server.id,
-                    template.uri_template,
-                    found.name,
-                    found.value,
-                    found.values,
-                    mention.start(),
-                    partial(_with_value, server.id, found),
-                )
+                about = found.name, found.value, found.values
+                ask = _asking(server.id, template.uri_template, *about)
+                write = partial(_with_value, server.id, found)
+                return Query(mention.start(), found.value, ask, write)
     return None
 
 
@@ -270,10 +227,11 @@ def _open_variable(template: ResourceTemplateView, uri: str) -> OpenVariable | N
     return None if template.problem else parsed.open_variable(uri)
 
 
-def _with_value(server: ServerId, variable: OpenVariable, value: str) -> str:
+def _with_value(server: ServerId, variable: OpenVariable, value: str) -> Completion:
     """Write the mention with a value of the variable."""
     uri = f"{variable.before}{quote(value, safe='~')}{variable.after}"
-    return f"@{server}:{uri}" if variable.after else f"@{server}:{uri} "
+    text = f"@{server}:{uri}" if variable.after else f"@{server}:{uri} "
+    return Completion(text, one_line(value))
 
 
 def _argument_names(before_cursor: str, servers: Sequence[ServerView]) -> CompletionList | None:
@@ -438,7 +396,7 @@ class CompletionPopup(RowList, can_focus=False):
         self._commands = commands
         self._working = working
         self._offered: CompletionList | None = None
-        self._query: FolderQuery | ValueQuery | PathQuery | None = None
+        self._query: Query | None = None
         self._token = ""
         self._asking: Timer | None = None
         self.display = False
@@ -520,7 +478,7 @@ class CompletionPopup(RowList, can_focus=False):
             self._composer.searching = False
             self._working.hint = ""
 
-    def _ask_later(self, query: FolderQuery | ValueQuery | PathQuery | None) -> None:
+    def _ask_later(self, query: Query | None) -> None:
         self._query = query
         if self._asking is not None:
             self._asking.stop()

@@ -149,10 +149,6 @@ class Folds:
             text = text.replace(character, self._texts[character])
         return text
 
-    def drawn(self, line: str) -> str:
-        """Return a line as it is drawn, with as many characters."""
-        return line.translate(_DRAWN)
-
 
 _DRAWN: Final = dict.fromkeys(range(FIRST, FIRST + COUNT), SHOWN)
 
@@ -242,7 +238,7 @@ class Composer(TextArea, inherit_bindings=False):
 
     def get_line(self, line_index: int) -> Text:
         line = super().get_line(line_index)
-        line.plain = self._folds.drawn(line.plain)
+        line.plain = line.plain.translate(_DRAWN)
         return line
 
     @property
