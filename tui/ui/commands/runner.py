@@ -68,7 +68,8 @@ def _show(
     deck: MainScreen, title: str, select: Callable[[AppState], T], describe: Callable[[T], Content]
 ) -> None:
     """Show a part of the state in a dialog."""
-    deck.app.push_screen(ReportScreen(title, deck.bridge, select, describe))
+    report = ReportScreen(title, deck.bridge, lambda state: describe(select(state)))
+    deck.app.push_screen(report)
 
 
 async def _show_tools(deck: MainScreen, server: str) -> None:

@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
-from typing import Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from tui.model.catalog import ToolView
-from tui.model.consent import ToolStanding
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
@@ -20,8 +17,6 @@ from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.describe import describe_server, describe_tool
 from tui.ui.widgets.text.plain import PlainText, one_line
-
-T = TypeVar("T")
 
 
 class DetailsScreen(Dialog):
@@ -47,13 +42,12 @@ class DetailsScreen(Dialog):
         self.query_one(PlainText).update(content)
 
 
-class ReportScreen(DetailsScreen, Generic[T]):
+class ReportScreen(DetailsScreen):
     """Show a part of the state as text and keep it up to date.
 
     Args:
         title: The title of the frame.
         bridge: Provides the state.
-        select: Selects the part.
         describe: Writes it.
     """
 
@@ -61,19 +55,17 @@ class ReportScreen(DetailsScreen, Generic[T]):
         self,
         title: str,
         bridge: StoreBridge,
-        select: Callable[[AppState], T],
-        describe: Callable[[T], Content],
+        describe: Callable[[AppState], Content],
     ) -> None:
         super().__init__(title)
         self._bridge = bridge
-        self._select = select
         self._describe = describe
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, self._select, lambda part: self.update(self._describe(part)))
+        self._bridge.watch(self, self._describe, self.update)
 
 
-class ServerDetailsScreen(ReportScreen[Content]):
+class ServerDetailsScreen(ReportScreen):
     """Show the details of a server and keep them up to date."""
 
     def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
@@ -83,10 +75,10 @@ class ServerDetailsScreen(ReportScreen[Content]):
                 return Content("This server is no longer in the settings.")
             return describe_server(view, monotonic(), state.instructions.get(server, ""))
 
-        super().__init__(server, bridge, describe, lambda words: words)
+        super().__init__(server, bridge, describe)
 
 
-class ToolDetailsScreen(ReportScreen[tuple[ToolView | None, ToolStanding | None]]):
+class ToolDetailsScreen(ReportScreen):
     """Show the details of a tool, with its schema and what happens on a call.
 
     Args:
@@ -99,18 +91,15 @@ class ToolDetailsScreen(ReportScreen[tuple[ToolView | None, ToolStanding | None]
     def __init__(
         self, bridge: StoreBridge, commands: Commands, server: ServerId, tool: str
     ) -> None:
-        def find(state: AppState) -> tuple[ToolView | None, ToolStanding | None]:
+        def describe(state: AppState) -> Content:
             view = find_server(state, server)
             tools = view.catalog.tools if view is not None else ()
-            return next((one for one in tools if one.name == tool), None), state.standing
-
-        def describe(found: tuple[ToolView | None, ToolStanding | None]) -> Content:
-            view, standing = found
-            if view is None:
+            found = next((one for one in tools if one.name == tool), None)
+            if found is None:
                 return Content("The server no longer has this tool.")
-            return describe_tool(server, view, schema=True, standing=standing, framed=True)
+            return describe_tool(server, found, schema=True, standing=state.standing, framed=True)
 
-        super().__init__(f"{server} · {tool}", bridge, find, describe)
+        super().__init__(f"{server} · {tool}", bridge, describe)
         self._explain = partial(commands.engine.explain_tool, server, tool)
 
     def on_mount(self) -> None:

@@ -306,11 +306,10 @@ def more_hint(left_out: int) -> list[Block]:
     return [TextBlock(styled(text, ".entry-muted"), spaced=False)]
 
 
-def clipped_text(text: str, style: str = "") -> list[Block]:
+def clipped_text(text: str) -> list[Block]:
     """Return a plain text, cut to the transcript's limits."""
     shown, left_out = shown_part(text)
-    content = linked(styled(shown, style) if style else Content(shown))
-    return [TextBlock(content), *more_hint(left_out)]
+    return [TextBlock(linked(Content(shown)), spaced=False), *more_hint(left_out)]
 
 
 class UserEntry(TextEntry):

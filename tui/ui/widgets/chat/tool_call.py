@@ -228,18 +228,12 @@ class ToolCallEntry(EntryView):
             code.spaced = False
             details.append(code)
         else:
-            details += _unspaced(clipped_text(arguments))
+            details += clipped_text(arguments)
         if self.entry.result:
             heading = "result" if self.entry.status is not _S.ERROR else "error"
             details.append(TextBlock(styled(heading, ".entry-muted")))
-            details += _unspaced(clipped_text(self.entry.result))
+            details += clipped_text(self.entry.result)
         return details
-
-
-def _unspaced(blocks: list[Block]) -> list[Block]:
-    for block in blocks:
-        block.spaced = False
-    return blocks
 
 
 def call_name(call: ToolCall) -> str:

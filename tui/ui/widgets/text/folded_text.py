@@ -94,7 +94,7 @@ class FoldedText(ScrollView, can_focus=True):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._text: str | Content = ""
-        self._folds: dict[int, Fold] = {}
+        self._folded = lru_cache(MAX_FOLDS)(self._make_fold)
         self._shown = Fold(0)
         self._set(text)
 
@@ -141,7 +141,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def _set(self, text: str | Content) -> None:
         self._text = text if isinstance(text, Content) else text.expandtabs(TAB)
-        self._folds.clear()
+        self._folded.cache_clear()
         self._shown = Fold(0)
 
     def _fold(self) -> None:
@@ -151,15 +151,8 @@ class FoldedText(ScrollView, can_focus=True):
             self._shown = self._folded(width)
             self.virtual_size = Size(width, self.row_count)
 
-    def _folded(self, width: int) -> Fold:
-        """Return the layout at a width, cached for the last `MAX_FOLDS` widths."""
-        fold = self._folds.pop(width, None) or self._make_fold(width)
-        while len(self._folds) >= MAX_FOLDS:
-            del self._folds[next(iter(self._folds))]
-        self._folds[width] = fold
-        return fold
-
     def _make_fold(self, width: int) -> Fold:
+        """Lay the text out at a width."""
         text = self._text
         lines: Sequence[str | Content] = (
             text.split("\n") if isinstance(text, str) else text.split("\n", allow_blank=True)

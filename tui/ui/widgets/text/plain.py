@@ -127,10 +127,7 @@ def fit_end(text: str, width: int) -> str:
     """Cut one line on the left to at most `width` cells, including an ellipsis."""
     if cell_len(text) <= width:
         return text
-    kept = text[-width:]
-    while cell_len(kept) >= width:
-        kept = kept[1:]
-    return f"…{kept}"
+    return "…" + set_cell_size(text[::-1], width - 1)[::-1]
 
 
 def plain_label(text: str, style: str | Style = "") -> Text:
