@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
-from tui.engine.files.pictures import PictureFiles, write_new
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.pictures import write_new
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
@@ -69,7 +71,7 @@ class FeatureCommands:
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
         self._is_stale = False
-        self._pictures = PictureFiles()
+        self._lent: TemporaryDirectory[str] | None = None
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         context.resource_updated = self._resource_updated
 
@@ -79,7 +81,8 @@ class FeatureCommands:
 
     async def __aexit__(self, *exception: object) -> None:
         await self._tasks.aclose()
-        await asyncio.to_thread(self._pictures.close)
+        if self._lent is not None:
+            await asyncio.to_thread(self._lent.cleanup)
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
@@ -178,18 +181,21 @@ class FeatureCommands:
 
     def open_picture(self, picture: Picture) -> None:
         """Open a picture in another program, from a file that goes with the end of the run."""
-        self._start(self._write_picture(self._pictures.lend, picture, opens=True))
+        self._start(self._write_picture(picture, opens=True))
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
-        folder = self._context.workspaces[0]
-        self._start(self._write_picture(partial(write_new, folder), picture, opens=False))
+        self._start(self._write_picture(picture, opens=False))
 
-    async def _write_picture(
-        self, write: Callable[[str], Path], picture: Picture, *, opens: bool
-    ) -> None:
+    async def _write_picture(self, picture: Picture, *, opens: bool) -> None:
+        folder = self._context.workspaces[0]
         try:
-            path = await asyncio.to_thread(write, picture.data)
+            if opens:
+                self._lent = self._lent or TemporaryDirectory(
+                    prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
+                )
+                folder = Path(self._lent.name)
+            path = await asyncio.to_thread(write_new, folder, picture.data)
         except OSError as error:
             self._report_error(f"The picture was not written: {error.strerror or error}.")
             return
