@@ -223,8 +223,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         if rebuild or self._window.last < self._total or not self._views:
             self._remove(self._views)
             self._window.move_to_end(self._total, self._rows)
-            self._window.last = self._window.first
-            self._extend_to(self._total)
+            self._mount_missing_at_end()
         self.anchor()
         self._label_edges()
 
@@ -247,12 +246,11 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         """Mount later entries; False at the end."""
         if self._window.last >= self._total:
             return False
-        first, last, kept = self._window.first, self._window.last, self._views[-1]
+        first, kept = self._window.first, self._views[-1]
         above = self._rows_above(kept)
         self._window.move_later(self._total, self._rows)
-        end, self._window.last = self._window.last, last
         self._remove(self._views[: self._window.first - first])
-        self._extend_to(end)
+        self._mount_missing_at_end()
         self._label_edges()
         self._shift(self._rows_above(kept) - above)
         return True
@@ -262,8 +260,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         if not self._window.first <= index < self._window.last:
             self._remove(self._views)
             self._window.move_to(index, self._total, self._rows)
-            end, self._window.last = self._window.last, self._window.first
-            self._extend_to(end)
+            self._mount_missing_at_end()
             self._label_edges()
         view = self._views[index - self._window.first]
         self.release_anchor()
@@ -334,13 +331,9 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         return view
 
     def _mount_missing_at_end(self) -> None:
-        end, self._window.last = self._window.last, self._window.first + len(self._views)
-        self._extend_to(end)
-
-    def _extend_to(self, end: int) -> None:
-        """Mount the entries from the window's end up to `end`."""
-        added = [self._view(index) for index in range(self._window.last, end)]
-        self._window.last = end
+        """Mount the last entries of the window, where they are not yet."""
+        first = self._window.first + len(self._views)
+        added = [self._view(index) for index in range(first, self._window.last)]
         if added:
             self._views.extend(added)
             self.mount_all(added, before=self.later)
