@@ -24,13 +24,8 @@ def write_new(folder: Path, data: str) -> Path:
     ending = next((name for start, name in ENDINGS.items() if raw.startswith(start)), None)
     if ending is None:
         raise OSError("it is of an unknown format")
-    for number in count(1):
-        path = folder / f"picture-{number}{ending}"
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            continue
-        with os.fdopen(file, "wb") as opened:
-            opened.write(raw)
-        return path
-    raise AssertionError
+    names = (folder / f"picture-{number}{ending}" for number in count(1))
+    path = next(name for name in names if not os.path.lexists(name))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(raw)
+    return path
