@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_140,
+    "ui": 12_990,
     "engine/mcp": 7_080,
     "engine/chats": 4_100,
     "cli": 2_700,
@@ -212,7 +212,7 @@ BUDGET: Final = {
     "engine/trust": 1_380,
     "engine/approval": 1_310,
     "engine/definitions": 1_090,
-    "engine/commands": 975,
+    "engine/commands": 980,
     "engine/files": 800,
     "store": 760,
     "engine/demo": 460,

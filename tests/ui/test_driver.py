@@ -48,6 +48,12 @@ def test_a_sign_takes_as_many_cells_in_a_plain_terminal_as_textual_counts() -> N
         assert screen.cursor.x == cell_len(emoji) + 1, ascii(emoji)
 
 
+def test_a_joined_sign_that_a_row_cuts_leaves_the_terminals_sequence_whole() -> None:
+    terminal = io.StringIO()
+    VanishingOutput(terminal).write("\U0001f468\u200d\x1b[0m│")
+    assert terminal.getvalue() == "\U0001f468\x1b[0m│"
+
+
 def test_a_terminal_that_is_gone_stops_nobody() -> None:
     output = VanishingOutput(GoneTerminal())
     assert output.write("frame") == 5

@@ -58,7 +58,7 @@ _REGION: Final = 0x1F1E6
 _DOUBTFUL: Final = re.compile(
     "[\U0001f1e6-\U0001f1ff]|"
     "(.)(?=[\ufe0f\u200d\U0001f3fb-\U0001f3ff])"  # for speed
-    "(?:\ufe0f\u20e3?|[\U0001f3fb-\U0001f3ff]|\u200d[^\\w\\s])+"
+    "(?:\ufe0f\u20e3?|[\U0001f3fb-\U0001f3ff]|\u200d(?:[^\\w\\s\0-\x1f]|(?=\x1b|$)))+"
 )
 """Signs on whose width terminals disagree: flags, and what is drawn as an emoji, has a skin tone
 or is joined."""

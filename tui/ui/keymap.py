@@ -110,7 +110,11 @@ _help = partial(Key, Place.HELP)
 
 KEYS: Final = (
     _deck(
-        "app.help", "f1", "app.open('help')", "help", "Show all keys, those that work here first"
+        "app.help",
+        "f1",
+        "app.open('help')",
+        "help",
+        "Open the help: the keys that work here, then the manual",
     ),
     _everywhere(
         "app.palette",
@@ -121,7 +125,11 @@ KEYS: Final = (
         priority=True,
     ),
     _everywhere(
-        "help.open", "question_mark", "app.open('help')", "", "The same, where no text is typed"
+        "help.open",
+        "question_mark",
+        "app.open('help')",
+        "",
+        "Open the help, where no text is typed",
     ),
     _deck("deck.servers", "f2", "go('servers')", "servers", "Show or hide the servers"),
     _deck("deck.tools", "f3", "go('tools')", "tools", "Show or hide the tools"),
@@ -213,7 +221,7 @@ KEYS: Final = (
         "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
     ),
     _insert("insert.insert", "i", "insert", "insert", "Insert it into the message"),
-    _resources("resources.send", "g", "send", "send", "Send it to the model now"),
+    _resources("resources.send", "s", "send", "send", "Send it to the model now"),
     _resources("resources.watch", "w", "watch", "watch", "Watch for changes, or stop"),
     _resources("resources.view", "v", "choose", "", "Read the resource"),
     _activity("activity.search", "slash", "search", "search", "Search the lines"),

@@ -328,14 +328,19 @@ class MainScreen(SaysWhy, Screen[None]):
             self.panes.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of a server below it, and in the chat's border the panes not in sight."""
+        """Show the keys of a server below it, and in borders those of panes without the focus."""
         bindings = self.active_bindings
         found = hints(self.app, bindings, (self.focused or self, self))
         self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
         names = [f"deck.{pane}" for pane in self.panes.folded]
         folded = [hint for hint in found if hint.id in names]
-        width = self.chat.outer_size.width - FRAME
-        self.chat.border_subtitle = hint_line(folded, width) if folded and width > 0 else None
+        away = [hint for hint in found if hint.id == "deck.servers"]
+        for pane, shown in (
+            (self.chat, folded),
+            (self.servers, [] if self.servers.has_focus_within else away),
+        ):
+            width = pane.outer_size.width - FRAME
+            pane.border_subtitle = hint_line(shown, width) if shown and width > 0 else None
 
     @on(Asks)
     async def _do(self, asked: Asks) -> None:

@@ -261,6 +261,12 @@ async def test_paths_are_completed_beside_resources() -> None:
         await until(pilot, lambda: app.chat.popup.display)
         await pilot.press("tab")
         await until(pilot, lambda: app.chat.composer.text.endswith("@nodes/"))
+        await pilot.press(*" @nts")
+        await until(pilot, lambda: asked[-1][1][1] == "nts")
+        app.store.dispatch(e.ArgumentCompleted(str(asked[-1][1][0]), ("nts.txt",)))
+        await until(pilot, lambda: len(app.chat.popup.rows) == 2)
+        await pilot.press("tab")
+        await until(pilot, lambda: app.chat.composer.text.endswith("@nts.txt "))
 
 
 def test_templates_begin_with_what_is_fixed_and_their_values_come_from_the_server() -> None:

@@ -477,7 +477,7 @@ async def test_a_resource_is_sent_with_the_draft_or_a_question_and_followed() ->
         composer = deck.one(ChatPane).query_one(TextArea)
         for draft, sent in (("look:", "look:"), ("", ABOUT_RESOURCE)):
             composer.text = draft
-            await deck.press("f5", "g")
+            await deck.press("f5", "s")
             assert deck.asked("messages.send_resource")[-1] == (decks.EVERYTHING, ONE, sent)
             assert composer.text == ""
             assert deck.focus is composer
@@ -492,7 +492,7 @@ async def test_a_resource_is_sent_with_the_draft_or_a_question_and_followed() ->
 
 async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None:
     async with running(decks.full_store(), (120, 50)) as deck:
-        await deck.press("f5", "end", "g", "w")
+        await deck.press("f5", "end", "s", "w")
         assert deck.commands.calls == [], "nothing is known to send or follow yet"
         await deck.press("enter")
         assert "id" in deck.text
@@ -500,7 +500,7 @@ async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None
         await deck.until(lambda: bool(deck.asked("features.read_resource")))
         uri = "test://static/resource/7%20%2F"
         assert deck.asked("features.read_resource") == [(decks.EVERYTHING, uri)]
-        await deck.press("g")
+        await deck.press("s")
         await deck.until(lambda: bool(deck.asked("messages.send_resource")))
         assert deck.asked("messages.send_resource") == [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
 

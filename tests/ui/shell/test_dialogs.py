@@ -341,8 +341,6 @@ def test_no_dialog_means_two_things_by_one_key() -> None:
     for kind in kinds_of(Dialog):
         bound = [one for base in kind.__mro__ for one in vars(base).get("BINDINGS", ())]
         meant = {(key, one.action) for one in bound for key in one.key.split(",")}
-        if kind is ResourceScreen:
-            meant.remove(("g", "scroll('home')"))  # there it sends, as in the pane
         assert len({key for key, _ in meant}) == len(meant), kind
 
 

@@ -327,7 +327,7 @@ class ServerManager:
         live = self._live(tool.server)
         if live is None:
             status = self._status(tool.server)
-            raise ToolCallError(f"The server {tool.server} cannot be called: it is {status}.")
+            raise ToolCallError(f"The server {tool.server} cannot be called ({status}).")
         current = self.registry.current(tool)
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
@@ -357,9 +357,7 @@ class ServerManager:
         """Return the prompts and resources of a server; raises `ServerCallError` unless ready."""
         live = self._live(server)
         if live is None:
-            raise ServerCallError(
-                f"The server {server} cannot be asked: it is {self._status(server)}."
-            )
+            raise ServerCallError(f"The server {server} cannot be asked ({self._status(server)}).")
         return live.features
 
     def _status_changed(self, supervisor: Supervisor) -> None:

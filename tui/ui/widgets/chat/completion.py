@@ -97,10 +97,16 @@ class Query:
     others: tuple[Completion, ...] = ()
 
     def completions(self, values: Sequence[str]) -> CompletionList | None:
-        """Return what is known and the values, but for what is typed already; both have room."""
+        """Return what is known and the values, but for what is typed already; both have room.
+
+        What is known and holds the typed letters only here and there comes after the values.
+        """
         found = [self.write(value) for value in values[:MAX_COMPLETIONS] if value != self.typed]
-        room = MAX_COMPLETIONS - min(len(found), MAX_COMPLETIONS // 2)
-        found = [*self.others[:room], *found][:MAX_COMPLETIONS]
+        others = self.others[: MAX_COMPLETIONS - min(len(found), MAX_COMPLETIONS // 2)]
+        typed = self.typed.casefold()
+        near = [one for one in others if typed in f"{one.label} {one.detail}".casefold()]
+        far = [one for one in others if one not in near]
+        found = [*near, *found, *far][:MAX_COMPLETIONS]
         return CompletionList(self.start, tuple(found)) if found else None
 
 

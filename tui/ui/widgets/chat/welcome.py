@@ -49,7 +49,7 @@ _KEYS: Final = (
     ("/", "lists commands and prompts"),
     ("@", "adds resources and files"),
     ("^J", "starts a new line"),
-    ("F1", "shows all keys"),
+    ("F1", "helps, with all keys"),
 )
 
 
