@@ -6,6 +6,7 @@ from dataclasses import replace
 from time import monotonic
 
 import pytest
+from textual import events
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
@@ -77,6 +78,10 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
         for words in tries:
             await pilot.press("tab")
             assert app.chat.composer.text == words
+        app.chat.composer.clear()
+        for key in ("tab", "enter"):  # at once
+            app.post_message(events.Key(key, None))
+        await until(pilot, lambda: app.commands.calls == [("messages.send", (tries[0],))])
         app.store.dispatch(e.ServersConfigured((starting,)))
         await until(pilot, lambda: not welcome.examples)
         app.store.dispatch(e.ServersConfigured((notes,)))

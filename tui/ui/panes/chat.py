@@ -114,6 +114,7 @@ class ChatPane(TabbedPane):
             yield Composer(self._history)
 
     def on_mount(self) -> None:
+        self.composer.suggest = self.welcome.suggestion_after
         self._bridge.watch(
             self,
             lambda s: (self._shown(s).model, s.servers if s.configured else None, last_session(s)),
@@ -322,12 +323,7 @@ class ChatPane(TabbedPane):
     @on(Composer.CompletionKey)
     def _use_popup(self, event: Composer.CompletionKey) -> None:
         event.stop()
-        suggestion = self.welcome.suggestion_after(self.composer.message)
-        is_taken = event.key == "tab" and self.welcome.display and not self.composer.completing
-        if suggestion and is_taken:
-            self.composer.replace_all(suggestion)
-        else:
-            self.popup.press(event.key)
+        self.popup.press(event.key)
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""

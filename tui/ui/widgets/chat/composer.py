@@ -221,6 +221,8 @@ class Composer(TextArea, inherit_bindings=False):
         """Whether the popup is open, so that Up, Down and Tab are its keys."""
         self.searching = False
         """Whether what is typed is looked for in earlier messages, so that Enter takes one."""
+        self.suggest: Callable[[str], str] = lambda _: ""
+        """Gives what Tab puts in the place of a message, or nothing."""
         self._history = history
         self._folds = Folds()
         self._pasted_at = 0.0
@@ -315,8 +317,11 @@ class Composer(TextArea, inherit_bindings=False):
         self.scroll_cursor_visible()
 
     def action_complete(self) -> None:
-        """Take the completion, where there is one; else look for some."""
-        self.post_message(self.CompletionKey("tab"))
+        """Take what is suggested, or the completion, where there is one; else look for some."""
+        if not self.completing and (suggestion := self.suggest(self.message)):
+            self.replace_all(suggestion)
+        else:
+            self.post_message(self.CompletionKey("tab"))
 
     def action_search(self) -> None:
         """Search the earlier messages; again: go on to the next one found."""

@@ -92,7 +92,7 @@ class Welcome(PlainText):
 
     def suggestion_after(self, text: str) -> str:
         """Return the suggestion after one, or the first after no text; else nothing."""
-        known = ["", *self.examples, *self.examples[:1]]
+        known = ["", *self.examples, *self.examples[:1]] if self.display else []
         return known[known.index(text) + 1] if text in known[:-1] else ""
 
 
