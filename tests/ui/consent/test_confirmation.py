@@ -360,8 +360,8 @@ async def test_calls_keep_their_numbers_when_others_are_answered() -> None:
         rows = str(hands.modal.calls.render())
         assert "▸ 3 tool2" in rows
         assert "1 tool0" in rows
-        await hands.ask_also(call(3))
-        assert "call 3 of 4" in hands.text
+        hands.app.store.dispatch(e.RequestRaised(call(3)))
+        await hands.until_shown("call 3 of 4")
 
 
 async def test_a_refused_edit_among_several_is_offered_again() -> None:
