@@ -97,7 +97,9 @@ def _commands(group: click.Group, start: str) -> Iterator[tuple[str, str]]:
             yield from _commands(command, words)
         else:
             taken = (one for one in command.params if isinstance(one, click.Argument))
-            usage = (one.make_metavar(click.Context(command)) for one in taken)
+            metavars = (one.make_metavar(click.Context(command)) for one in taken)
+            # click 8.2 has a choice that may be left out in brackets twice
+            usage = (words.replace("[[", "[").replace("]]", "]") for words in metavars)
             does = " ".join((command.help or "").partition("\n\n")[0].split())
             yield f"`{' '.join((words, *usage))}`".replace("|", "\\|"), does
 
