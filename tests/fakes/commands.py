@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from tui.model.chat import MAIN, ConversationId
+from tui.model.events import Event
 from tui.store.commands import Commands
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ class RecordingEngine:
 
 
 class RecordingCommands(Commands):
-    """Carries nothing out; `calls` holds what the engine would be asked."""
+    """Carries nothing out; `calls` holds what the engine would be asked, `said` what is told."""
 
     def __init__(self) -> None:
-        super().__init__(lambda _: None)
+        self.said: list[Event] = []
+        super().__init__(self.said.append)
         engine = RecordingEngine()
         self.calls = engine.calls
         self.attach(cast("Engine", engine))

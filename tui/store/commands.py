@@ -21,7 +21,6 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "sign_ins.end": lambda server: ("mcp logout", server),
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),
     "messages.send_prompt": lambda s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
-    "access.policy.revoke": lambda rule: ("grants revoke", rule),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
     "service.use_api_key": lambda _: ("key set",),

@@ -12,7 +12,13 @@ from tests.ui.shell.test_servers import go_to, row_of
 from tui.model.catalog import Catalog
 from tui.model.chat import BackendKind, Usage
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantView, ToolStanding
-from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, ToolExplained
+from tui.model.events import (
+    CatalogChanged,
+    FolderTrustChanged,
+    GrantsChanged,
+    NoticeRaised,
+    ToolExplained,
+)
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.state import AppState
@@ -107,6 +113,9 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert len(deck.commands.calls) == 1
         await deck.press("delete", "delete")
         assert deck.commands.calls[1:] == [("access.policy.revoke", (SAVED.id,))]
+        [told] = deck.commands.said
+        assert isinstance(told, NoticeRaised)
+        assert told.notice.text == f"gemdeck grants revoke {SAVED.id}", "no command knows the other"
         await deck.press("end", "d", "d")
         assert len(deck.commands.calls) == 2
         assert "This rule comes from ~/.gemini/settings.json: change it there." in deck.text

@@ -13,7 +13,7 @@ from tui.cli.main import main
 from tui.engine.engine import Engine
 from tui.model import events as e
 from tui.model.chat import MAIN, ConversationId, Severity, TurnOutcome
-from tui.model.consent import GrantId, RequestId
+from tui.model.consent import RequestId
 from tui.model.events import Event, MessageReturned
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import SessionId
@@ -270,7 +270,6 @@ def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) ->
     engine.sign_ins.end(samples.SERVER)
     engine.features.read_resource(samples.SERVER, "notes://a b")
     engine.messages.send_prompt(samples.SERVER, "poem", {"mood": "it's ok"})
-    engine.access.policy.revoke(GrantId("3f9a2c1b"))
     engine.sessions.delete(SessionId("3f9a2c1b"))
     engine.sessions.resume("3f9a2c1b")
     engine.review_folder()
@@ -289,7 +288,6 @@ def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) ->
         "gemdeck mcp logout notes",
         "gemdeck mcp read notes 'notes://a b'",
         """gemdeck mcp prompt notes poem 'mood=it'"'"'s ok'""",
-        "gemdeck grants revoke 3f9a2c1b",
         "gemdeck sessions delete 3f9a2c1b",
         "gemdeck --resume 3f9a2c1b",
         "gemdeck trust show",

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.content import Content
 
-from tui.model.consent import GrantView
+from tui.model.consent import GrantScope, GrantView
 from tui.model.trust import FolderTrust
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -123,6 +123,8 @@ class GrantsScreen(ListDialog[GrantView]):
         name = f"{grant.effect} {grant.server} {grant.tool}, {grant.scope}"
         if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
             self._commands.engine.access.policy.revoke(grant.id)
+            if grant.scope != GrantScope.SESSION:  # which no command knows
+                self._commands.tell("grants revoke", grant.id)
             self.say("Revoked: its tools ask again.")
 
     def action_review_folder(self) -> None:

@@ -18,7 +18,7 @@ from tui.ui import keymap
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
 from tui.ui.panes import DialogName
 from tui.ui.questions.address import LinkScreen
-from tui.ui.widgets.key_bar import hint_line, hints
+from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.blocks import (
@@ -220,9 +220,7 @@ class HelpScreen(Dialog):
         self.bindings_updated_signal.subscribe(self, self._show_keys)
 
     def _show_keys(self, _: object) -> None:
-        found = hints(self.app, self.active_bindings, (self,))
-        entries = [hint for hint in found if hint.id not in keymap.HELP]
-        self.frame.border_subtitle = hint_line(entries, self.frame.size.width - 2)
+        self.frame.border_subtitle = keys_of(self, self.frame.size.width - 2)
 
     def _sections(self) -> Iterator[HelpSection]:
         """Give the page; at first what the keys do here, and the part that fits before the rest."""

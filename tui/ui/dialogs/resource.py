@@ -21,7 +21,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
 from tui.ui.panes import InsertText, SendResource
-from tui.ui.widgets.key_bar import hint_line, hints
+from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.text.blocks import BlockView, TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of
@@ -146,9 +146,7 @@ class ResourceScreen(Dialog):
             self.notify("Copied.", timeout=2)
 
     def _show_keys(self, _: object) -> None:
-        found = hints(self.app, self.active_bindings, (self,))
-        entries = [hint for hint in found if hint.id not in keymap.HELP]
-        self.frame.border_subtitle = hint_line(entries, self.frame.size.width - 2)
+        self.frame.border_subtitle = keys_of(self, self.frame.size.width - 2)
 
 
 def _view(uri: str, content: ResourceContent) -> Widget:

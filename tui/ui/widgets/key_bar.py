@@ -162,6 +162,12 @@ def hints(
     return tuple(sorted((hint for hint in found.values() if hint.label), key=_place))
 
 
+def keys_of(screen: Screen[Any], width: int) -> Content:
+    """Write a dialog's own keys, but for those of the help, for its frame."""
+    found = hints(screen.app, screen.active_bindings, (screen,))
+    return hint_line([hint for hint in found if hint.id not in keymap.HELP], width)
+
+
 def _place(hint: Hint) -> tuple[int, bool, int]:
     """Return the place of a hint: what is done here comes first."""
     last = LAST.index(hint.id) + 1 if hint.id in LAST else 0
