@@ -206,6 +206,7 @@ KEYS: Final = (
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
     _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
     _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
+    _grants("grants.save", "s", "save", "save", "Save a rule of this session for this folder"),
     _grants("grants.details", "enter", "choose", "details", "Show details"),
     _grants("grants.folder", "f", "review_folder", "folder", "Review this folder"),
     _grants("grants.forget", "F", "forget_folder", "forget", "Forget this folder"),
