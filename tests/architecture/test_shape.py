@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 12_990,
-    "engine/mcp": 7_080,
+    "engine/mcp": 7_070,
     "engine/chats": 4_100,
     "cli": 2_700,
     "engine/settings": 2_760,
