@@ -9,7 +9,7 @@ from typing import Final
 
 from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.mcp.schema.form_schema import MAX_FIELDS, Control, UnusableFormError, read_form
 from tui.engine.settings.prohibitions import Permission
@@ -80,7 +80,7 @@ def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
     ((name, path),) = paths
     try:
         before = read_regular(path, MAX_FILE).decode()
-    except (OSError, ValueError, UnfitFileError):
+    except (OSError, ValueError):
         return None
     return _change(name, content, before, arguments[content])
 

@@ -226,11 +226,11 @@ class StateFile:
             content = _read_content(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
         except FileNotFoundError:
             return None
-        except UnfitFileError as error:
-            raise JsonError(str(error)) from error
         except ExposedFileError as error:
             advice = f"Check its content. {error.advice}"
-            raise StateFileError(f"{_name(path)} is not used: {error}.", advice) from error
+            raise StateFileError(f"{_name(path)} is not used: {error.strerror}.", advice) from None
+        except UnfitFileError as error:
+            raise JsonError(str(error.strerror)) from error
         version = content.pop(_VERSION, None)
         if isinstance(version, bool) or version != STATE_VERSION:
             raise JsonError("it was written by another version of gemdeck")

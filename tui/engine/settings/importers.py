@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -329,7 +329,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         content = tomllib.loads(text) if is_toml else document.content
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (UnfitFileError, OSError, ValueError, RecursionError, BadDocumentError) as error:
+    except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = getattr(error, "strerror", None) or str(error)
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)

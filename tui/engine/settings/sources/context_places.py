@@ -82,8 +82,8 @@ class Imports:
             text = read_regular(target, MAX_IMPORTED).decode("utf-8-sig", "replace").strip()
         except ValueError:
             return word
-        except (OSError, UnfitFileError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+        except OSError as error:
+            reason = error.strerror or str(error)
             return f"<!-- {word} is not imported: {reason} -->"
         inner = self.put_in(text, target, chain)
         return f"<!-- Imported from {word[1:]} -->\n{inner}\n<!-- End of {word[1:]} -->"
@@ -208,7 +208,7 @@ def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
         text = Imports(inside).put_in(text, path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, UnfitFileError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return ContextFile(place, "", sanitize_line(reason))
     half = MAX_TEXT // 2

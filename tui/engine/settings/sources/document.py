@@ -109,9 +109,9 @@ def read_document(path: Path) -> SettingsDocument | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnfitFileError as error:
-        raise BadDocumentError(f"{error}; it was not read") from error
+        raise BadDocumentError(f"{error.strerror}; it was not read") from error
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "bad path"
+        reason = getattr(error, "strerror", None) or "bad path"
         raise BadDocumentError(f"cannot be read: {sanitize_line(reason)}") from error
     try:
         text = data.decode("utf-8-sig")
