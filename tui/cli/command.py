@@ -15,7 +15,7 @@ from click.shell_completion import get_completion_class
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.settings.sources.source import shown_path
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView
 from tui.text import sanitize_line
@@ -31,8 +31,7 @@ _VARIABLE: Final = "_GEMDECK_COMPLETE"
 """Where the shell says what it wants, by the library's rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutput:
+class CommandOutput(Frozen):
     """What a command gives.
 
     Attributes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tui.engine.files.atomic import read_regular
 from tui.engine.files.git_branch import repository_of
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
 from tui.text import counted, for_model, is_shown_whole, sanitize_line
 
@@ -151,8 +151,7 @@ class OutsideError(Exception):
     """A path leads out of the opened folders, or git leaves it out; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspacePath:
+class WorkspacePath(Frozen):
     """A file or folder in an opened folder.
 
     Attributes:
@@ -315,8 +314,7 @@ class UnreadablePathError(Exception):
     """A file or folder cannot go along; the text says why, after its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathReading:
+class PathReading(Frozen):
     """What a path says to the model, and a line for the screen."""
 
     parts: tuple[Part, ...]

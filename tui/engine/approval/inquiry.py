@@ -15,6 +15,7 @@ from tui.engine.mcp.schema.form_schema import MAX_FIELDS, Control, UnusableFormE
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
 from tui.model.requests import FileChange, FormField, FormValue
 from tui.model.servers import Origin, ServerId
@@ -118,8 +119,7 @@ class UnusableEditError(Exception):
     """Arguments as the user edited them cannot be sent; the text says why, in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Frozen):
     """Arguments that the user edited: the object to send, and its text."""
 
     arguments: JsonObject
@@ -192,8 +192,7 @@ class Inquiry:
         return not self.by_user and self.number % MAX_SAME_CALLS == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(Frozen):
     """A call may not run.
 
     Attributes:

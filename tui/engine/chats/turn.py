@@ -39,7 +39,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 from tui.text import counted, for_model, sanitize, sanitize_line
@@ -67,8 +67,7 @@ class MessageError(Exception):
         self.advice = sanitize_line(advice)
 
 
-@dataclass(frozen=True, slots=True)
-class MessageContent:
+class MessageContent(Frozen):
     """What a message says.
 
     Attributes:
@@ -96,8 +95,7 @@ Raises `MessageError` if the message cannot be sent.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Frozen):
     """The message that starts a turn.
 
     Attributes:

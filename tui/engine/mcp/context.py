@@ -15,6 +15,7 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 OpenUrl = Callable[[str], Awaitable[bool]]
@@ -22,8 +23,7 @@ OpenUrl = Callable[[str], Awaitable[bool]]
 user's consent, with an ASCII address that was shown in full."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Frozen):
     """A sampling prompt for the model.
 
     Attributes:
@@ -41,8 +41,7 @@ class Prompt:
     must_call: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Frozen):
     """What the model generated.
 
     Attributes:
@@ -66,8 +65,7 @@ class GenerationError(Exception):
         self.advice = advice
 
 
-@dataclass(frozen=True, slots=True)
-class Generator:
+class Generator(Frozen):
     """The model that answers sampling requests.
 
     Attributes:

@@ -28,7 +28,7 @@ from tui.engine.settings.sources.source import (
     shown_path,
     validation_problems,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen, dataclass
 from tui.text import sanitize_line
 
 _KEPT: Final = frozenset(
@@ -57,8 +57,7 @@ MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Frozen):
     """Where files are looked for.
 
     Attributes:
@@ -271,8 +270,7 @@ def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Frozen):
     """A server that another client has.
 
     Attributes:
@@ -292,8 +290,7 @@ class Candidate:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFile:
+class ClientFile(Frozen):
     """A file that was read.
 
     Attributes:

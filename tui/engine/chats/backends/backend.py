@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tui.model.chat import Usage
+from tui.model.frozen import Frozen
 from tui.model.models import OWN_OPTIONS, ModelOffer, ModelOptions
 
 WirePart = Mapping[str, Any]
@@ -22,8 +23,7 @@ WireContent = Mapping[str, Any]
 """``{"role": "user" | "model", "parts": [WirePart, …]}``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Frozen):
     """A request for one model step.
 
     Attributes:
@@ -68,8 +68,7 @@ class Asked:
         return self.last
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChunk:
+class ModelChunk(Frozen):
     """One piece of a streamed step.
 
     Attributes:
@@ -124,8 +123,7 @@ def _no_thinking(_: str) -> str:
     return "This model has no thinking to set."
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTraits:
+class ModelTraits(Frozen):
     """What is known of a model before it is asked.
 
     Attributes:

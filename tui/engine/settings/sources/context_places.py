@@ -12,7 +12,7 @@ from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
 from tui.engine.settings.sources.source import Report, Source, known_keys, leads_out, shown_path
 from tui.model.events import ContextFile
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.settings import ContextSettings
 from tui.text import clip_middle, for_model, sanitize_line
 
@@ -104,8 +104,7 @@ class Imports:
             raise UnfitFileError("it is nested too deep")
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPlaces:
+class ContextPlaces(Frozen):
     """Where files of context are or may be.
 
     Attributes:

@@ -32,7 +32,7 @@ from tui.engine.settings.sources.document import (
     dotted,
     read_document,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 
@@ -91,8 +91,7 @@ INSTALLATION: Final = ".gemini-extension-install.json"
 EXTENSION_RULES: Final = "extension-enablement.json"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerFile:
+class LayerFile(Frozen):
     """A settings file that may exist, and the layer it makes."""
 
     origin: Origin
@@ -171,8 +170,7 @@ class Report:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Frozen):
     """One settings file that was read.
 
     Attributes:
