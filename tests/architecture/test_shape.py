@@ -204,7 +204,7 @@ BUDGET: Final = {
     "ui": 12_990,
     "engine/mcp": 7_050,
     "engine/chats": 4_090,
-    "cli": 2_700,
+    "cli": 2_670,
     "engine/settings": 2_750,
     "model": 2_240,
     "engine": 1_870,

@@ -18,7 +18,7 @@ from tui.engine.settings.sources.source import shown_path
 from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ class CommandOutput(Frozen):
     code: ExitCode = ExitCode.OK
 
 
-class CommandError(Exception):
-    """A command cannot do what it was asked; the text says why.
+class CommandError(AdvisedError):
+    """A command cannot do what it was asked.
 
     Args:
         text: For the user, one line.
@@ -124,9 +124,11 @@ def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> Non
         say(warning)
     try:
         answer = asyncio.run(_interruptible(command))
-    except CommandError as error:
-        say(str(error))
-        answer = CommandOutput({"error": {"message": str(error)}}, "", error.code)
+    except AdvisedError as error:
+        words = sanitize_line(f"{error} {error.advice}".strip())
+        say(words)
+        code = error.code if isinstance(error, CommandError) else ExitCode.ERROR
+        answer = CommandOutput({"error": {"message": words}}, "", code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal

@@ -17,6 +17,7 @@ from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
+from tui.text import AdvisedError
 
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
@@ -57,12 +58,8 @@ class Generation(Frozen):
     is_cut: bool = False
 
 
-class GenerationError(Exception):
-    """The model could not answer; `advice` says what the user can do."""
-
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.advice = advice
+class GenerationError(AdvisedError):
+    """The model could not answer."""
 
 
 class Generator(Frozen):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from tui.model.chat import Usage
 from tui.model.frozen import Frozen
 from tui.model.models import OWN_OPTIONS, ModelOffer, ModelOptions
+from tui.text import AdvisedError
 
 WirePart = Mapping[str, Any]
 """One part of a content in Gemini's REST form, camelCase, bytes as base64: ``{"text": …}``,
@@ -87,12 +88,11 @@ class ModelChunk(Frozen):
     usage: Usage | None = None
 
 
-class ModelError(Exception):
+class ModelError(AdvisedError):
     """The model could not answer.
 
     Attributes:
         brief: Its text without the service's words; empty if there are none.
-        advice: What the user can do about it.
         retry_after: Seconds to wait before a retry, or None.
         retryable: Whether the same request may succeed later.
         refused_tool: The tool whose declaration the service refused, or an empty string.
@@ -110,9 +110,8 @@ class ModelError(Exception):
         refused_tool: str = "",
         refused_content: str = "",
     ) -> None:
-        super().__init__(f"{message}: {details}" if details else message)
+        super().__init__(f"{message}: {details}" if details else message, advice)
         self.brief = f"{message}." if details else ""
-        self.advice = advice
         self.retry_after = retry_after
         self.retryable = retryable
         self.refused_tool = refused_tool

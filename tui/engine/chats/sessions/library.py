@@ -34,7 +34,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import LastSessionFound, SessionId, SessionView
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 MAX_LISTED: Final = 10_000
 """Most sessions of a folder that are listed."""
@@ -78,8 +78,8 @@ KIND: Final = "gemdeck session"
 _MIN_FENCE: Final = 3
 
 
-class SessionError(Exception):
-    """A session cannot be used; the message says why, for the user."""
+class SessionError(AdvisedError):
+    """A session cannot be used."""
 
 
 def new_id(now: float) -> SessionId:

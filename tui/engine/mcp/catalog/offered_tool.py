@@ -12,6 +12,7 @@ from tui.model.chat import Picture
 from tui.model.frozen import Frozen
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.servers import ServerId
+from tui.text import AdvisedError
 
 OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result")
 """The names of gemdeck's own tools, which no server's tool gets."""
@@ -253,10 +254,10 @@ class ToolResult(Frozen):
     pictures: tuple[Picture, ...] = ()
 
 
-class ToolCallError(Exception):
+class ToolCallError(AdvisedError):
     """A call returned no result: the server is gone, timed out or broke the protocol.
 
-    The text says what happened, for both the user and the model.
+    The text says what happened, for the model as well.
     """
 
 
