@@ -24,6 +24,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
+from tui.model.frozen import Frozen
 from tui.store import selectors
 from tui.store.state import AppState
 
@@ -45,8 +46,7 @@ _ENDED: Final = frozenset(
 _NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Frozen):
     """How a run ended.
 
     Attributes:

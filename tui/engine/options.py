@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 READY_PATIENCE: Final = 30.0
 """Seconds that a library waits for the servers unless it says."""
@@ -13,8 +13,7 @@ LATEST: Final = "latest"
 """Stands for the session of a folder that changed last."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(Frozen):
     """What the command line says.
 
     Attributes:

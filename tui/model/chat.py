@@ -4,7 +4,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 ConversationId = NewType("ConversationId", str)
@@ -50,8 +50,7 @@ class TurnPhase(StrEnum):
     TOOLS = "running tools"
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(Frozen):
     """A message of the user.
 
     Attributes:
@@ -71,8 +70,7 @@ class UserMessage:
         return self.as_typed or self.text
 
 
-@dataclass(frozen=True, slots=True)
-class ModelText:
+class ModelText(Frozen):
     """A part of the model's answer; `complete` when it will not grow."""
 
     id: EntryId
@@ -80,8 +78,7 @@ class ModelText:
     complete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Frozen):
     """A thought summary; `complete` when it will not grow, with the seconds that it took."""
 
     id: EntryId
@@ -90,8 +87,7 @@ class Thought:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Frozen):
     """The progress of a running call; `total` is None if unknown."""
 
     progress: float
@@ -99,8 +95,7 @@ class Progress:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Frozen):
     """A picture that a server sent: its media type, its data in base64, and its pixels."""
 
     mime_type: str
@@ -109,8 +104,7 @@ class Picture:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Frozen):
     """One call of a tool.
 
     Attributes:
@@ -136,8 +130,7 @@ class ToolCall:
     pictures: tuple[Picture, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChatNotice:
+class ChatNotice(Frozen):
     """A message from gemdeck in the conversation: an error, a stop, a limit.
 
     Attributes:
@@ -153,8 +146,7 @@ class ChatNotice:
     passes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(Frozen):
     """The end of a turn: its tool calls, its seconds and the tokens and cost of its requests."""
 
     id: EntryId
@@ -167,8 +159,7 @@ class TurnEnd:
 Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice | TurnEnd
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Frozen):
     """Token counts of one request or of several, from the service.
 
     `context` is how full the context is after the last one, and `context_limit` its size; 0 if
@@ -202,8 +193,7 @@ class Usage:
         return Usage(context=self.context, context_limit=self.context_limit)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnState:
+class TurnState(Frozen):
     """The running turn; its times are in seconds of `time.monotonic`.
 
     `server` is asked for a part of the user's message; `until` is when the service is asked again.
@@ -235,8 +225,7 @@ class BackendKind(StrEnum):
     OTHER = "another service"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelView:
+class ModelView(Frozen):
     """The current model.
 
     Attributes:

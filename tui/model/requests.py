@@ -7,7 +7,7 @@ from typing import Final
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
 
@@ -32,16 +32,14 @@ class FieldKind(StrEnum):
     CHOICES = "some of"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOption:
+class FieldOption(Frozen):
     """One choice of a field: the value sent and the label shown."""
 
     value: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class FormField:
+class FormField(Frozen):
     """One field of a form.
 
     Attributes:
@@ -73,8 +71,7 @@ class FormField:
     asks_secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Frozen):
     """How an argument differs from the file of the opened folder that another one names.
 
     Attributes:
@@ -92,8 +89,7 @@ class FileChange:
     lines: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmationRequest:
+class ConfirmationRequest(Frozen):
     """Asks whether a tool call may run.
 
     Attributes:
@@ -135,8 +131,7 @@ class ConfirmationRequest:
     conversation: ConversationId = MAIN
 
 
-@dataclass(frozen=True, slots=True)
-class FormRequest:
+class FormRequest(Frozen):
     """A server asks for structured input (elicitation, form mode)."""
 
     id: RequestId
@@ -149,8 +144,7 @@ class FormRequest:
     """The key of the field that this is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class UrlRequest:
+class UrlRequest(Frozen):
     """A server asks the user to open an address (elicitation, URL mode).
 
     Attributes:
@@ -172,8 +166,7 @@ class UrlRequest:
     warning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SignInRequest:
+class SignInRequest(Frozen):
     """Asks whether to sign in to a server; answered again with what the user pastes.
 
     Attributes:
@@ -207,16 +200,14 @@ class SignInRequest:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingMessage:
+class SamplingMessage(Frozen):
     """One message of a sampling prompt, as shown."""
 
     role: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingRequest:
+class SamplingRequest(Frozen):
     """A server asks the model to generate text (sampling); asked for each prompt.
 
     Attributes:
@@ -242,8 +233,7 @@ class SamplingRequest:
     declarations: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingReview:
+class SamplingReview(Frozen):
     """Generated text for a server, before it is sent."""
 
     id: RequestId
@@ -252,8 +242,7 @@ class SamplingReview:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResultReview:
+class ResultReview(Frozen):
     """A tool's result before the model gets it; the user can pass, trim or withhold it.
 
     Attributes:
@@ -301,8 +290,7 @@ class ReplyAction(StrEnum):
         return self is ReplyAction.ACCEPT
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Frozen):
     """An answer to a server's request or a `SignInRequest`.
 
     Attributes:
@@ -320,8 +308,7 @@ class Reply:
         return self.action.allows
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalSet:
+class TerminalSet(Frozen):
     """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.catalog import Catalog
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 ServerId = NewType("ServerId", str)
 """The sanitized name from the settings; unique within a run."""
@@ -123,8 +123,7 @@ class Origin(StrEnum):
     DEMO = "demo"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Frozen):
     """Why a server is not available.
 
     Attributes:
@@ -138,8 +137,7 @@ class Failure:
     stderr_tail: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
+class ServerInfo(Frozen):
     """A connected server's claims about itself; never an identity.
 
     Attributes:
@@ -169,8 +167,7 @@ class ServerInfo:
         return ProtocolEra.STATELESS if self.is_stateless else ProtocolEra.HANDSHAKE
 
 
-@dataclass(frozen=True, slots=True)
-class ServerView:
+class ServerView(Frozen):
     """The current state of one server.
 
     Attributes:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import MAIN, BackendKind, ConversationId, Entry, ModelView, TurnState, Usage
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
@@ -31,8 +31,7 @@ MAX_NOTICES: Final = 100
 """Notices kept; the oldest are dropped first."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptState:
+class TranscriptState(Frozen):
     """The entries of a conversation.
 
     Attributes:
@@ -47,16 +46,14 @@ class TranscriptState:
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
+class Unsent(Frozen):
     """Messages that came back to the user: the last ones, and the number of all so far."""
 
     texts: tuple[str, ...] = ()
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationState:
+class ConversationState(Frozen):
     """One conversation.
 
     Attributes:
@@ -105,8 +102,7 @@ def _sum(before: float | None, usage: Usage, cost: float | None) -> float | None
     return None if before is None or cost is None else before + cost
 
 
-@dataclass(frozen=True, slots=True)
-class AppState:
+class AppState(Frozen):
     """A snapshot of the app.
 
     Attributes:

@@ -37,8 +37,7 @@ from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
-from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.coerce import property_kinds
 from tui.engine.settings.edits import NoSuchServerError, servers_in
@@ -170,11 +169,8 @@ async def call(
         offered = session.engine.servers.offered_tools()
         schema = next((one.schema for one in offered if one.view.name == tool), {})
         given |= {name: typed_value(schema, name, word) for name, word in words.items()}
-        try:
-            calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
-            result = await using(session, calling)
-        except ToolCallError as error:
-            raise CommandError(str(error)) from error
+        calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
+        result = await using(session, calling)
         if result.raw is None:
             raise CommandError(result.display)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
@@ -212,10 +208,7 @@ async def _content_of(
     async with serving(start, [server]) as session:
         session.ready(server)
         features = session.engine.servers.features(ServerId(server))
-        try:
-            found = await using(session, features.read_resource(uri))
-        except ServerCallError as error:
-            raise CommandError(str(error)) from error
+        found = await using(session, features.read_resource(uri))
     if file is not None or not (as_json or sys.stdout.isatty()):
         data = _bytes(found.raw["contents"])
         if file is None:
@@ -271,10 +264,7 @@ async def prompt(
         _check_arguments(known[name], given)
         servers = session.engine.servers
         own = servers.registry.own_prompt_name(ServerId(server), name)
-        try:
-            found = await using(session, servers.features(ServerId(server)).get_prompt(own, given))
-        except ServerCallError as error:
-            raise CommandError(str(error)) from error
+        found = await using(session, servers.features(ServerId(server)).get_prompt(own, given))
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]
         value = _beside({"server": server, "name": name}, found.raw)
         return CommandOutput(value, _plain(parts, found.shown))

@@ -21,7 +21,7 @@ from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.context import OpenUrl
 from tui.model.consent import RequestId
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged, ToolCallProgressed
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.settings_rules import MAX_WAIT
 from tui.store import selectors
@@ -33,8 +33,7 @@ DEFAULT_TIMEOUT: Final = 10.0
 """Seconds that servers get to become ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartOptions:
+class StartOptions(Frozen):
     """How servers are started.
 
     Attributes:

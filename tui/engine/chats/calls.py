@@ -38,6 +38,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
@@ -137,8 +138,7 @@ CANCELLED: Final = "The user stopped this call."
 """The response to a call that was stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultReviewer:
+class ResultReviewer(Frozen):
     """Shows results to the user, who passes, trims or withholds them."""
 
     desk: Desk
@@ -176,8 +176,7 @@ class ResultReviewer:
         return ToolResult((note, TextPart(kept), *media), display, result.is_error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Frozen):
     """A call as it is shown and sent.
 
     Attributes:
@@ -218,8 +217,7 @@ class StepCall:
     refusal: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(Frozen):
     """Why a call does not run, for the model, and for the user if that differs."""
 
     text: str

@@ -23,7 +23,7 @@ from tui.engine.workspace import (
 )
 from tui.model.catalog import PromptView
 from tui.model.chat import ConversationId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.mentions import (
     MAX_MENTIONED,
     PathMention,
@@ -48,8 +48,7 @@ _AS_TEXT: Final = "Write \\@ for an @ that is only text."
 Ask = Callable[[ServerId], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Frozen):
     """A resource as its server knows it."""
 
     server: ServerId

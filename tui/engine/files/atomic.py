@@ -35,19 +35,22 @@ _NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
 
 
-class UnfitFileError(Exception):
-    """A path is not a regular file, or the file is too large."""
+class UnfitFileError(OSError):
+    """A path is not a regular file, or the file is too large; `strerror` says which."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.EINVAL, why)
 
 
-class ExposedFileError(Exception):
+class ExposedFileError(OSError):
     """A file belongs to another user, or others could have written it.
 
     Attributes:
         advice: What makes it usable.
     """
 
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
+    def __init__(self, why: str, advice: str) -> None:
+        super().__init__(errno.EPERM, why)
         self.advice = advice
 
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from tui.engine.background import within
 from tui.engine.files.paths import state_dir
 from tui.engine.files.state_file import Content, StateFile, StateFileError
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 SERVICE: Final = "gemdeck"
 """The service name in the keyring."""
@@ -31,18 +31,11 @@ KEYRING_LIMIT: Final = 10.0
 _log: Final = logging.getLogger(__name__)
 
 
-class CredentialError(ValueError):
+class CredentialError(AdvisedError, ValueError):
     """Credentials cannot be used or stored.
 
     A `ValueError`, like the error for an invalid key, so that callers can handle both alike.
-
-    Attributes:
-        advice: What the user can do about it.
     """
-
-    def __init__(self, message: str, *, advice: str = "") -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 def checked_key(pasted: str) -> str:

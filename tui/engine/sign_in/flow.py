@@ -39,7 +39,7 @@ from tui.engine.sign_in.token_endpoint import (
     checked_endpoint,
 )
 from tui.model.addresses import AddressError, check_address
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import Reply, SignInRequest
 from tui.model.settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
@@ -77,8 +77,7 @@ NO_BROWSER: Final = (
 OpenUrl = Callable[[str], Awaitable[bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Frozen):
     """What the person agrees to.
 
     Attributes:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, locked, read_regular
+from tui.engine.files.atomic import locked, read_regular
 from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
@@ -212,7 +212,7 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
         found = read_value(read_regular(path, MAX_TOKENS_FILE))
     except FileNotFoundError:
         return
-    except (OSError, UnfitFileError, JsonError, ValueError, RecursionError) as error:
+    except (OSError, JsonError, ValueError, RecursionError) as error:
         words = sanitize_line(str(error.strerror if isinstance(error, OSError) else error))
         reason = f"has no sign-in of gemini-cli's: its file cannot be read ({words})"
         raise AuthError(reason) from error

@@ -18,7 +18,7 @@ from tui.engine.trust.content import FolderContent, ServerContent, difference, d
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import described
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
 
@@ -26,8 +26,7 @@ CLOSE_PATIENCE: Final = 5.0
 """Seconds that the last answers get to be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustCase:
+class TrustCase(Frozen):
     """All that a question about what may run is about, and what its answer is kept by.
 
     Attributes:

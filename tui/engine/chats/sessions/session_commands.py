@@ -32,7 +32,7 @@ from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.sessions import (
     ConversationNamed,
     ConversationRestored,
@@ -58,8 +58,7 @@ DROPPED: Final = "This conversation is not saved, so what followed the earlier m
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedSession:
+class OpenedSession(Frozen):
     """A session that was read to go on.
 
     Attributes:

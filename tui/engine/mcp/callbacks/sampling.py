@@ -28,7 +28,7 @@ from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
 from tui.engine.mcp.server_log import ServerLog
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import SamplingMessage, SamplingRequest, SamplingReview
 from tui.text import clip, sanitize, sanitize_line
 
@@ -65,8 +65,7 @@ class UnusablePromptError(Exception):
     """A prompt cannot be sent to the model; the text says why, for the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingPrompt:
+class SamplingPrompt(Frozen):
     """A prompt that can be shown and sent to the model.
 
     The text for the model is sanitized like the text for the screen.
