@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_010,
+    "ui": 12_920,
     "engine/mcp": 7_050,
     "engine/chats": 4_090,
     "engine/settings": 2_750,
