@@ -208,7 +208,7 @@ BUDGET: Final = {
     "engine/settings": 2_750,
     "model": 2_240,
     "engine": 1_870,
-    "engine/sign_in": 1_640,
+    "engine/sign_in": 1_620,
     "engine/trust": 1_370,
     "engine/approval": 1_310,
     "engine/definitions": 1_080,
