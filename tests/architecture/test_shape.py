@@ -202,10 +202,10 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 12_990,
-    "engine/mcp": 7_050,
+    "engine/mcp": 7_030,
     "engine/chats": 4_070,
     "cli": 2_670,
-    "engine/settings": 2_750,
+    "engine/settings": 2_740,
     "model": 2_240,
     "engine": 1_850,
     "engine/sign_in": 1_610,
