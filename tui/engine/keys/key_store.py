@@ -1,5 +1,6 @@
 """Store API keys in the keyring, or in a private file if there is no keyring."""
 
+import copy
 import logging
 import os
 from collections.abc import Callable
@@ -183,19 +184,22 @@ class FilePlace:
     """Stores one secret in a JSON file that only the user can read.
 
     Args:
-        path: The file.
+        path: The file; None keeps it in memory.
         user: The secret's key in it.
     """
 
-    def __init__(self, path: Path, user: str = USER) -> None:
-        self.name = f"the private file {sanitize_line(str(path))}"
-        self._path = path
+    def __init__(self, path: Path | None, user: str = USER) -> None:
+        self.name = "memory until the end of this run"
+        if path is not None:
+            self.name = f"the private file {sanitize_line(str(path))}"
         self._user = user
         self._file = StateFile(path, fails_closed=True, on_problem=_log.warning)
 
     def beside(self, user: str) -> "FilePlace":
         """Return where another secret is, in the same file."""
-        return FilePlace(self._path, user)
+        other = copy.copy(self)
+        other._user = user
+        return other
 
     def get(self) -> str | None:
         """Return the secret, or None if there is none."""

@@ -28,6 +28,7 @@ from tui.engine.settings.sources.source import (
     shown_path,
     validation_problems,
 )
+from tui.model.bounded_json import mapped
 from tui.model.frozen import Frozen, dataclass
 from tui.text import sanitize_line
 
@@ -177,7 +178,7 @@ class Translation:
         kept = {key: value for key, value in raw.items() if key in _KEPT and value is not None}
         if isinstance(kept.get("command"), str) and kept.get("type") == "stdio":
             del kept["type"]
-        filled: dict[str, Any] = self._filled(kept)
+        filled: dict[str, Any] = mapped(kept, self._filled)
         return filled
 
     def _name_left_out(self, raw: Mapping[str, Any]) -> None:
@@ -190,16 +191,9 @@ class Translation:
         if unknown := sorted(str(key) for key in raw.keys() - known):
             self._warn(f"Left out, since gemdeck has no such key: {', '.join(unknown)}.")
 
-    def _filled(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        """Write the client's references as ours."""
-        match value:
-            case str():
-                return _REFERENCE.sub(self._reference, value)
-            case list():
-                return [self._filled(item) for item in value]
-            case dict():
-                return {key: self._filled(item) for key, item in value.items()}
-        return value
+    def _filled(self, value: object) -> object:
+        """Write the client's references in a text as ours."""
+        return _REFERENCE.sub(self._reference, value) if isinstance(value, str) else value
 
     def _reference(self, found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
