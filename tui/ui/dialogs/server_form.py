@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
@@ -72,12 +72,11 @@ class Stage(StrEnum):
 class PasteLine(TypedLine):
     """Takes whatever says how to start or reach a server: at Enter, or pasted as a whole."""
 
+    @dataclass(eq=False, repr=False)
     class Given(Message):
         """This is to be understood."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def on_paste(self, event: events.Paste) -> None:
         """Give a text of several lines as it is; what was typed already is added to."""
