@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_840,
+    "ui": 12_790,
     "engine/mcp": 7_030,
     "engine/chats": 4_070,
     "engine/settings": 2_740,

@@ -147,11 +147,12 @@ def folder_query(before_cursor: str) -> Query | None:
     if (match := _FOLDER.match(before_cursor)) is None:
         return None
     typed = match[1]
-
-    def ask(commands: Commands, token: str) -> None:
-        commands.engine.features.complete_folder(token, typed)
-
-    return Query(match.start(1), typed, ask, lambda path: Completion(path, path))
+    return Query(
+        match.start(1),
+        typed,
+        lambda commands, token: commands.engine.features.complete_folder(token, typed),
+        lambda path: Completion(path, path),
+    )
 
 
 def path_query(before_cursor: str, offered: CompletionList | None) -> Query | None:
@@ -165,14 +166,13 @@ def path_query(before_cursor: str, offered: CompletionList | None) -> Query | No
         return None
     typed = match[1] or match[2] or ""
 
-    def ask(commands: Commands, token: str) -> None:
-        commands.engine.features.complete_path(token, typed)
-
-    def write(path: str) -> Completion:
-        return Completion(typed_mention(path) + ("" if path.endswith("/") else " "), f"@{path}")
-
-    resources = offered.completions if offered is not None else ()
-    return Query(match.start(), typed, ask, write, resources)
+    return Query(
+        match.start(),
+        typed,
+        lambda commands, token: commands.engine.features.complete_path(token, typed),
+        lambda path: Completion(typed_mention(path) + " " * (not path.endswith("/")), f"@{path}"),
+        offered.completions if offered is not None else (),
+    )
 
 
 def value_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | None:
