@@ -43,6 +43,8 @@ from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
+from tui.engine.mcp.wire.trace import TraceFile
+from tui.engine.mcp.wire.wire import Wire
 from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
@@ -87,6 +89,7 @@ class Engine:
         desk: Takes the user's answers.
         access: The rules of tools, and the tools that changed.
         service: Takes the user's choice of a service and its key.
+        wire: What was said between gemdeck and the servers.
         model: The commands on the model that answers.
     """
 
@@ -111,6 +114,7 @@ class Engine:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
+        self.wire = Wire(publish, redactor, self._begin_trace())
         self._read = partial(
             read_settings, self._opened, options.model, check_keys=options.check_keys
         )
@@ -188,10 +192,16 @@ class Engine:
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self.access.review,
             redactor=self._redactor,
+            wire=self.wire,
         )
+
+    def _begin_trace(self) -> TraceFile | None:
+        path = self._options.trace
+        return TraceFile(path, self._redactor, self._problems) if path is not None else None
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
+        self._stack.push_async_callback(self.wire.aclose)
         for part in (self.service, self.access, self._trust, self.conversations):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)

@@ -378,6 +378,16 @@ class GrantsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class FramesNoted:
+    """While somebody watches the wire: there are new frames, or old ones have changed.
+
+    Told at most ten times a second; `revision` grows with each of them.
+    """
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolExplained:
     """The requested explanation of a tool's permission."""
 
@@ -428,6 +438,7 @@ Event = (
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained
+    | FramesNoted
     | SessionEvents
     | ModelEvents
 )

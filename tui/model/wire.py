@@ -113,13 +113,3 @@ class FrameBody:
 
     text: str
     value: object = None
-
-
-@dataclass(frozen=True, slots=True)
-class FramesNoted:
-    """While somebody watches: there are new frames, or old ones have changed.
-
-    Told at most ten times a second.
-    """
-
-    revision: int

@@ -7,10 +7,11 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import SplitResult, quote, quote_plus, unquote_plus, urlsplit
 
+from tui.model.bounded_json import JsonError, read_value
 from tui.text import clip, clip_middle, sanitize_line
 
 MASK: Final = "***"
@@ -75,6 +76,12 @@ MAX_REDACTED: Final = 16_000
 
 MAX_REDACTED_LINE: Final = 4_000
 """Longest line kept, in characters; the patterns are not linear."""
+
+ESCAPED: Final = 6
+"""Most characters that one becomes in JSON."""
+
+_ESCAPE: Final = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|(["'/\\bfnrt]))""")
+_LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 _MIN_ENCODED: Final = 8
 """Shortest Base64 fragment that is masked; shorter ones occur by chance."""
@@ -213,13 +220,43 @@ def _masked_parameter(item: str) -> str:
     return f"{name}={MASK if value else ''}" if sign else MASK
 
 
+def mapped(value: object, clean: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON
+    """Return a JSON value with all its strings and names cleaned; so are numbers that change."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(name): mapped(item, clean) for name, item in value.items()}
+        case list():
+            return [mapped(item, clean) for item in value]
+        case int() | float() if not isinstance(value, bool):
+            return value if (cleaned := clean(str(value))) == str(value) else cleaned
+        case _:
+            return value
+
+
+def _unescaped(text: str) -> str:
+    """Return what a text says without the escapes of JSON, at any depth of nesting."""
+    return _ESCAPE.sub(_letter, text) if "\\" in text else text
+
+
+def _letter(escape: re.Match[str]) -> str:
+    number, letter = escape.groups()
+    return chr(int(number, 16)) if number else _LETTERS.get(letter, letter)
+
+
 class Redactor:
-    """Masks the secrets of this run. Methods may be called from any thread."""
+    """Masks the secrets of this run. Methods may be called from any thread.
+
+    Attributes:
+        revision: Grows whenever a further secret is known.
+    """
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
         self._forms: tuple[str, ...] = ()
         self._lock = threading.Lock()
+        self.revision = 0
 
     def register(self, *values: str) -> None:
         """Mask these values from now on; those shorter than `MIN_SECRET` are ignored."""
@@ -233,6 +270,7 @@ class Redactor:
             self._forms = tuple(
                 known_secrets(form for value in self._values for form in _forms(value))
             )
+            self.revision += 1
 
     def redact(self, text: str) -> str:
         """Return a text with secrets masked, clipped to about `MAX_REDACTED` characters."""
@@ -246,6 +284,32 @@ class Redactor:
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
+
+    def redact_json(self, text: str) -> str:
+        """Return JSON with only the registered secrets masked, however their letters are escaped.
+
+        Without any the text stays as it is written. What is not JSON is masked as text.
+        """
+        masked = self.redact_known(text)
+        plain = _unescaped(text)
+        if masked == text and self.redact_known(plain) == plain:
+            return text
+        try:
+            value = read_value(text.encode("utf-8", "replace"))
+        except JsonError:
+            return self.redact_known(_unescaped(masked))
+        return self.redact_known(json.dumps(mapped(value, self._redact_string)))
+
+    def _redact_string(self, text: str) -> str:
+        """Mask a string of JSON, which may hold JSON itself."""
+        plain = _unescaped(text)
+        hidden = self.redact_known(plain)
+        return self.redact_known(text) if hidden == plain else hidden
+
+    def redact_ends(self, head: str, tail: str) -> tuple[str, str]:
+        """Mask both ends of a text, without what may be a part of a secret where it was cut."""
+        most = ESCAPED * max(map(len, self._forms), default=0)
+        return self.redact_json(head)[: -most or None], self.redact_json(tail)[most:]
 
     def settled(self, text: str) -> int:
         """Return how many characters of a text that still grows begin no registered secret."""

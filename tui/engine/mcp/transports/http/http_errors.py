@@ -68,6 +68,7 @@ class ExchangeError(Exception):
         status: The HTTP status of the response, or 0 if there was none.
         is_gone: Whether no connection could be made.
         is_cut: Whether a response broke off.
+        is_too_large: Whether a response was too large.
         reply: The server's own error reply, or None.
     """
 
@@ -79,6 +80,7 @@ class ExchangeError(Exception):
         status: int = 0,
         is_gone: bool = False,
         is_cut: bool = False,
+        is_too_large: bool = False,
         reply: JSONRPCError | None = None,
     ) -> None:
         super().__init__(error.reason)
@@ -87,6 +89,7 @@ class ExchangeError(Exception):
         self.status = status
         self.is_gone = is_gone
         self.is_cut = is_cut
+        self.is_too_large = is_too_large
         self.reply = reply
 
 

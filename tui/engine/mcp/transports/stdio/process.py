@@ -34,6 +34,9 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 MAX_STDERR_LINE_BYTES: Final = 8 * 1024
 """Longest line of standard error, in bytes; the rest of the line is dropped."""
 
+OVERLONG_KEPT: Final = 1024
+"""Bytes that are kept of a longer one."""
+
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
 """Bytes of queued output at which reading pauses."""
 
@@ -187,6 +190,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         output_ended: Set when standard output has ended.
         errors_ended: Set when standard error has ended.
         broken: Why the process is unusable although it may still run, or empty.
+        overlong: The beginning of a line that was too long, or empty.
     """
 
     def __init__(self, on_stderr: Callable[[list[bytes]], None]) -> None:
@@ -210,6 +214,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.exited_by_itself = False
         self._is_ending = False
         self.broken = ""
+        self.overlong = b""
 
     @classmethod
     async def start(
@@ -346,6 +351,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         try:
             lines = self._output.feed(data)
         except LineTooLongError:
+            self.overlong = (self._output.finish() or data)[:OVERLONG_KEPT]
             self.give_up(f"wrote a message of more than {MAX_MESSAGE_BYTES // 1024 // 1024} MiB")
             return
         if not lines:
