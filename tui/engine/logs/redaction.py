@@ -7,11 +7,10 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 from urllib.parse import SplitResult, quote, quote_plus, unquote_plus, urlsplit
 
-from tui.model.bounded_json import JsonError, read_value
 from tui.text import clip, clip_middle, sanitize_line
 
 MASK: Final = "***"
@@ -80,6 +79,7 @@ MAX_REDACTED_LINE: Final = 4_000
 ESCAPED: Final = 6
 """Most characters that one becomes in JSON."""
 
+_JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPE: Final = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|(["'/\\bfnrt]))""")
 _LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -220,21 +220,6 @@ def _masked_parameter(item: str) -> str:
     return f"{name}={MASK if value else ''}" if sign else MASK
 
 
-def mapped(value: object, clean: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON
-    """Return a JSON value with all its strings and names cleaned; so are numbers that change."""
-    match value:
-        case str():
-            return clean(value)
-        case dict():
-            return {clean(name): mapped(item, clean) for name, item in value.items()}
-        case list():
-            return [mapped(item, clean) for item in value]
-        case int() | float() if not isinstance(value, bool):
-            return value if (cleaned := clean(str(value))) == str(value) else cleaned
-        case _:
-            return value
-
-
 def _unescaped(text: str) -> str:
     """Return what a text says without the escapes of JSON, at any depth of nesting."""
     return _ESCAPE.sub(_letter, text) if "\\" in text else text
@@ -288,23 +273,24 @@ class Redactor:
     def redact_json(self, text: str) -> str:
         """Return JSON with only the registered secrets masked, however their letters are escaped.
 
-        Without any the text stays as it is written. What is not JSON is masked as text.
+        The rest stays as it is written. What is not JSON, or only a part of it, is masked as well.
         """
-        masked = self.redact_known(text)
-        plain = _unescaped(text)
-        if masked == text and self.redact_known(plain) == plain:
+        text = self.redact_known(text)
+        if not self._hides_one(text):
             return text
-        try:
-            value = read_value(text.encode("utf-8", "replace"))
-        except JsonError:
-            return self.redact_known(_unescaped(masked))
-        return self.redact_known(json.dumps(mapped(value, self._redact_string)))
+        text = _JSON_STRING.sub(self._masked_string, text)
+        return self.redact_known(_unescaped(text)) if self._hides_one(text) else text
 
-    def _redact_string(self, text: str) -> str:
-        """Mask a string of JSON, which may hold JSON itself."""
+    def _hides_one(self, text: str) -> bool:
         plain = _unescaped(text)
-        hidden = self.redact_known(plain)
-        return self.redact_known(text) if hidden == plain else hidden
+        return any(form in plain for form in self._forms)
+
+    def _masked_string(self, written: re.Match[str]) -> str:
+        """Mask a string of JSON, which may hold JSON itself."""
+        text = written[0]
+        return (
+            json.dumps(self.redact_known(_unescaped(text[1:-1]))) if self._hides_one(text) else text
+        )
 
     def redact_ends(self, head: str, tail: str) -> tuple[str, str]:
         """Mask both ends of a text, without what may be a part of a secret where it was cut."""

@@ -1,6 +1,6 @@
 """The tap at the wire of one server: notes each frame as it passes, raw, in a bounded ring.
 
-It costs microseconds: what a frame says is read only once somebody looks. It needs no MCP SDK.
+It costs microseconds: bodies are read only once somebody looks. It needs no MCP SDK.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.model.chat import ConversationId, EntryId
@@ -45,8 +45,12 @@ SESSION_SHOWN: Final = 8
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a request of the stateless protocol names its revision."""
 
-_PROGRESS: Final = "notifications/progress"
-_CANCELLED: Final = "notifications/cancelled"
+_KINDS: Final = {
+    (True, True): FrameKind.REQUEST,
+    (True, False): FrameKind.NOTIFICATION,
+    (False, True): FrameKind.ANSWER,
+}
+"""By whether a message has a method, and an id."""
 
 
 @dataclass(slots=True)
@@ -63,9 +67,8 @@ class Noted:
     """A frame as it is kept, raw: neither masked nor sanitized; see `WireFrame`.
 
     Attributes:
-        head: The body, or of a long one its first half of `MAX_WHOLE`.
+        head: The body, or the first half of what is kept of it.
         tail: The other half, or empty.
-        began: When it was noted, in seconds of `time.monotonic`.
         version: The revision of the protocol that it is written in, or empty.
         is_checked: Whether it was checked against the protocol's schema.
         shown: As it was shown last, or None if it has changed since.
@@ -74,27 +77,26 @@ class Noted:
     server: ServerId
     direction: Direction
     kind: FrameKind
-    head: bytes = b""
-    size: int = 0
     method: str = ""
     id: object = None
     target: str = ""
-    faults: tuple[FrameFault, ...] = ()
-    detail: str = ""
-    tail: bytes = b""
-    number: int = 0
-    time: float = 0.0
-    began: float = 0.0
-    pair: int = 0
-    seconds: float | None = None
     token: object = None
+    detail: str = ""
+    faults: tuple[FrameFault, ...] = ()
+    is_error: bool = False
+    cause: Cause | None = None
+    version: str = ""
     status: int = 0
     session: str = ""
     attempt: int = 1
     round: int = 1
-    cause: Cause | None = None
-    is_error: bool = False
-    version: str = ""
+    number: int = 0
+    time: float = 0.0
+    pair: int = 0
+    seconds: float | None = None
+    size: int = 0
+    head: bytes = b""
+    tail: bytes = b""
     is_checked: bool = False
     shown: WireFrame | None = None
 
@@ -102,6 +104,8 @@ class Noted:
 _CAUSE: ContextVar[Cause | None] = ContextVar("cause", default=None)
 _POSTED: ContextVar[Noted | None] = ContextVar("posted", default=None)
 """The message that the running task posts over HTTP: what comes meanwhile is an answer to it."""
+
+_Requests = OrderedDict[object, Noted]
 
 
 @contextmanager
@@ -114,6 +118,23 @@ def caused_by(conversation: ConversationId, call: EntryId) -> Iterator[None]:
         _CAUSE.reset(token)
 
 
+@dataclass(slots=True)
+class _Open:
+    """What is remembered of one connection.
+
+    Attributes:
+        ours: Our requests by their ids, answered ones too, and by the state of their next round.
+        theirs: The server's requests by their ids, answered ones too.
+        causes: The calls in the chat for which requests are about to be sent, by their ids.
+        version: The revision of the protocol that was agreed on last.
+    """
+
+    ours: _Requests = field(default_factory=OrderedDict)
+    theirs: _Requests = field(default_factory=OrderedDict)
+    causes: dict[str, Cause] = field(default_factory=dict)
+    version: str = ""
+
+
 class Tap:
     """The frames of one server, those of earlier connections too. Lives on one event loop.
 
@@ -123,34 +144,25 @@ class Tap:
 
     Attributes:
         ring: The frames by their numbers, oldest first.
-        lost: How many have left the ring.
     """
 
     def __init__(self, server: ServerId, wire: "Wire") -> None:
-        self.server = server
         self.ring: OrderedDict[int, Noted] = OrderedDict()
-        self.lost = 0
+        self._server = server
         self._wire = wire
         self._bytes = 0
         self._stderr: deque[int] = deque()
-        self._version = ""
-        self._causes: dict[str, Cause] = {}
-        self._rounds: dict[int, int] = {}
-        self._open: dict[Direction, OrderedDict[str, Noted]] = {}
-        self.begin()
+        self._open = _Open()
 
     def begin(self) -> None:
         """Note that a new connection begins, with ids of its own."""
-        self._version = ""
-        self._causes.clear()
-        self._rounds.clear()
-        self._open = {Direction.SENT: OrderedDict(), Direction.RECEIVED: OrderedDict()}
+        self._open = _Open()
 
     def expect(self, message: Any) -> None:  # noqa: ANN401 - a message of the SDK
         """Note, in the task of the sender, which call a request is for that is about to be sent."""
         cause = _CAUSE.get()
         if cause is not None and hasattr(message, "method") and hasattr(message, "id"):
-            self._causes[str(message.id)] = cause
+            self._open.causes[str(message.id)] = cause
 
     def sent(self, message: Any, data: bytes, *, posts: bool = False) -> None:  # noqa: ANN401 - ditto
         """Note a message to the server, as it is written.
@@ -160,13 +172,13 @@ class Tap:
             data: The same as bytes.
             posts: Whether the running task posts it, and reads what answers it.
         """
-        noted = self._read(Direction.SENT, message, data)
-        noted.cause = self._causes.pop(str(noted.id), None)
+        noted, known = self._read(Direction.SENT, message), self._open
         if noted.kind is FrameKind.REQUEST:
-            self._count_attempts(noted, message.params or {})
-            self._opened(noted)
+            noted.cause = known.causes.pop(str(noted.id), None)
+            self._count(noted, message.params or {})
+            _remember(known.ours, str(noted.id), noted)
         elif noted.kind is FrameKind.ANSWER:
-            self._answer(noted, self._open[Direction.RECEIVED].get(str(noted.id)))
+            self._pair(noted, known.theirs.get(str(noted.id)))
         if posts:
             _POSTED.set(noted)
         self._add(noted, data)
@@ -176,35 +188,31 @@ class Tap:
         data: bytes,
         message: Any = None,  # noqa: ANN401 - a message of the SDK
         fault: FrameFault | None = None,
-        detail: str = "",
     ) -> None:
         """Note what the server sent.
 
         Args:
             data: What it sent.
-            message: The same as a message; None if it is none.
-            fault: What is wrong with it, or None; then a message is what the session got instead.
-            detail: More about that.
+            message: The same as a message, or what the session gets instead; None for neither.
+            fault: What is wrong with it, or None.
         """
-        if message is None:
-            noted = Noted(self.server, Direction.RECEIVED, FrameKind.NOISE)
-        else:
-            noted = self._read(Direction.RECEIVED, message, data)
-        posted = _POSTED.get()
-        noted.cause = posted.cause if posted is not None else None
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.NOISE)
+        if message is not None:
+            noted = self._read(Direction.RECEIVED, message)
         if fault is not None:
-            noted.faults, noted.detail, noted.is_checked = (fault,), detail, True
+            noted.faults, noted.is_checked = (fault,), True
+        known, posted = self._open, _POSTED.get()
+        noted.cause = posted.cause if posted is not None else None
         if noted.kind is FrameKind.REQUEST:
-            earlier = self._open[Direction.RECEIVED].get(str(noted.id))
+            earlier = known.theirs.get(str(noted.id))
             if earlier is not None and not earlier.pair:
                 noted.faults += (FrameFault.REPEATED_ID,)
-            self._opened(noted)
+            _remember(known.theirs, str(noted.id), noted)
         elif noted.kind is FrameKind.ANSWER:
-            self._answer(noted, self._asked(noted, posted))
-            self._learn(noted, message)
-        elif noted.method == _PROGRESS:
-            asked = self._open[Direction.SENT].get(str(noted.token))
-            noted.cause = asked.cause if asked is not None else noted.cause
+            self._take_answer(noted, posted)
+            self._learn(noted, getattr(message, "result", None))
+        elif asked := known.ours.get(str(noted.token)):
+            noted.cause = asked.cause
         self._add(noted, data)
 
     def http(
@@ -213,7 +221,7 @@ class Tap:
         address: str,
         status: int,
         *,
-        began: float = 0.0,
+        seconds: float | None = None,
         attempt: int = 1,
         session: str = "",
         after: str = "",
@@ -221,130 +229,109 @@ class Tap:
         """Note the status of an HTTP response.
 
         Args:
-            method: The HTTP method.
+            method: The HTTP method, or ``endpoint`` for where a server takes messages.
             address: The address, without the query of a signature.
             status: The status.
-            began: When it was asked for, in seconds of `time.monotonic`.
+            seconds: How long it took, or None.
             attempt: Which attempt it was.
             session: The id of the session.
-            after: The last event of the stream that was to be resumed, or empty.
+            after: The last event of the stream that is resumed, or empty.
         """
-        noted = Noted(self.server, Direction.RECEIVED, FrameKind.HTTP, method=method)
-        noted.target, noted.status, noted.attempt = address, status, attempt
-        noted.detail = f"resumed after event {after}" if after else ""
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP, method, None, address)
+        noted.status, noted.seconds, noted.attempt = status, seconds, attempt
         noted.session = session[: min(SESSION_SHOWN, len(session) // 2)]
-        noted.seconds = time.monotonic() - began if began else None
+        noted.detail = f"resumed after event {after}" if after else ""
         noted.is_error = status >= 400
         posted = _POSTED.get()
         if posted is not None and (method == "POST" or posted.kind is FrameKind.REQUEST):
             noted.pair, noted.cause = posted.number, posted.cause
         self._add(noted)
 
-    def failed(self, request: object, reason: str, *, is_too_large: bool = False) -> None:
+    def failed(self, request: object, reason: str, fault: FrameFault) -> None:
         """Note why a request gets no answer of the server."""
-        noted = Noted(self.server, Direction.OWN, FrameKind.LIFECYCLE, id=request, detail=reason)
-        noted.faults = (FrameFault.TOO_LARGE if is_too_large else FrameFault.FAILED,)
-        noted.is_error = True
-        if asked := self._open[Direction.SENT].get(str(request)):
-            self._answer(noted, asked)
+        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, "", request)
+        noted.detail, noted.faults, noted.is_error = reason, (fault,), True
+        self._pair(noted, self._open.ours.get(str(request)))
         self._add(noted)
 
     def stderr(self, lines: Sequence[bytes]) -> None:
         """Note what the server wrote to standard error."""
-        noted = Noted(self.server, Direction.RECEIVED, FrameKind.STDERR)
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.STDERR)
         self._add(noted, b"\n".join(lines), MAX_STDERR)
         self._stderr.append(noted.number)
         if len(self._stderr) > MAX_STDERR_FRAMES:
             self._let_go(self._stderr.popleft())
 
-    def word(self, word: str, detail: str = "") -> None:
+    def word(self, word: str, detail: str) -> None:
         """Note what became of the process or the connection."""
-        noted = Noted(self.server, Direction.OWN, FrameKind.LIFECYCLE, method=word, detail=detail)
+        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, word)
+        noted.detail = detail
         self._add(noted)
 
-    def _read(self, direction: Direction, message: Any, data: bytes) -> Noted:  # noqa: ANN401 - ditto
+    def _read(self, direction: Direction, message: Any) -> Noted:  # noqa: ANN401 - ditto
         """Read what rows, pairs and filters go by."""
         method, number = getattr(message, "method", ""), getattr(message, "id", None)
-        params = getattr(message, "params", None) or {}
-        kind = FrameKind.ANSWER if not method else FrameKind.NOTIFICATION
-        if method and hasattr(message, "id"):
-            kind = FrameKind.REQUEST
-        noted = Noted(self.server, direction, kind, data, method=method, id=number)
-        if params:
+        kind = _KINDS[bool(method), not method or hasattr(message, "id")]
+        noted = Noted(self._server, direction, kind, method, number)
+        if params := getattr(message, "params", None):
             noted.target = _target(params)
             meta = params.get("_meta")
             meta = meta if isinstance(meta, Mapping) else {}
             noted.token = params.get("progressToken", meta.get("progressToken"))
-            if version := meta.get(VERSION_KEY):
-                self._version = str(version)
-            if method == _CANCELLED:
+            self._open.version = str(meta.get(VERSION_KEY, self._open.version))
+            if kind is FrameKind.NOTIFICATION:
                 noted.id = params.get("requestId")
-        noted.version = self._version
+        noted.version = self._open.version
         return noted
 
-    def _count_attempts(self, noted: Noted, params: Mapping[str, Any]) -> None:
+    def _count(self, noted: Noted, params: Mapping[str, Any]) -> None:
         """Number a repeated request, and the rounds of one that is answered with questions."""
+        earlier = self._open.ours.get(str(noted.id))
+        if earlier is not None and not earlier.pair:
+            noted.attempt = earlier.attempt + 1
         if "requestState" in params or "inputResponses" in params:
-            state = params.get("requestState")
-            noted.round = self._rounds.pop(hash(str(state)), 1) + 1
-        elif noted.cause is not None:
-            noted.cause.attempts += 1
-        earlier = self._open[Direction.SENT].get(str(noted.id))
-        again = earlier.attempt + 1 if earlier is not None and not earlier.pair else 1
-        noted.attempt = max(again, noted.cause.attempts if noted.cause is not None else 1)
+            before = self._open.ours.get(("state", str(params.get("requestState"))))
+            noted.round = 1 + (before.round if before is not None else 1)
+        elif (cause := noted.cause) is not None:
+            cause.attempts += 1
+            noted.attempt = max(noted.attempt, cause.attempts)
 
-    def _opened(self, noted: Noted) -> None:
-        """Take note of a request that waits for its answer."""
-        requests = self._open[noted.direction]
-        requests[str(noted.id)] = noted
-        requests.move_to_end(str(noted.id))
-        if len(requests) > MAX_OPEN:
-            requests.popitem(last=False)
-
-    def _asked(self, answer: Noted, posted: Noted | None) -> Noted | None:
-        """Find the request of an answer; over HTTP only the one that was posted can be."""
-        asked = self._open[Direction.SENT].get(str(answer.id))
+    def _take_answer(self, answer: Noted, posted: Noted | None) -> None:
+        """Pair an answer with our request; over HTTP only the one that was posted can be it."""
+        asked = self._open.ours.get(str(answer.id))
         if posted is not None and posted.kind is FrameKind.REQUEST:
-            asked = posted if answer.id in {None, posted.id} or asked is posted else None
+            asked = posted if answer.id is None or asked is posted else None
         if asked is None:
             answer.faults += (FrameFault.UNASKED,)
         elif asked.pair:
             answer.faults += (FrameFault.REPEATED_ID,)
-        return asked
+        self._pair(answer, asked)
 
-    def _answer(self, answer: Noted, asked: Noted | None) -> None:
-        """Pair an answer with its request."""
+    def _pair(self, answer: Noted, asked: Noted | None) -> None:
         if asked is None:
             return
         answer.method, answer.target, answer.token = asked.method, asked.target, asked.token
         answer.cause, answer.attempt, answer.round = asked.cause, asked.attempt, asked.round
-        answer.version = asked.version
-        answer.pair = asked.number
-        answer.seconds = time.monotonic() - asked.began
+        answer.version, answer.pair = asked.version, asked.number
+        answer.seconds = time.time() - asked.time
         if not asked.pair:
             asked.pair, asked.seconds, asked.shown = self._wire.last + 1, answer.seconds, None
 
-    def _learn(self, answer: Noted, message: Any) -> None:  # noqa: ANN401 - a message of the SDK
-        """Take from an answer what later frames are read by."""
-        result = getattr(message, "result", None)
-        answer.is_error = result is None
+    def _learn(self, answer: Noted, result: object) -> None:
+        """Take from an answer what it is, and what later frames are read by."""
+        answer.is_error = not isinstance(result, Mapping) or result.get("isError") is True
         if not isinstance(result, Mapping):
             return
         if answer.method == "initialize":
-            self._version = answer.version = str(result.get("protocolVersion", ""))
-        elif answer.method == "tools/call":
-            answer.is_error = result.get("isError") is True
+            self._open.version = answer.version = str(result.get("protocolVersion", ""))
         if "requestState" in result or "inputRequests" in result:
-            if len(self._rounds) >= MAX_OPEN:
-                self._rounds.clear()
-            self._rounds[hash(str(result.get("requestState")))] = answer.round
+            _remember(self._open.ours, ("state", str(result.get("requestState"))), answer)
 
     def _add(self, noted: Noted, data: bytes = b"", most: int = MAX_WHOLE) -> None:
         """Put a frame into the ring, and let go what no longer fits."""
-        noted.size, noted.head = len(data), data
+        noted.size, noted.head, noted.time = len(data), data, time.time()
         if noted.size > most:
             noted.head, noted.tail = data[: most // 2], data[-most // 2 :]
-        noted.time, noted.began = time.time(), time.monotonic()
         noted.number = self._wire.last + 1
         self.ring[noted.number] = noted
         self._bytes += FRAME_BYTES + len(noted.head) + len(noted.tail)
@@ -356,15 +343,17 @@ class Tap:
         if (noted := self.ring.pop(number, None)) is not None:
             self._bytes -= FRAME_BYTES + len(noted.head) + len(noted.tail)
             noted.head = noted.tail = b""  # it may still wait for its answer
-            self.lost += 1
+
+
+def _remember(requests: _Requests, key: object, noted: Noted) -> None:
+    requests[key] = noted
+    requests.move_to_end(key)
+    if len(requests) > MAX_OPEN:
+        requests.popitem(last=False)
 
 
 def _target(params: Mapping[str, Any]) -> str:
     """Return what a request or a notification is about."""
-    about = params
-    if isinstance(ref := params.get("ref"), Mapping):
-        about = ref
-    for name in ("name", "uri", "level"):
-        if isinstance(value := about.get(name), str):
-            return value
-    return ""
+    about = ref if isinstance(ref := params.get("ref"), Mapping) else params
+    found = (about.get(name) for name in ("name", "uri", "level"))
+    return next((value for value in found if isinstance(value, str)), "")

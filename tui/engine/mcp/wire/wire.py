@@ -10,12 +10,11 @@ import shlex
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
-from tui.engine.logs.redaction import Redactor, mapped, masked_address
+from tui.engine.logs.redaction import Redactor, masked_address
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.wire.tap import Noted, Tap
 from tui.engine.mcp.wire.trace import TraceFile
@@ -24,7 +23,7 @@ from tui.model.chat import ConversationId, EntryId
 from tui.model.events import FramesNoted
 from tui.model.servers import ServerId
 from tui.model.wire import Direction, FrameBody, FrameKind, WireFrame
-from tui.text import clip_middle, counted, sanitize, sanitize_line
+from tui.text import clip_middle, sanitize, sanitize_line
 
 MAX_TAPS: Final = 500
 """Servers of a run whose frames are kept; the first go first."""
@@ -38,17 +37,20 @@ MAX_ANSWERS: Final = 100
 MAX_ANSWER: Final = 64 * 1024
 """Longest of those that is kept whole, in characters."""
 
-TRACE_PATIENCE: Final = 5.0
-"""Seconds that the last lines of a trace get to be written."""
+MAX_TRACED: Final = 2 * 1024 * 1024
+"""Longest body that a trace holds whole, in bytes; of longer ones it holds both ends."""
 
-_FIELDS: Final = {field.name: field.default for field in fields(WireFrame)}
-"""What a line of a trace holds, and what is left out of it."""
-
+_DEFAULTS: Final = {field.name: field.default for field in fields(WireFrame)}
+_TEXTS: Final = ("method", "id", "target", "token", "session", "detail")
+_COPIED: Final = tuple(
+    name for name in _DEFAULTS if name not in {*_TEXTS, "conversation", "call", "is_cut"}
+)
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "tools/call": ("call", "name"),
     "resources/read": ("read", "uri"),
     "prompts/get": ("prompt", "name"),
 }
+"""The command that is equal to a method, and what it names."""
 
 
 class Wire:
@@ -82,11 +84,11 @@ class Wire:
         self._tasks = TaskSet("frames could not be checked")
 
     async def aclose(self) -> None:
-        """Write the rest of the trace."""
+        """End what goes on, and mask in the trace what was learnt to be a secret since."""
         self.watch(is_watched=False)
         await self._tasks.aclose()
         if self._trace is not None:
-            await asyncio.to_thread(self._trace.close, TRACE_PATIENCE)
+            await asyncio.to_thread(self._trace.close)
 
     def tap(self, server: ServerId) -> Tap:
         """Return the tap of a server, the same for all its connections."""
@@ -101,7 +103,7 @@ class Wire:
         self.last = noted.number
         self.revision += 1
         if self._trace is not None:
-            self._trace.add(partial(self._line, noted, data), len(data))
+            self._trace.append(self._line(noted, data if len(data) <= MAX_TRACED else noted.head))
         if self._is_watched and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
 
@@ -120,62 +122,35 @@ class Wire:
 
     async def _check(self) -> None:
         """Check what was not checked yet, in a thread, and tell that there is more to see."""
-        unchecked = [one for tap in self._taps.values() for one in tap.ring.values()]
-        unchecked = [one for one in unchecked if not one.is_checked]
+        unchecked = [one for one in self._all() if not one.is_checked]
         if unchecked:
-            await asyncio.to_thread(check, unchecked)
+            await asyncio.to_thread(_check, unchecked)
             self.revision += 1
         self._publish(FramesNoted(self.revision))
 
-    @property
-    def lost(self) -> dict[ServerId, int]:
-        """How many frames of each server are no longer kept."""
-        return {server: tap.lost for server, tap in self._taps.items() if tap.lost}
-
-    def frames(self, server: ServerId | None = None) -> list[WireFrame]:
-        """Return the frames of a server or of all, in the order of what happened.
+    def frames(self) -> list[WireFrame]:
+        """Return the frames of all servers, in the order of what happened.
 
         A frame is the same object as long as it has not changed.
         """
-        if server is not None:
-            return [self._shown(one) for one in self._noted(server)]
+        if self._masked != self._redactor.revision:  # what was shown may hold what is secret now
+            self._masked = self._redactor.revision
+            for one in self._all():
+                one.shown = None
         return [self._shown(one) for one in self._all()]
-
-    def frame(self, number: int) -> WireFrame | None:
-        """Return a frame, or None if it is not kept."""
-        noted = self._find(number)
-        return self._shown(noted) if noted is not None else None
 
     def body(self, number: int) -> FrameBody | None:
         """Return the body of a frame, or None if the frame is not kept."""
         if (noted := self._find(number)) is None:
             return None
         text, value = self._body(noted, noted.head)
-        shown = mapped(value, sanitize) if value is not None else None
-        return FrameBody(sanitize(text), shown)
-
-    def of_call(self, conversation: ConversationId, call: EntryId) -> list[WireFrame]:
-        """Return the frames that a call in the chat has caused."""
-        wanted = (conversation, call)
-        return [
-            self._shown(one)
-            for one in self._all()
-            if one.cause is not None and (one.cause.conversation, one.cause.call) == wanted
-        ]
+        return FrameBody(sanitize(text), _sanitized(value))
 
     def gave(
-        self,
-        conversation: ConversationId,
-        call: EntryId,
-        parts: Sequence[TextPart | MediaPart],
+        self, conversation: ConversationId, call: EntryId, parts: Sequence[TextPart | MediaPart]
     ) -> None:
         """Keep what the model gets for a call, to be compared with what the server sent."""
-        texts = (
-            one.text
-            if isinstance(one, TextPart)
-            else f"[{one.mime_type}, {counted(len(one.data) * 3 // 4, 'byte')}]"
-            for one in parts
-        )
+        texts = (one.text if isinstance(one, TextPart) else f"[{one.mime_type}]" for one in parts)
         half = MAX_ANSWER // 2
         self._answers[conversation, call] = clip_middle("\n".join(texts), half, half)
         if len(self._answers) > MAX_ANSWERS:
@@ -195,41 +170,29 @@ class Wire:
         noted = self._find(number)
         if noted is None or (noted.direction, noted.kind) != (Direction.SENT, FrameKind.REQUEST):
             return None
-        message = _parsed(noted)
-        params = message.get("params", {}) if isinstance(message, dict) else None
-        if params is None:
+        message = None if noted.tail else read_value(noted.head)
+        if not isinstance(message, dict):
             return None
-        params = {name: value for name, value in params.items() if name != "_meta"}
-        return noted.server, noted.method, params
+        params = message.get("params", {})
+        return noted.server, noted.method, {k: v for k, v in params.items() if k != "_meta"}
 
     def command(self, number: int) -> str:
         """Return the command line that repeats a request, masked; empty if there is none."""
         if (found := self.request(number)) is None:
             return ""
         server, method, params = found
-        words = ["gemdeck", "mcp", "request", server, method]
-        if method in _COMMANDS:
-            verb, name = _COMMANDS[method]
-            words = ["gemdeck", "mcp", verb, server, str(params.get(name, ""))]
-            arguments = params.get("arguments") or {}
-            if verb == "prompt":
-                words += [f"{key}={value}" for key, value in arguments.items()]
-            elif arguments:
-                words += ["--args", json.dumps(arguments, ensure_ascii=False)]
-        elif params:
-            words += ["--params", json.dumps(params, ensure_ascii=False)]
+        verb, name = _COMMANDS.get(method, ("request", ""))
+        words = ["gemdeck", "mcp", verb, server, str(params.get(name, method))]
+        arguments = params.get("arguments", {}) if name else params
+        if verb == "prompt":
+            words += [f"{key}={value}" for key, value in arguments.items()]
+        elif arguments:
+            option = "--args" if name else "--params"
+            words += [option, json.dumps(arguments, ensure_ascii=False)]
         return sanitize(shlex.join(map(self._redactor.redact_json, words)))
 
-    def _noted(self, server: ServerId) -> Iterable[Noted]:
-        if self._masked != self._redactor.revision:  # what was shown may hold what is secret now
-            self._masked = self._redactor.revision
-            for tap in self._taps.values():
-                for one in tap.ring.values():
-                    one.shown = None
-        return self._taps[server].ring.values() if server in self._taps else ()
-
     def _all(self) -> list[Noted]:
-        found = [one for server in self._taps for one in self._noted(server)]
+        found = [one for tap in self._taps.values() for one in tap.ring.values()]
         return found if len(self._taps) == 1 else sorted(found, key=lambda one: one.number)
 
     def _find(self, number: int) -> Noted | None:
@@ -238,49 +201,22 @@ class Wire:
 
     def _shown(self, noted: Noted) -> WireFrame:
         if noted.shown is None:
-            noted.shown = self._masked_frame(noted)
+            noted.shown = self._frame(noted)
         return noted.shown
 
-    def _masked_frame(self, noted: Noted) -> WireFrame:
-        target = noted.target
+    def _frame(self, noted: Noted) -> WireFrame:
+        values: dict[str, Any] = {name: getattr(noted, name) for name in _COPIED}
+        texts = {name: _text(getattr(noted, name)) for name in _TEXTS}
         if noted.kind is FrameKind.HTTP:
-            target = masked_address(target)
-        texts = [noted.method, target, noted.session, noted.detail]
-        numbers = (noted.id, noted.token)
-        texts += ["" if one is None else json.dumps(writable(one)) for one in numbers]
-        whole = "\0".join(texts)
-        if self._redactor.redact_json(whole) != whole:
-            texts = [self._redactor.redact_json(one) for one in texts]
-        method, target, session, detail, number, token = map(self._line_of, texts)
-        cause = noted.cause
-        return WireFrame(
-            number=noted.number,
-            server=noted.server,
-            time=noted.time,
-            direction=noted.direction,
-            kind=noted.kind,
-            method=method,
-            id=number,
-            pair=noted.pair,
-            seconds=noted.seconds,
-            target=target,
-            size=noted.size,
-            token=token,
-            status=noted.status,
-            session=session,
-            attempt=noted.attempt,
-            round=noted.round,
-            conversation=cause.conversation if cause is not None else ConversationId(""),
-            call=cause.call if cause is not None else EntryId(""),
-            is_error=noted.is_error,
-            faults=noted.faults,
-            detail=detail,
-            is_cut=bool(noted.tail),
-        )
-
-    def _line_of(self, text: str) -> str:
-        clean = sanitize_line(text)  # control characters may have split a secret
-        return clean if clean == text else self._redactor.redact_known(clean)
+            texts["target"] = masked_address(texts["target"])
+        whole = "\0".join(texts.values())
+        if not whole.isprintable() or self._redactor.redact_json(whole) != whole:
+            # control characters may have split a secret
+            mask = self._redactor.redact_json
+            texts = {name: mask(sanitize_line(mask(text))) for name, text in texts.items()}
+        if noted.cause is not None:
+            values |= {"conversation": noted.cause.conversation, "call": noted.cause.call}
+        return WireFrame(**(values | texts), is_cut=bool(noted.tail))
 
     def _body(self, noted: Noted, data: bytes) -> tuple[str, Any]:
         """Mask the body of a frame: as text, and as a value if it is whole and JSON."""
@@ -290,36 +226,42 @@ class Wire:
             left = noted.size - len(noted.head) - len(noted.tail)
             return f"{head}\n[… {left:,} bytes are not kept …]\n{tail}", None
         text = self._redactor.redact_json(text)
-        if noted.kind is FrameKind.STDERR:
-            return text, None
         try:
-            return text, writable(read_value(text.encode()))
+            is_message = noted.kind is not FrameKind.STDERR
+            return text, writable(read_value(text.encode())) if is_message else None
         except JsonError:
             return text, None
 
     def _line(self, noted: Noted, data: bytes) -> str:
-        """Write a frame as a line of a trace, in ASCII; may run in any thread."""
-        frame = self._masked_frame(noted)
-        said = ((name, getattr(frame, name), default) for name, default in _FIELDS.items())
+        """Write a frame as a line of a trace, in ASCII."""
+        frame = self._frame(noted)
+        said = ((name, getattr(frame, name), default) for name, default in _DEFAULTS.items())
         line = {name: value for name, value, default in said if value != default}
         text, value = self._body(noted, data)
-        if value is not None:
-            line["message"] = value
-        elif text:
-            line["text"] = text
-        return json.dumps(line)
+        body = {"message": value} if value is not None else {"text": text} if text else {}
+        return json.dumps(line | body)
 
 
-def check(unchecked: Iterable[Noted]) -> None:
-    """Check messages against the schema of the protocol; in a thread."""
+def _text(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(writable(value))
+
+
+def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    match value:
+        case str():
+            return sanitize(value)
+        case dict():
+            return {sanitize(name): _sanitized(item) for name, item in value.items()}
+        case list():
+            return [_sanitized(item) for item in value]
+        case _:
+            return value
+
+
+def _check(unchecked: Iterable[Noted]) -> None:
     from tui.engine.mcp.wire import schema_check  # noqa: PLC0415 - it imports the MCP SDK
 
     for noted in unchecked:
         schema_check.check(noted)
-
-
-def _parsed(noted: Noted) -> object:
-    try:
-        return None if noted.tail else read_value(noted.head)
-    except JsonError:
-        return None

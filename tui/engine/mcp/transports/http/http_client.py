@@ -33,6 +33,7 @@ from tui.engine.sign_in.sign_in_record import (
     read_challenge,
 )
 from tui.model.addresses import is_loopback
+from tui.model.wire import FrameFault
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes, compressed and decompressed."""
@@ -167,14 +168,14 @@ class HttpClient:
             request = self._client.build_request(
                 method, signed, headers={**headers, **signature.headers}, content=content
             )
-            began = time.monotonic()
+            began = time.time()
             async with self.send(request) as response:
                 if self.tap is not None:
                     self.tap.http(
                         method,
                         str(url),
                         response.status_code,
-                        began=began,
+                        seconds=time.time() - began,
                         attempt=attempt + 1,
                         session=response.headers.get(SESSION_HEADER)
                         or headers.get(SESSION_HEADER, ""),
@@ -364,7 +365,9 @@ def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
 
 def _too_large(limit: int) -> ExchangeError:
     size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit // 2**10} KiB"
-    return ExchangeError(ServerError(f"sent an answer of more than {size}"), is_too_large=True)
+    return ExchangeError(
+        ServerError(f"sent an answer of more than {size}"), told=FrameFault.TOO_LARGE
+    )
 
 
 def _damaged() -> ExchangeError:
@@ -398,7 +401,7 @@ async def read_events(
         except httpx2.SSEError as error:
             size = f"{MAX_EVENT // 2**20} MiB"
             reason = f"sent an event of more than {size}"
-            raise ExchangeError(ServerError(reason), is_too_large=True) from error
+            raise ExchangeError(ServerError(reason), told=FrameFault.TOO_LARGE) from error
         finally:
             await plain.aclose()
 
