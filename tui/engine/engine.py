@@ -41,6 +41,7 @@ from tui.engine.logs.redaction import Redactor, environment_secrets
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
+from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.mcp.wire.trace import TraceFile
@@ -60,6 +61,7 @@ from tui.model.models import PricesSet
 from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
+from tui.text import sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
 
@@ -403,6 +405,41 @@ class Engine:
                 runner.record_withheld(entry, held.id, arguments)
             raise ToolCallError(self.access.standing(self.servers, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
+
+    async def request(
+        self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False
+    ) -> JsonObject:
+        """Send a request; return its answer as the server wrote it, its `result` or `error`.
+
+        A call of a tool needs the same consent as one by `call_tool`.
+
+        Raises:
+            ServerCallError: If no answer came.
+            ToolCallError: If the call did not run.
+        """
+        if method != "tools/call":
+            return await self.servers.features(server).request(method, params)
+        if extra := params.keys() - {"name", "arguments", "_meta"}:
+            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
+        tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
+        result = await self.call_tool(server, tool, arguments, by_user=by_user)
+        failed = {"error": {"message": result.display}}
+        return failed if result.raw is None else {"result": result.raw}
+
+    def send_again(self, number: int) -> None:
+        """Send the request of a frame again; what comes of it are new frames."""
+        self._tasks.start(self._send_again(number))
+
+    async def _send_again(self, number: int) -> None:
+        words = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
+        if (found := self.wire.request(number)) is not None:
+            try:
+                await self.request(*found)
+            except (ServerCallError, ToolCallError) as error:
+                words = sanitize_line(str(error))
+            else:
+                return
+        self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
 
     # In these, no conversation means the current one.
 

@@ -170,6 +170,8 @@ class Wire:
         noted = self._find(number)
         if noted is None or (noted.direction, noted.kind) != (Direction.SENT, FrameKind.REQUEST):
             return None
+        if noted.method == "initialize":  # the session would begin anew
+            return None
         message = None if noted.tail else read_value(noted.head)
         if not isinstance(message, dict):
             return None
