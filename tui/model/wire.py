@@ -67,7 +67,7 @@ class WireFrame:
         size: The bytes of the message.
         token: The progress token that a request gives and its progress names.
         status: The HTTP status, 0 if there is none.
-        session: The beginning of the HTTP session's id, else empty.
+        session: The digest of the HTTP session's id, else empty.
         attempt: Which attempt at the same call, or at the same HTTP request, from 1.
         round: Which round of a request that the server answers with questions, from 1.
         conversation: The conversation of the call in the chat that caused it, else empty.

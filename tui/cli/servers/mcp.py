@@ -224,8 +224,8 @@ async def replay(file: Path, server: str) -> CommandOutput:
         names = ", ".join(recording.servers) or "none"
         raise CommandError(f"--server has to name one of those in the trace: {names}")
     for line in sys.stdin.buffer:
-        if (answer := recording.answer(line)) is not None and not write_out(json.dumps(answer)):
-            break
+        for message in recording.answer(line):
+            write_out(json.dumps(message))
     return CommandOutput({}, "")
 
 

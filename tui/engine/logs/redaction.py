@@ -80,8 +80,8 @@ ESCAPED: Final = 6
 """Most characters that one becomes in JSON."""
 
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
-_ESCAPE: Final = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|(["'/\\bfnrt]))""")
-_LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
 
 _MIN_ENCODED: Final = 8
 """Shortest Base64 fragment that is masked; shorter ones occur by chance."""
@@ -220,14 +220,11 @@ def _masked_parameter(item: str) -> str:
     return f"{name}={MASK if value else ''}" if sign else MASK
 
 
-def _unescaped(text: str) -> str:
-    """Return what a text says without the escapes of JSON, at any depth of nesting."""
-    return _ESCAPE.sub(_letter, text) if "\\" in text else text
-
-
-def _letter(escape: re.Match[str]) -> str:
-    number, letter = escape.groups()
-    return chr(int(number, 16)) if number else _LETTERS.get(letter, letter)
+def _letters(text: str) -> str:
+    """Return the letters of a text, whether they are escaped or not, at any depth of JSON."""
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text).replace("\\", "")
+    return text.translate(_CONTROLS)
 
 
 class Redactor:
@@ -241,6 +238,7 @@ class Redactor:
         self._values: dict[str, None] = {}
         self._forms: tuple[str, ...] = ()
         self._lock = threading.Lock()
+        self._letters: tuple[str, ...] = ()
         self.revision = 0
 
     def register(self, *values: str) -> None:
@@ -255,6 +253,7 @@ class Redactor:
             self._forms = tuple(
                 known_secrets(form for value in self._values for form in _forms(value))
             )
+            self._letters = tuple(dict.fromkeys(map(_letters, self._forms)))
             self.revision += 1
 
     def redact(self, text: str) -> str:
@@ -273,24 +272,21 @@ class Redactor:
     def redact_json(self, text: str) -> str:
         """Return JSON with only the registered secrets masked, however their letters are escaped.
 
-        The rest stays as it is written. What is not JSON, or only a part of it, is masked as well.
+        A string that hides one behind further escapes is masked whole; the rest stays as it is
+        written. What is not JSON, or only a part of it, is masked as well.
         """
         text = self.redact_known(text)
-        if not self._hides_one(text):
+        if not self._is_hidden_in(text):
             return text
         text = _JSON_STRING.sub(self._masked_string, text)
-        return self.redact_known(_unescaped(text)) if self._hides_one(text) else text
+        return MASK if self._is_hidden_in(text) else text
 
-    def _hides_one(self, text: str) -> bool:
-        plain = _unescaped(text)
-        return any(form in plain for form in self._forms)
+    def _is_hidden_in(self, text: str) -> bool:
+        letters = _letters(text)
+        return any(form in letters for form in self._letters)
 
     def _masked_string(self, written: re.Match[str]) -> str:
-        """Mask a string of JSON, which may hold JSON itself."""
-        text = written[0]
-        return (
-            json.dumps(self.redact_known(_unescaped(text[1:-1]))) if self._hides_one(text) else text
-        )
+        return f'"{MASK}"' if self._is_hidden_in(written[0]) else written[0]
 
     def redact_ends(self, head: str, tail: str) -> tuple[str, str]:
         """Mask both ends of a text, without what may be a part of a secret where it was cut."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tui.model.bounded_json import JsonError, read_value
-from tui.model.wire import Direction, FrameKind
 
 _HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 """Methods whose parameters say who asks, which may be another client."""
@@ -14,14 +13,17 @@ _HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 UNKNOWN_METHOD: Final = -32_601
 UNKNOWN_PARAMS: Final = -32_602
 
+_PROGRESS: Final = "notifications/progress"
+
 _Key = tuple[str, str]
+_Message = Mapping[str, Any]
 
 
 class Recording:
-    """The answers of one server in a trace.
+    """What one server said in a trace.
 
     Equal requests get the recorded answers in their order, then the last one again. One without an
-    answer gets none.
+    answer gets none. What the server told before an answer is told before it again, once.
 
     Args:
         lines: The lines of the trace.
@@ -33,46 +35,67 @@ class Recording:
 
     def __init__(self, lines: Iterable[str], server: str = "") -> None:
         self.servers: dict[str, None] = {}
-        self._answers = defaultdict[_Key, list[Mapping[str, Any]]](list)
+        self._answers = defaultdict[_Key, list[list[_Message]]](list)
         asked: dict[int, _Key] = {}
+        told: list[_Message] = []
         for line in lines:
             match _parsed(line.encode()):
+                case {"gemdeck": _}:
+                    asked.clear()  # another run counts anew
                 case {"server": str() as name} if server not in {"", name}:
-                    continue
+                    pass
                 case {
                     "server": str() as name,
-                    "direction": Direction.SENT,
-                    "kind": FrameKind.REQUEST,
+                    "direction": "sent",
+                    "kind": "request",
                     "number": int() as number,
                     "message": dict() as message,
                 }:
                     self.servers[name] = None
                     asked[number] = key = _key(message)
                     self._answers[key] += ()
-                case {
-                    "direction": Direction.RECEIVED,
-                    "kind": FrameKind.ANSWER,
-                    "pair": int() as number,
-                    "message": dict() as message,
-                } if number in asked:
-                    self._answers[asked.pop(number)].append(message)
-                case {"gemdeck": _}:
-                    asked.clear()  # another run counts anew
+                case {"direction": "received", "kind": "notification", "message": dict() as notice}:
+                    told.append(notice)
+                case {"kind": "answer", "pair": int() as number, "message": dict() as message} if (
+                    number in asked
+                ):
+                    self._answers[asked.pop(number)].append([*told, message])
+                    told.clear()
 
-    def answer(self, line: bytes) -> Mapping[str, Any] | None:
-        """Return the answer to a line that a client wrote, or None if it gets none."""
+    def answer(self, line: bytes) -> list[_Message]:
+        """Return what the server says to a line that a client wrote."""
         message = _parsed(line)
         if not isinstance(message, dict) or not {"id", "method"} <= message.keys():
-            return None
+            return []
         key = method, params = _key(message)
-        if key in self._answers:
-            found = self._answers[key]
-            said = (found.pop(0) if len(found) > 1 else found[0]) if found else None
-            return said and {**said, "id": message["id"]}
-        is_known = any(method == name for name, _ in self._answers)
-        code = UNKNOWN_PARAMS if is_known else UNKNOWN_METHOD
-        words = f"not in the recording: {method} {params}"
-        return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": words}}
+        if key not in self._answers:
+            is_known = any(method == name for name, _ in self._answers)
+            code = UNKNOWN_PARAMS if is_known else UNKNOWN_METHOD
+            error = {"code": code, "message": f"not in the recording: {method} {params}"}
+            return [{"jsonrpc": "2.0", "id": message["id"], "error": error}]
+        if not (found := self._answers[key]):
+            return []
+        *told, last = found[0]
+        found[0] = [last]
+        if len(found) > 1:
+            del found[0]
+        token = _meta(message).get("progressToken")
+        return [*(_reported(one, token) for one in told), {**last, "id": message["id"]}]
+
+
+def _reported(notice: _Message, token: object) -> _Message:
+    """Return a notification; progress is that of the request that is answered now."""
+    if notice.get("method") != _PROGRESS:
+        return notice
+    return {**notice, "params": {**notice.get("params", {}), "progressToken": token}}
+
+
+def _meta(message: _Message) -> _Message:
+    match message:
+        case {"params": {"_meta": dict() as meta}}:
+            return meta
+        case _:
+            return {}
 
 
 def _parsed(line: bytes) -> object:
@@ -82,7 +105,7 @@ def _parsed(line: bytes) -> object:
         return None
 
 
-def _key(message: Mapping[str, Any]) -> _Key:
+def _key(message: _Message) -> _Key:
     method, params = str(message.get("method")), message.get("params")
     said = {name: value for name, value in (params or {}).items() if name != "_meta"}
     return method, "" if method in _HANDSHAKE else json.dumps(said, sort_keys=True)

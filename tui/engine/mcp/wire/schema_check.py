@@ -5,7 +5,7 @@ It imports the types of the MCP SDK: use it in a thread, once a server is connec
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from mcp_types import methods
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
@@ -48,6 +48,7 @@ def check(noted: Noted) -> None:
 def _check(noted: Noted, message: dict[str, Any], schema: Any) -> None:  # noqa: ANN401 - of the SDK
     """Check one message; a method that the revision does not know may be an extension's."""
     value: object = message
+    kind: object = "complete"
     if noted.kind is FrameKind.ANSWER:
         value = message.get("result")
         kind = value.get("resultType", "complete") if isinstance(value, dict) else None
@@ -59,6 +60,9 @@ def _check(noted: Noted, message: dict[str, Any], schema: Any) -> None:  # noqa:
             value = {"resultType": "complete", **value}  # what is left out means that
     if schema is None:
         return
+    if options := get_args(schema):  # a result, or the questions that come before it
+        asks = kind == "input_required"
+        schema = next(one for one in options if asks is ("InputRequired" in one.__name__))
     try:
         TypeAdapter(schema).validate_python(value, by_name=False)
     except ValidationError as error:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.model.chat import ConversationId, EntryId
@@ -40,7 +41,7 @@ MAX_OPEN: Final = 2_000
 """Requests of either side whose answers are told; beyond that the oldest are forgotten."""
 
 SESSION_SHOWN: Final = 8
-"""Most characters of a session's id that are kept: who knows all of it is in the session."""
+"""Characters of a session's digest: who knows its id is in the session."""
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a request of the stateless protocol names its revision."""
@@ -239,7 +240,8 @@ class Tap:
         """
         noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP, method, None, address)
         noted.status, noted.seconds, noted.attempt = status, seconds, attempt
-        noted.session = session[: min(SESSION_SHOWN, len(session) // 2)]
+        if session:
+            noted.session = sha256(session.encode()).hexdigest()[:SESSION_SHOWN]
         noted.detail = f"resumed after event {after}" if after else ""
         noted.is_error = status >= 400
         posted = _POSTED.get()
