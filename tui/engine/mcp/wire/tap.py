@@ -1,6 +1,7 @@
 """The tap at the wire of one server: notes each frame as it passes, raw, in a bounded ring.
 
-It costs microseconds: bodies are read only once somebody looks. It needs no MCP SDK.
+On the way of a message it only appends to a list. What a frame says, and which is its pair, is
+read once somebody looks or some have come together. It needs no MCP SDK.
 """
 
 import time
@@ -8,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,12 @@ MAX_STDERR_FRAMES: Final = 100
 MAX_OPEN: Final = 2_000
 """Requests of either side whose answers are told; beyond that the oldest are forgotten."""
 
+MAX_UNREAD: Final = 128
+"""Frames that wait to be read."""
+
+MAX_UNREAD_BYTES: Final = 256 * 1024
+"""Bytes of frames that wait to be read."""
+
 SESSION_SHOWN: Final = 8
 """Characters of a session's digest: who knows its id is in the session."""
 
@@ -70,6 +77,7 @@ class Noted:
     Attributes:
         head: The body, or the first half of what is kept of it.
         tail: The other half, or empty.
+        posted: The message that was being posted over HTTP, which it may answer; or None.
         version: The revision of the protocol that it is written in, or empty.
         is_checked: Whether it was checked against the protocol's schema.
         shown: As it was shown last, or None if it has changed since.
@@ -98,6 +106,7 @@ class Noted:
     size: int = 0
     head: bytes = b""
     tail: bytes = b""
+    posted: "Noted | None" = None
     is_checked: bool = False
     shown: WireFrame | None = None
 
@@ -119,51 +128,41 @@ def caused_by(conversation: ConversationId, call: EntryId) -> Iterator[None]:
         _CAUSE.reset(token)
 
 
-@dataclass(slots=True)
-class _Open:
-    """What is remembered of one connection.
-
-    Attributes:
-        ours: Our requests by their ids, answered ones too, and by the state of their next round.
-        theirs: The server's requests by their ids, answered ones too.
-        causes: The calls in the chat for which requests are about to be sent, by their ids.
-        version: The revision of the protocol that was agreed on last.
-    """
-
-    ours: _Requests = field(default_factory=OrderedDict)
-    theirs: _Requests = field(default_factory=OrderedDict)
-    causes: dict[str, Cause] = field(default_factory=dict)
-    version: str = ""
-
-
 class Tap:
     """The frames of one server, those of earlier connections too. Lives on one event loop.
 
     Args:
         server: Which server.
         wire: Counts the frames of all servers.
-
-    Attributes:
-        ring: The frames by their numbers, oldest first.
     """
 
     def __init__(self, server: ServerId, wire: "Wire") -> None:
-        self.ring: OrderedDict[int, Noted] = OrderedDict()
         self._server = server
         self._wire = wire
-        self._bytes = 0
+        self._ring: OrderedDict[int, Noted] = OrderedDict()
+        self._bytes = self._unread_bytes = 0
+        self._unread: list[tuple[Noted, Any]] = []
         self._stderr: deque[int] = deque()
-        self._open = _Open()
+        self.begin()
+
+    @property
+    def ring(self) -> Mapping[int, Noted]:
+        """The frames by their numbers, oldest first."""
+        self._read_all()
+        return self._ring
 
     def begin(self) -> None:
         """Note that a new connection begins, with ids of its own."""
-        self._open = _Open()
+        self._read_all()
+        self._ours: _Requests = OrderedDict()
+        self._theirs: _Requests = OrderedDict()
+        self._causes: dict[str, Cause] = {}
+        self._version = ""
 
     def expect(self, message: Any) -> None:  # noqa: ANN401 - a message of the SDK
         """Note, in the task of the sender, which call a request is for that is about to be sent."""
-        cause = _CAUSE.get()
-        if cause is not None and hasattr(message, "method") and hasattr(message, "id"):
-            self._open.causes[str(message.id)] = cause
+        if (cause := _CAUSE.get()) is not None and {"method", "id"} <= vars(message).keys():
+            self._causes[str(message.id)] = cause
 
     def sent(self, message: Any, data: bytes, *, posts: bool = False) -> None:  # noqa: ANN401 - ditto
         """Note a message to the server, as it is written.
@@ -173,16 +172,10 @@ class Tap:
             data: The same as bytes.
             posts: Whether the running task posts it, and reads what answers it.
         """
-        noted, known = self._read(Direction.SENT, message), self._open
-        if noted.kind is FrameKind.REQUEST:
-            noted.cause = known.causes.pop(str(noted.id), None)
-            self._count(noted, message.params or {})
-            _remember(known.ours, str(noted.id), noted)
-        elif noted.kind is FrameKind.ANSWER:
-            self._pair(noted, known.theirs.get(str(noted.id)))
+        noted = Noted(self._server, Direction.SENT, FrameKind.NOISE)
         if posts:
             _POSTED.set(noted)
-        self._add(noted, data)
+        self._note(noted, data, message)
 
     def received(
         self,
@@ -198,23 +191,9 @@ class Tap:
             fault: What is wrong with it, or None.
         """
         noted = Noted(self._server, Direction.RECEIVED, FrameKind.NOISE)
-        if message is not None:
-            noted = self._read(Direction.RECEIVED, message)
         if fault is not None:
             noted.faults, noted.is_checked = (fault,), True
-        known, posted = self._open, _POSTED.get()
-        noted.cause = posted.cause if posted is not None else None
-        if noted.kind is FrameKind.REQUEST:
-            earlier = known.theirs.get(str(noted.id))
-            if earlier is not None and not earlier.pair:
-                noted.faults += (FrameFault.REPEATED_ID,)
-            _remember(known.theirs, str(noted.id), noted)
-        elif noted.kind is FrameKind.ANSWER:
-            self._take_answer(noted, posted)
-            self._learn(noted, getattr(message, "result", None))
-        elif asked := known.ours.get(str(noted.token)):
-            noted.cause = asked.cause
-        self._add(noted, data)
+        self._note(noted, data, message)
 
     def http(
         self,
@@ -244,63 +223,121 @@ class Tap:
             noted.session = sha256(session.encode()).hexdigest()[:SESSION_SHOWN]
         noted.detail = f"resumed after event {after}" if after else ""
         noted.is_error = status >= 400
-        posted = _POSTED.get()
-        if posted is not None and (method == "POST" or posted.kind is FrameKind.REQUEST):
-            noted.pair, noted.cause = posted.number, posted.cause
-        self._add(noted)
+        self._note(noted)
 
-    def failed(self, request: object, reason: str, fault: FrameFault) -> None:
-        """Note why a request gets no answer of the server."""
-        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, "", request)
-        noted.detail, noted.faults, noted.is_error = reason, (fault,), True
-        self._pair(noted, self._open.ours.get(str(request)))
-        self._add(noted)
+    def word(
+        self, word: str, detail: str, request: object = None, fault: FrameFault | None = None
+    ) -> None:
+        """Note what became of the connection, or with `fault` why a request gets no answer."""
+        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, word, request)
+        noted.detail = detail
+        if fault is not None:
+            noted.faults, noted.is_error = (fault,), True
+        self._note(noted)
 
     def stderr(self, lines: Sequence[bytes]) -> None:
         """Note what the server wrote to standard error."""
         noted = Noted(self._server, Direction.RECEIVED, FrameKind.STDERR)
-        self._add(noted, b"\n".join(lines), MAX_STDERR)
+        self._note(noted, b"\n".join(lines), most=MAX_STDERR)
         self._stderr.append(noted.number)
         if len(self._stderr) > MAX_STDERR_FRAMES:
             self._let_go(self._stderr.popleft())
 
-    def word(self, word: str, detail: str) -> None:
-        """Note what became of the process or the connection."""
-        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, word)
-        noted.detail = detail
-        self._add(noted)
+    def _note(
+        self,
+        noted: Noted,
+        data: bytes = b"",
+        message: Any = None,  # noqa: ANN401 - a message of the SDK
+        most: int = MAX_WHOLE,
+    ) -> None:
+        noted.size, noted.head, noted.time = len(data), data, time.time()
+        if noted.size > most:
+            noted.head, noted.tail = data[: most // 2], data[-most // 2 :]
+        noted.posted = _POSTED.get()
+        noted.number = self._wire.count()
+        self._unread.append((noted, message))
+        self._unread_bytes += noted.size
+        if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:
+            self._read_all()
+        if self._wire.is_traced:
+            self._read_all()
+            self._wire.trace(noted, data)
 
-    def _read(self, direction: Direction, message: Any) -> Noted:  # noqa: ANN401 - ditto
+    def _read_all(self) -> None:
+        """Read what was noted, put it into the ring, and let go what no longer fits."""
+        unread, self._unread, self._unread_bytes = self._unread, [], 0
+        for noted, message in unread:
+            if message is not None:
+                self._read(noted, vars(message))
+            elif noted.kind is FrameKind.LIFECYCLE:
+                self._pair(noted, self._ours.get(str(noted.id)))
+            elif (posted := noted.posted) is not None and noted.kind is FrameKind.HTTP:
+                noted.cause = posted.cause
+                if noted.method == "POST" or posted.kind is FrameKind.REQUEST:
+                    noted.pair = posted.number
+            self._ring[noted.number] = noted
+            self._bytes += FRAME_BYTES + len(noted.head) + len(noted.tail)
+        while len(self._ring) > MAX_FRAMES or self._bytes > MAX_BYTES:
+            self._let_go(next(iter(self._ring)))
+
+    def _let_go(self, number: int) -> None:
+        if (noted := self._ring.pop(number, None)) is not None:
+            self._bytes -= FRAME_BYTES + len(noted.head) + len(noted.tail)
+            noted.head = noted.tail = b""  # it may still wait for its answer
+
+    def _read(self, noted: Noted, message: Mapping[str, Any]) -> None:
         """Read what rows, pairs and filters go by."""
-        method, number = getattr(message, "method", ""), getattr(message, "id", None)
-        kind = _KINDS[bool(method), not method or hasattr(message, "id")]
-        noted = Noted(self._server, direction, kind, method, number)
-        if params := getattr(message, "params", None):
+        noted.method, noted.id = message.get("method", ""), message.get("id")
+        noted.kind = _KINDS[bool(noted.method), not noted.method or "id" in message]
+        if params := message.get("params"):
             noted.target = _target(params)
             meta = params.get("_meta")
             meta = meta if isinstance(meta, Mapping) else {}
             noted.token = params.get("progressToken", meta.get("progressToken"))
-            self._open.version = str(meta.get(VERSION_KEY, self._open.version))
-            if kind is FrameKind.NOTIFICATION:
+            self._version = str(meta.get(VERSION_KEY, self._version))
+            if noted.kind is FrameKind.NOTIFICATION:
                 noted.id = params.get("requestId")
-        noted.version = self._open.version
-        return noted
+        noted.version = self._version
+        if noted.direction is Direction.SENT:
+            self._read_ours(noted, params or {})
+        else:
+            self._read_theirs(noted, message.get("result"))
 
-    def _count(self, noted: Noted, params: Mapping[str, Any]) -> None:
-        """Number a repeated request, and the rounds of one that is answered with questions."""
-        earlier = self._open.ours.get(str(noted.id))
+    def _read_ours(self, noted: Noted, params: Mapping[str, Any]) -> None:
+        """Number a repeated request and the rounds of one; pair an answer."""
+        key = str(noted.id)
+        if noted.kind is FrameKind.ANSWER:
+            self._pair(noted, self._theirs.get(key))
+        if noted.kind is not FrameKind.REQUEST:
+            return
+        noted.cause = cause = self._causes.pop(key, None)
+        earlier = self._ours.get(key)
         if earlier is not None and not earlier.pair:
             noted.attempt = earlier.attempt + 1
         if "requestState" in params or "inputResponses" in params:
-            before = self._open.ours.get(("state", str(params.get("requestState"))))
+            before = self._ours.get(("state", str(params.get("requestState"))))
             noted.round = 1 + (before.round if before is not None else 1)
-        elif (cause := noted.cause) is not None:
+        elif cause is not None:
             cause.attempts += 1
             noted.attempt = max(noted.attempt, cause.attempts)
+        _remember(self._ours, key, noted)
 
-    def _take_answer(self, answer: Noted, posted: Noted | None) -> None:
+    def _read_theirs(self, noted: Noted, result: object) -> None:
+        key, posted = str(noted.id), noted.posted
+        noted.cause = posted.cause if posted is not None else None
+        if noted.kind is FrameKind.ANSWER:
+            self._read_answer(noted, result)
+        elif noted.kind is FrameKind.REQUEST:
+            earlier = self._theirs.get(key)
+            if earlier is not None and not earlier.pair:
+                noted.faults += (FrameFault.REPEATED_ID,)
+            _remember(self._theirs, key, noted)
+        elif asked := self._ours.get(str(noted.token)):
+            noted.cause = asked.cause
+
+    def _read_answer(self, answer: Noted, result: object) -> None:
         """Pair an answer with our request; over HTTP only the one that was posted can be it."""
-        asked = self._open.ours.get(str(answer.id))
+        asked, posted = self._ours.get(str(answer.id)), answer.posted
         if posted is not None and posted.kind is FrameKind.REQUEST:
             asked = posted if answer.id is None or asked is posted else None
         if asked is None:
@@ -308,43 +345,24 @@ class Tap:
         elif asked.pair:
             answer.faults += (FrameFault.REPEATED_ID,)
         self._pair(answer, asked)
-
-    def _pair(self, answer: Noted, asked: Noted | None) -> None:
-        if asked is None:
-            return
-        answer.method, answer.target, answer.token = asked.method, asked.target, asked.token
-        answer.cause, answer.attempt, answer.round = asked.cause, asked.attempt, asked.round
-        answer.version, answer.pair = asked.version, asked.number
-        answer.seconds = time.time() - asked.time
-        if not asked.pair:
-            asked.pair, asked.seconds, asked.shown = self._wire.last + 1, answer.seconds, None
-
-    def _learn(self, answer: Noted, result: object) -> None:
-        """Take from an answer what it is, and what later frames are read by."""
         answer.is_error = not isinstance(result, Mapping) or result.get("isError") is True
         if not isinstance(result, Mapping):
             return
         if answer.method == "initialize":
-            self._open.version = answer.version = str(result.get("protocolVersion", ""))
+            self._version = answer.version = str(result.get("protocolVersion", ""))
         if "requestState" in result or "inputRequests" in result:
-            _remember(self._open.ours, ("state", str(result.get("requestState"))), answer)
+            _remember(self._ours, ("state", str(result.get("requestState"))), answer)
 
-    def _add(self, noted: Noted, data: bytes = b"", most: int = MAX_WHOLE) -> None:
-        """Put a frame into the ring, and let go what no longer fits."""
-        noted.size, noted.head, noted.time = len(data), data, time.time()
-        if noted.size > most:
-            noted.head, noted.tail = data[: most // 2], data[-most // 2 :]
-        noted.number = self._wire.last + 1
-        self.ring[noted.number] = noted
-        self._bytes += FRAME_BYTES + len(noted.head) + len(noted.tail)
-        while len(self.ring) > MAX_FRAMES or self._bytes > MAX_BYTES:
-            self._let_go(next(iter(self.ring)))
-        self._wire.note(noted, data)
-
-    def _let_go(self, number: int) -> None:
-        if (noted := self.ring.pop(number, None)) is not None:
-            self._bytes -= FRAME_BYTES + len(noted.head) + len(noted.tail)
-            noted.head = noted.tail = b""  # it may still wait for its answer
+    def _pair(self, answer: Noted, asked: Noted | None) -> None:
+        if asked is None:
+            return
+        if answer.kind is FrameKind.ANSWER:
+            answer.method = asked.method
+        answer.target, answer.token, answer.version = asked.target, asked.token, asked.version
+        answer.cause, answer.attempt, answer.round = asked.cause, asked.attempt, asked.round
+        answer.pair, answer.seconds = asked.number, answer.time - asked.time
+        if not asked.pair:
+            asked.pair, asked.seconds, asked.shown = answer.number, answer.seconds, None
 
 
 def _remember(requests: _Requests, key: object, noted: Noted) -> None:

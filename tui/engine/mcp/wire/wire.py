@@ -98,14 +98,22 @@ class Wire:
             self._taps[server] = Tap(server, self)
         return self._taps[server]
 
-    def note(self, noted: Noted, data: bytes) -> None:
-        """Take note of a frame that was added to a tap; `data` is its whole body."""
-        self.last = noted.number
+    def count(self) -> int:
+        """Give a frame its number."""
+        self.last += 1
         self.revision += 1
-        if self._trace is not None:
-            self._trace.append(self._line(noted, data if len(data) <= MAX_TRACED else noted.head))
         if self._is_watched and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
+        return self.last
+
+    @property
+    def is_traced(self) -> bool:
+        return self._trace is not None
+
+    def trace(self, noted: Noted, data: bytes) -> None:
+        """Write a frame to the trace; `data` is its whole body."""
+        if self._trace is not None:
+            self._trace.append(self._line(noted, data if len(data) <= MAX_TRACED else noted.head))
 
     def watch(self, *, is_watched: bool) -> None:
         """Say whether somebody watches: then changes are told, and messages are checked."""

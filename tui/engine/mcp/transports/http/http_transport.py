@@ -339,7 +339,7 @@ class HttpTransport:
         if not self._is_up and fault.reply is None:
             self.problem = error
         if fault.reply is None:
-            self.tap.failed(request.id, fault.error.reason, fault.told)
+            self.tap.word("", fault.error.reason, request.id, fault.told)
         await self.deliver(_reply(request, fault))
         self._breaks = 0 if fault.status else self._breaks + 1
         if _is_final(fault, error) or self._breaks >= MAX_BREAKS:
