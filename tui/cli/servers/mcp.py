@@ -221,7 +221,7 @@ async def replay(file: Path, server: str) -> CommandOutput:
     except (OSError, UnfitFileError) as error:
         raise CommandError(f"{file} cannot be played: it is {error}.") from error
     if len(recording.servers) != 1:
-        names = ", ".join(recording.servers) or "none"
+        names = ", ".join(sorted(recording.servers)) or "none"
         raise CommandError(f"--server has to name one of those in the trace: {names}")
     for line in sys.stdin.buffer:
         for message in recording.answer(line):
