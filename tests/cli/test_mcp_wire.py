@@ -73,7 +73,7 @@ async def test_a_trace_is_private_and_played_again(tmp_path: Path, is_before: bo
     assert [one["number"] for one in frames] == [*range(1, len(frames) + 1)]
     asked = next(one for one in frames if one.get("method") == "tools/call")
     assert (asked["call"], asked["conversation"]) == ("c1", "main")
-    trusts = ("--trust-folder", str(Path.home().resolve()))  # noqa: ASYNC240 - the trace lies in it
+    trusts = ("--trust-folder", str(Path.home().resolve()))
     replayed = await run("mcp", "call", "again", "echo", "text=h\u00eb", *trusts)
     assert (replayed.code, replayed.stdout) == (ExitCode.OK, first.stdout), replayed.stderr
     params = '{"name": "echo"}'

@@ -59,7 +59,7 @@ class WireFrame:
         kind: What it is.
         method: The method of a message, of an answer that of its request; GET, POST or DELETE of
             HTTP; a server's status as a word of the lifecycle; else empty.
-        id: The id of a request and its answer as JSON, such as ``7`` or ``"a"``; else empty.
+        id: The id of a request and its answer, or of the request that is called off; else empty.
         pair: The number of its answer or request; of an HTTP frame that of the message that was
             posted; 0 while there is none. It may have left the ring.
         seconds: From the request to its answer, on both; of HTTP from the request to the status.

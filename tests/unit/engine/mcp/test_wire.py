@@ -31,6 +31,7 @@ from tui.engine.mcp.wire.tap import (
     MAX_OPEN,
     MAX_STDERR_FRAMES,
     MAX_WHOLE,
+    VERSION_KEY,
     caused_by,
 )
 from tui.engine.mcp.wire.wire import Wire
@@ -439,3 +440,19 @@ async def test_the_secrets_of_a_server_are_in_no_frame(tmp_path: Path) -> None:
         numbers = range(1, manager.wire.last + 1)
         bodies = [manager.wire.body(number) for number in numbers]
         assert "leaked-fixture" not in f"{manager.wire.export(numbers)} {bodies}"
+
+
+def test_what_is_written_at_any_length_costs_and_shows_little() -> None:
+    wire = Wire()
+    tap = wire.tap(ServerId("s"))
+    long = "x\x1b[2J" * 1_000_000
+    for odd in (long, 10**5_000, {"a": long}, [1], 1.5, True, None):
+        params = {"name": odd, "_meta": {"progressToken": odd, VERSION_KEY: odd}}
+        tap.received(b"{}", Message(id=odd, method=long, params=params))
+        tap.received(b"{}", Message(id=odd, result={"requestState": odd, "resultType": odd}))
+        tap.received(b"{}", Message(method="notifications/cancelled", params={"requestId": odd}))
+    for frame in wire.frames():
+        assert len(repr(frame)) < 10_000
+        assert "\x1b" not in repr(frame)
+    assert all(len(one.method) < 10_000 for one in tap.ring.values())
+    assert json.loads(f"[{wire.export(range(1, 4)).replace(chr(10), ',')}]")

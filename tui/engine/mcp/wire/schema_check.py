@@ -11,7 +11,7 @@ from mcp_types import methods
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from tui.engine.mcp.wire.tap import Noted
+from tui.engine.mcp.wire.tap import Noted, label
 from tui.model.bounded_json import JsonError, read_value
 from tui.model.wire import Direction, FrameFault, FrameKind
 
@@ -54,7 +54,7 @@ def _check(noted: Noted, message: dict[str, Any], schema: Any) -> None:  # noqa:
         kind = value.get("resultType", "complete") if isinstance(value, dict) else None
         if noted.version in MODERN_PROTOCOL_VERSIONS and kind not in _RESULT_TYPES:
             noted.faults += (FrameFault.UNKNOWN_RESULT,)
-            noted.detail = str(kind)
+            noted.detail = label(kind)
             return
         if isinstance(value, dict) and noted.version in MODERN_PROTOCOL_VERSIONS:
             value = {"resultType": "complete", **value}  # what is left out means that
@@ -69,4 +69,4 @@ def _check(noted: Noted, message: dict[str, Any], schema: Any) -> None:  # noqa:
         [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, first["loc"][-MAX_PLACE:]))
         noted.faults += (FrameFault.INVALID,)
-        noted.detail = f"{place}: {first['msg']}"
+        noted.detail = label(f"{place}: {first['msg']}")

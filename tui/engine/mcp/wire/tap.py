@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId
 from tui.model.wire import Direction, FrameFault, FrameKind, WireFrame
+from tui.text import MAX_LINE
 
 if TYPE_CHECKING:
     from tui.engine.mcp.wire.wire import Wire
@@ -46,6 +47,9 @@ MAX_UNREAD: Final = 128
 
 MAX_UNREAD_BYTES: Final = 256 * 1024
 """Bytes of frames that wait to be read."""
+
+MAX_LABEL: Final = 4 * MAX_LINE
+"""Characters that are kept of a name, an id or a token: more than is shown."""
 
 SESSION_SHOWN: Final = 8
 """Characters of a session's digest: who knows its id is in the session."""
@@ -87,9 +91,9 @@ class Noted:
     direction: Direction
     kind: FrameKind
     method: str = ""
-    id: object = None
+    id: str = ""
     target: str = ""
-    token: object = None
+    token: str = ""
     detail: str = ""
     faults: tuple[FrameFault, ...] = ()
     is_error: bool = False
@@ -162,7 +166,7 @@ class Tap:
     def expect(self, message: Any) -> None:  # noqa: ANN401 - a message of the SDK
         """Note, in the task of the sender, which call a request is for that is about to be sent."""
         if (cause := _CAUSE.get()) is not None and {"method", "id"} <= vars(message).keys():
-            self._causes[str(message.id)] = cause
+            self._causes[label(message.id)] = cause
 
     def sent(self, message: Any, data: bytes, *, posts: bool = False) -> None:  # noqa: ANN401 - ditto
         """Note a message to the server, as it is written.
@@ -217,7 +221,7 @@ class Tap:
             session: The id of the session.
             after: The last event of the stream that is resumed, or empty.
         """
-        noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP, method, None, address)
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP, method, "", address)
         noted.status, noted.seconds, noted.attempt = status, seconds, attempt
         if session:
             noted.session = sha256(session.encode()).hexdigest()[:SESSION_SHOWN]
@@ -229,7 +233,7 @@ class Tap:
         self, word: str, detail: str, request: object = None, fault: FrameFault | None = None
     ) -> None:
         """Note what became of the connection, or with `fault` why a request gets no answer."""
-        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, word, request)
+        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, word, label(request))
         noted.detail = detail
         if fault is not None:
             noted.faults, noted.is_error = (fault,), True
@@ -270,7 +274,7 @@ class Tap:
             if message is not None:
                 self._read(noted, vars(message))
             elif noted.kind is FrameKind.LIFECYCLE:
-                self._pair(noted, self._ours.get(str(noted.id)))
+                self._pair(noted, self._ours.get(noted.id))
             elif (posted := noted.posted) is not None and noted.kind is FrameKind.HTTP:
                 noted.cause = posted.cause
                 if noted.method == "POST" or posted.kind is FrameKind.REQUEST:
@@ -287,16 +291,16 @@ class Tap:
 
     def _read(self, noted: Noted, message: Mapping[str, Any]) -> None:
         """Read what rows, pairs and filters go by."""
-        noted.method, noted.id = message.get("method", ""), message.get("id")
+        noted.method, noted.id = label(message.get("method")), label(message.get("id"))
         noted.kind = _KINDS[bool(noted.method), not noted.method or "id" in message]
         if params := message.get("params"):
             noted.target = _target(params)
             meta = params.get("_meta")
             meta = meta if isinstance(meta, Mapping) else {}
-            noted.token = params.get("progressToken", meta.get("progressToken"))
-            self._version = str(meta.get(VERSION_KEY, self._version))
+            noted.token = label(params.get("progressToken", meta.get("progressToken")))
+            self._version = label(meta.get(VERSION_KEY, self._version))
             if noted.kind is FrameKind.NOTIFICATION:
-                noted.id = params.get("requestId")
+                noted.id = label(params.get("requestId"))
         noted.version = self._version
         if noted.direction is Direction.SENT:
             self._read_ours(noted, params or {})
@@ -305,7 +309,7 @@ class Tap:
 
     def _read_ours(self, noted: Noted, params: Mapping[str, Any]) -> None:
         """Number a repeated request and the rounds of one; pair an answer."""
-        key = str(noted.id)
+        key = noted.id
         if noted.kind is FrameKind.ANSWER:
             self._pair(noted, self._theirs.get(key))
         if noted.kind is not FrameKind.REQUEST:
@@ -315,7 +319,7 @@ class Tap:
         if earlier is not None and not earlier.pair:
             noted.attempt = earlier.attempt + 1
         if "requestState" in params or "inputResponses" in params:
-            before = self._ours.get(("state", str(params.get("requestState"))))
+            before = self._ours.get(hash(label(params.get("requestState"))))
             noted.round = 1 + (before.round if before is not None else 1)
         elif cause is not None:
             cause.attempts += 1
@@ -323,7 +327,7 @@ class Tap:
         _remember(self._ours, key, noted)
 
     def _read_theirs(self, noted: Noted, result: object) -> None:
-        key, posted = str(noted.id), noted.posted
+        key, posted = noted.id, noted.posted
         noted.cause = posted.cause if posted is not None else None
         if noted.kind is FrameKind.ANSWER:
             self._read_answer(noted, result)
@@ -332,14 +336,14 @@ class Tap:
             if earlier is not None and not earlier.pair:
                 noted.faults += (FrameFault.REPEATED_ID,)
             _remember(self._theirs, key, noted)
-        elif asked := self._ours.get(str(noted.token)):
+        elif asked := self._ours.get(noted.token):
             noted.cause = asked.cause
 
     def _read_answer(self, answer: Noted, result: object) -> None:
         """Pair an answer with our request; over HTTP only the one that was posted can be it."""
-        asked, posted = self._ours.get(str(answer.id)), answer.posted
+        asked, posted = self._ours.get(answer.id), answer.posted
         if posted is not None and posted.kind is FrameKind.REQUEST:
-            asked = posted if answer.id is None or asked is posted else None
+            asked = posted if not answer.id or asked is posted else None
         if asked is None:
             answer.faults += (FrameFault.UNASKED,)
         elif asked.pair:
@@ -349,9 +353,9 @@ class Tap:
         if not isinstance(result, Mapping):
             return
         if answer.method == "initialize":
-            self._version = answer.version = str(result.get("protocolVersion", ""))
+            self._version = answer.version = label(result.get("protocolVersion"))
         if "requestState" in result or "inputRequests" in result:
-            _remember(self._ours, ("state", str(result.get("requestState"))), answer)
+            _remember(self._ours, hash(label(result.get("requestState"))), answer)
 
     def _pair(self, answer: Noted, asked: Noted | None) -> None:
         if asked is None:
@@ -376,4 +380,15 @@ def _target(params: Mapping[str, Any]) -> str:
     """Return what a request or a notification is about."""
     about = ref if isinstance(ref := params.get("ref"), Mapping) else params
     found = (about.get(name) for name in ("name", "uri", "level"))
-    return next((value for value in found if isinstance(value, str)), "")
+    return next((label(value) for value in found if isinstance(value, str)), "")
+
+
+def label(value: object) -> str:
+    """Return what a server may have written at any length and of any type."""
+    match value:
+        case str():
+            return value[:MAX_LABEL]
+        case int() if value.bit_length() <= 64:
+            return str(value)
+        case _:
+            return "" if value is None else type(value).__name__

@@ -23,7 +23,7 @@ from tui.model.chat import ConversationId, EntryId
 from tui.model.events import FramesNoted
 from tui.model.servers import ServerId
 from tui.model.wire import Direction, FrameBody, FrameKind, WireFrame
-from tui.text import clip_middle, sanitize, sanitize_line
+from tui.text import MAX_LINE, clip_middle, sanitize, sanitize_line
 
 MAX_TAPS: Final = 500
 """Servers of a run whose frames are kept; the first go first."""
@@ -216,13 +216,12 @@ class Wire:
 
     def _frame(self, noted: Noted) -> WireFrame:
         values: dict[str, Any] = {name: getattr(noted, name) for name in _COPIED}
-        texts = {name: _text(getattr(noted, name)) for name in _TEXTS}
+        texts: dict[str, str] = {name: getattr(noted, name) for name in _TEXTS}
         if noted.kind is FrameKind.HTTP:
             texts["target"] = masked_address(texts["target"])
-        whole = "\0".join(texts.values())
-        if not whole.isprintable() or self._redactor.redact_json(whole) != whole:
-            # control characters may have split a secret
-            mask = self._redactor.redact_json
+        whole, mask = " ".join(texts.values()), self._redactor.redact_json
+        is_plain = len(whole) <= MAX_LINE and whole.isascii() and whole.isprintable()
+        if not is_plain or mask(whole) != whole:  # control characters may have split a secret
             texts = {name: mask(sanitize_line(mask(text))) for name, text in texts.items()}
         if noted.cause is not None:
             values |= {"conversation": noted.cause.conversation, "call": noted.cause.call}
@@ -250,12 +249,6 @@ class Wire:
         text, value = self._body(noted, data)
         body = {"message": value} if value is not None else {"text": text} if text else {}
         return json.dumps(line | body)
-
-
-def _text(value: object) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(writable(value))
 
 
 def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
