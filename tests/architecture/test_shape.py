@@ -202,22 +202,22 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 12_990,
-    "engine/mcp": 7_080,
+    "engine/mcp": 7_800,
     "engine/chats": 4_100,
-    "cli": 2_700,
+    "cli": 2_780,
     "engine/settings": 2_760,
-    "model": 2_340,
-    "engine": 1_870,
+    "model": 2_400,
+    "engine": 1_910,
     "engine/sign_in": 1_640,
     "engine/trust": 1_380,
     "engine/approval": 1_310,
     "engine/definitions": 1_090,
     "engine/commands": 980,
     "engine/files": 800,
-    "store": 760,
+    "store": 770,
     "engine/demo": 460,
     ".": 430,
-    "engine/logs": 400,
+    "engine/logs": 430,
     "engine/keys": 390,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""

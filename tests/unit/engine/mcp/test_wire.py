@@ -40,7 +40,7 @@ from tui.model.events import FramesNoted
 from tui.model.requests import FormRequest, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
-from tui.model.wire import Direction, FrameFault, FrameKind, WireFrame
+from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 
 MAIN, CALL = ConversationId("main"), EntryId("c1")
 STREAM = "text/event-stream"

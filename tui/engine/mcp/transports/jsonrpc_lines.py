@@ -27,7 +27,7 @@ from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
-from tui.model.wire import FrameFault
+from tui.model.wire.frames import FrameFault
 
 EXCHANGE_FAILED: Final = -31_001
 """Code of an error reply that a transport gives in place of the server, for one request.

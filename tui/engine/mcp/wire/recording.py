@@ -13,8 +13,6 @@ _HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 UNKNOWN_METHOD: Final = -32_601
 UNKNOWN_PARAMS: Final = -32_602
 
-_PROGRESS: Final = "notifications/progress"
-
 _Key = tuple[str, str]
 _Message = Mapping[str, Any]
 
@@ -23,7 +21,8 @@ class Recording:
     """What one server said in a trace.
 
     Equal requests get the recorded answers in their order, then the last one again. One without an
-    answer gets none. What the server told before an answer is told before it again, once.
+    answer gets none. What the server told before an answer is told before it again, once; progress,
+    which belongs to requests of that time, is not.
 
     Args:
         lines: The lines of the trace.
@@ -43,6 +42,8 @@ class Recording:
                 case {"gemdeck": _}:
                     asked.clear()  # another run counts anew
                 case {"server": str() as name} if server not in {"", name}:
+                    pass
+                case {"kind": "notification", "token": _}:
                     pass
                 case {
                     "server": str() as name,
@@ -79,23 +80,7 @@ class Recording:
         found[0] = [last]
         if len(found) > 1:
             del found[0]
-        token = _meta(message).get("progressToken")
-        return [*(_reported(one, token) for one in told), {**last, "id": message["id"]}]
-
-
-def _reported(notice: _Message, token: object) -> _Message:
-    """Return a notification; progress is that of the request that is answered now."""
-    if notice.get("method") != _PROGRESS:
-        return notice
-    return {**notice, "params": {**notice.get("params", {}), "progressToken": token}}
-
-
-def _meta(message: _Message) -> _Message:
-    match message:
-        case {"params": {"_meta": dict() as meta}}:
-            return meta
-        case _:
-            return {}
+        return [*told, {**last, "id": message["id"]}]
 
 
 def _parsed(line: bytes) -> object:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tui.engine.mcp.wire.tap import Noted, label
 from tui.model.bounded_json import JsonError, read_value
-from tui.model.wire import Direction, FrameFault, FrameKind
+from tui.model.wire.frames import Direction, FrameFault, FrameKind
 
 _SCHEMAS: Final[Mapping[tuple[Direction, FrameKind], Mapping[tuple[str, str], Any]]] = {
     (Direction.SENT, FrameKind.REQUEST): methods.CLIENT_REQUESTS,

@@ -11,15 +11,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId
-from tui.model.wire import Direction, FrameFault, FrameKind, WireFrame
+from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 from tui.text import MAX_LINE
-
-if TYPE_CHECKING:
-    from tui.engine.mcp.wire.wire import Wire
 
 MAX_FRAMES: Final = 2_000
 """Frames that are kept of a server; the oldest go first."""
@@ -50,6 +48,9 @@ MAX_UNREAD_BYTES: Final = 256 * 1024
 
 MAX_LABEL: Final = 4 * MAX_LINE
 """Characters that are kept of a name, an id or a token: more than is shown."""
+
+SESSION_HEADER: Final = "mcp-session-id"
+LAST_EVENT_ID: Final = "last-event-id"
 
 SESSION_SHOWN: Final = 8
 """Characters of a session's digest: who knows its id is in the session."""
@@ -132,15 +133,29 @@ def caused_by(conversation: ConversationId, call: EntryId) -> Iterator[None]:
         _CAUSE.reset(token)
 
 
+class FrameCounter(Protocol):
+    """What the taps of all servers share."""
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether each frame is written as it happens."""
+
+    def count(self) -> int:
+        """Give a frame its number."""
+
+    def trace(self, noted: Noted, data: bytes) -> None:
+        """Write a frame; `data` is its whole body."""
+
+
 class Tap:
     """The frames of one server, those of earlier connections too. Lives on one event loop.
 
     Args:
         server: Which server.
-        wire: Counts the frames of all servers.
+        wire: Counts the frames of all servers, and writes them.
     """
 
-    def __init__(self, server: ServerId, wire: "Wire") -> None:
+    def __init__(self, server: ServerId, wire: FrameCounter) -> None:
         self._server = server
         self._wire = wire
         self._ring: OrderedDict[int, Noted] = OrderedDict()
@@ -203,12 +218,10 @@ class Tap:
         self,
         method: str,
         address: str,
-        status: int,
-        *,
-        seconds: float | None = None,
+        status: int = 0,
         attempt: int = 1,
-        session: str = "",
-        after: str = "",
+        began: float | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Note the status of an HTTP response.
 
@@ -216,17 +229,17 @@ class Tap:
             method: The HTTP method, or ``endpoint`` for where a server takes messages.
             address: The address, without the query of a signature.
             status: The status.
-            seconds: How long it took, or None.
             attempt: Which attempt it was.
-            session: The id of the session.
-            after: The last event of the stream that is resumed, or empty.
+            began: When it was asked for, in seconds since the epoch, or None.
+            headers: Those of the request and of the response, in lower case.
         """
         noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP, method, "", address)
-        noted.status, noted.seconds, noted.attempt = status, seconds, attempt
-        if session:
+        noted.status, noted.attempt, noted.is_error = status, attempt, status >= 400
+        noted.seconds = time.time() - began if began is not None else None
+        if session := headers.get(SESSION_HEADER):
             noted.session = sha256(session.encode()).hexdigest()[:SESSION_SHOWN]
-        noted.detail = f"resumed after event {after}" if after else ""
-        noted.is_error = status >= 400
+        if after := headers.get(LAST_EVENT_ID):
+            noted.detail = f"resumed after event {after}"
         self._note(noted)
 
     def word(

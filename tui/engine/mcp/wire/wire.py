@@ -22,7 +22,7 @@ from tui.model.bounded_json import JsonError, read_value, writable
 from tui.model.chat import ConversationId, EntryId
 from tui.model.events import FramesNoted
 from tui.model.servers import ServerId
-from tui.model.wire import Direction, FrameBody, FrameKind, WireFrame
+from tui.model.wire.frames import Direction, FrameBody, FrameKind, WireFrame
 from tui.text import MAX_LINE, clip_middle, sanitize, sanitize_line
 
 MAX_TAPS: Final = 500
@@ -99,7 +99,6 @@ class Wire:
         return self._taps[server]
 
     def count(self) -> int:
-        """Give a frame its number."""
         self.last += 1
         self.revision += 1
         if self._is_watched and self._timer is None:
@@ -111,7 +110,6 @@ class Wire:
         return self._trace is not None
 
     def trace(self, noted: Noted, data: bytes) -> None:
-        """Write a frame to the trace; `data` is its whole body."""
         if self._trace is not None:
             self._trace.append(self._line(noted, data if len(data) <= MAX_TRACED else noted.head))
 

@@ -21,8 +21,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.transports.http.http_client import (
     EVENT_STREAM,
-    LAST_EVENT_ID,
-    SESSION_HEADER,
     HttpClient,
     discard,
     read_body,
@@ -38,6 +36,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     status_error,
 )
 from tui.engine.mcp.transports.jsonrpc_lines import split_batch
+from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -415,7 +414,7 @@ class ServerSentEvents:
     async def _take(self, event: httpx2.ServerSentEvent, base: httpx2.URL) -> None:
         if event.event == "endpoint" and not self._endpoint.done():
             self._endpoint.set_result(endpoint := _resolve(event.data, base))
-            self._transport.tap.http("endpoint", str(endpoint), 0)
+            self._transport.tap.http("endpoint", str(endpoint))
         elif event.event == "message" and event.data:
             for part in await split_batch(event.data.encode()):
                 if (message := await self._transport.take(part)) is not None:

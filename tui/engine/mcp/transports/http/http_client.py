@@ -33,7 +33,7 @@ from tui.engine.sign_in.sign_in_record import (
     read_challenge,
 )
 from tui.model.addresses import is_loopback
-from tui.model.wire import FrameFault
+from tui.model.wire.frames import FrameFault
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes, compressed and decompressed."""
@@ -75,8 +75,6 @@ Headers = Mapping[str, str]
 Pausing = Callable[[], AbstractContextManager[None]]
 
 EVENT_STREAM: Final = "text/event-stream"
-SESSION_HEADER: Final = "mcp-session-id"
-LAST_EVENT_ID: Final = "last-event-id"
 
 CountLines = Callable[[int], Awaitable[None]]
 """Takes a number of lines, and waits if there are too many."""
@@ -171,16 +169,8 @@ class HttpClient:
             began = time.time()
             async with self.send(request) as response:
                 if self.tap is not None:
-                    self.tap.http(
-                        method,
-                        str(url),
-                        response.status_code,
-                        seconds=time.time() - began,
-                        attempt=attempt + 1,
-                        session=response.headers.get(SESSION_HEADER)
-                        or headers.get(SESSION_HEADER, ""),
-                        after=headers.get(LAST_EVENT_ID, ""),
-                    )
+                    both = {**headers, **response.headers}
+                    self.tap.http(method, str(url), response.status_code, attempt + 1, began, both)
                 if response.status_code not in _REFUSALS or attempt == MAX_REFUSALS:
                     yield response
                     return

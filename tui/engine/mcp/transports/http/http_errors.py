@@ -14,7 +14,7 @@ from mcp_types import JSONRPCError
 
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.sign_in.sign_in_record import AuthError
-from tui.model.wire import FrameFault
+from tui.model.wire.frames import FrameFault
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for a server or proxy to accept a connection."""

@@ -29,7 +29,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
 )
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
 from tui.model.servers import Transport
-from tui.model.wire import FrameFault
+from tui.model.wire.frames import FrameFault
 
 _log: Final = logging.getLogger(__name__)
 
