@@ -201,13 +201,13 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_790,
-    "engine/mcp": 7_030,
+    "ui": 12_770,
+    "engine/mcp": 7_750,
     "engine/chats": 4_070,
+    "cli": 2_740,
     "engine/settings": 2_740,
-    "cli": 2_670,
-    "model": 2_240,
-    "engine": 1_850,
+    "model": 2_300,
+    "engine": 1_890,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
     "engine/approval": 1_310,
@@ -217,7 +217,7 @@ BUDGET: Final = {
     "store": 760,
     "engine/demo": 460,
     ".": 430,
-    "engine/logs": 400,
+    "engine/logs": 430,
     "engine/keys": 390,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""

@@ -147,5 +147,6 @@ def one_of_each() -> dict[type, e.Event]:
         models.ContextMeasured((models.ContextPart("messages", 5),)),
         sessions.SessionPreviewed(SESSION.id, (chat.UserMessage(chat.EntryId("r1"), "hello"),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
+        e.FramesNoted(7),
     )
     return {type(event): event for event in made}

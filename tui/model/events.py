@@ -339,6 +339,15 @@ class GrantsChanged(Frozen):
     grants: tuple[GrantView, ...]
 
 
+class FramesNoted(Frozen):
+    """While somebody watches the wire: there are new frames, or old ones have changed.
+
+    Told at most ten times a second; `revision` grows with each of them.
+    """
+
+    revision: int
+
+
 class ToolExplained(Frozen):
     """The requested explanation of a tool's permission."""
 
@@ -389,6 +398,7 @@ Event = (
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained
+    | FramesNoted
     | SessionEvents
     | ModelEvents
 )

@@ -138,6 +138,7 @@ class AppState(Frozen):
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
         standing: The last requested explanation of a tool's permission, or None.
+        wire_revision: Grows with the frames of the wire while somebody watches it.
     """
 
     workspace: str = ""
@@ -176,6 +177,7 @@ class AppState(Frozen):
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
     standing: "ToolStanding | None" = None
+    wire_revision: int = 0
 
     @property
     def conversation(self) -> ConversationState:

@@ -10,7 +10,7 @@ from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.keys import Keys, format_key
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 
 class Place(StrEnum):
@@ -41,8 +41,7 @@ class Place(StrEnum):
     HELP = "Help"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Frozen):
     """One action and its keys.
 
     Attributes:

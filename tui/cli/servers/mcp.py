@@ -20,6 +20,7 @@ from tui.cli.command import (
     json_option,
     last_words,
     no_such,
+    prints,
     prints_json,
     shown,
 )
@@ -36,10 +37,13 @@ from tui.cli.servers.server_session import (
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.files.atomic import UnfitFileError
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.coerce import property_kinds
+from tui.engine.mcp.wire.recording import Recording
+from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import (
     check_entry,
@@ -177,6 +181,45 @@ async def call(
         value = _beside(own | {"warnings": session.warnings}, result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
         return CommandOutput(value, _plain(result.parts, result.display), code)
+
+
+@mcp.command(epilog="Example: gemdeck mcp request files resources/templates/list")
+@server_argument
+@click.argument("method")
+@click.option("--params", "raw", metavar="JSON", help="Its parameters as one JSON object.")
+@prints
+@starts_servers
+async def request(server: str, method: str, raw: str | None, start: StartOptions) -> CommandOutput:
+    """Send a server one request, and print its answer as JSON: the result or the error.
+
+    A rule that denies a tool holds for tools/call.
+    """
+    params = _object(raw, "--params")
+    async with serving(start, [server]) as session:
+        session.ready(server)
+        sending = session.engine.request(ServerId(server), method, params, by_user=True)
+        answer = writable(await using(session, sending))
+    code = ExitCode.ERROR if "error" in answer else ExitCode.OK
+    return CommandOutput(answer, json.dumps(answer, indent=2), code)
+
+
+@mcp.command(epilog="Example: gemdeck mcp add again gemdeck mcp replay trace.jsonl")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--server", metavar="NAME", default="", help="Which one of several in the trace.")
+@prints
+async def replay(file: Path, server: str) -> CommandOutput:
+    """Be a server over stdio that answers as one in a trace did, by method and parameters."""
+    try:
+        recording = Recording(read_trace(file), server)
+    except (OSError, UnfitFileError) as error:
+        raise CommandError(f"{file} cannot be played: it is {error}.") from error
+    if len(recording.servers) != 1:
+        names = ", ".join(sorted(recording.servers)) or "none"
+        raise CommandError(f"--server has to name one of those in the trace: {names}")
+    for line in sys.stdin.buffer:
+        for message in recording.answer(line):
+            write_out(json.dumps(message))
+    return CommandOutput({}, "")
 
 
 @mcp.command(epilog="Example: gemdeck mcp read docs docs://style")
@@ -492,12 +535,12 @@ def _plain(parts: Sequence[object], display: str) -> str:
     return (display if sys.stdout.isatty() else "\n".join(texts)).removesuffix("\n")
 
 
-def _object(raw: str | None) -> dict[str, Any]:
+def _object(raw: str | None, option: str = "--args") -> dict[str, Any]:
     """Read the arguments that were given as JSON."""
     try:
         value = json.loads(raw) if raw is not None else {}
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="--args") from error
+        raise click.BadParameter(f"not JSON: {error}", param_hint=option) from error
     if not isinstance(value, dict):
-        raise click.BadParameter("must be a JSON object", param_hint="--args")
+        raise click.BadParameter("must be a JSON object", param_hint=option)
     return value

@@ -12,6 +12,7 @@ import click
 
 from tui.cli.command import CommandError, advised, no_such, way_out
 from tui.cli.output import ExitCode, quote, say
+from tui.cli.tracing import trace_option
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
@@ -39,18 +40,26 @@ class StartOptions(Frozen):
     Attributes:
         timeout: Seconds that each gets to become ready.
         trusted: Folders whose own settings count, by their real paths.
+        trace: Where what is said with servers is written, or None.
     """
 
     timeout: float
     trusted: tuple[Path, ...] = ()
+    trace: Path | None = None
 
 
 def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
     """Let a command say in options how servers are started, as its argument `start`."""
 
     @functools.wraps(command)
-    def run(*, trusted: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
-        return command(start=StartOptions(timeout, trusted), **given)
+    def run(
+        *,
+        trusted: tuple[Path, ...],
+        timeout: float,
+        trace: Path | None,
+        **given: Any,  # noqa: ANN401 - its own options
+    ) -> T:
+        return command(start=StartOptions(timeout, trusted, trace), **given)
 
     for option in (
         click.option(
@@ -69,6 +78,7 @@ def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
             show_default=True,
             help="Seconds that a server gets to become ready.",
         ),
+        trace_option,
     ):
         run = option(run)
     return run
@@ -96,16 +106,17 @@ class ServerSession:
         self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None
         self._start = start
         self._store = Store()
+        context = click.get_current_context(silent=True)
+        given = context.find_root().params if context is not None else {}
         options = EngineOptions(
             Path.cwd(),
             follow_settings=False,
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
+            trace=start.trace or given.get("trace"),
         )
-        context = click.get_current_context(silent=True)
-        debug = context is not None and context.find_root().params.get("debug", False)
-        self.redactor = prepare_process(verbose=debug)
+        self.redactor = prepare_process(verbose=given.get("debug", False))
         self.engine = Engine(options, self._watch, open_url=open_url, redactor=self.redactor)
 
     @property

@@ -36,6 +36,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     without_model_prefix,
 )
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.wire.tap import caused_by
 from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.frozen import Frozen
@@ -371,7 +372,8 @@ class CallRunner:
                 self.publish(ToolCallProgressed(step_call.entry, progress))
 
         try:
-            result = await self.tools.call_tool(permit, on_progress)
+            with caused_by(self.turn.conversation, step_call.entry):
+                result = await self.tools.call_tool(permit, on_progress)
         except asyncio.CancelledError:
             seconds = time.monotonic() - started
             self._end(step_call, ToolCallStatus.CANCELLED, "", seconds)
@@ -395,6 +397,7 @@ class CallRunner:
         if is_edited:
             parts = (TextPart(told_changes(inquiry.arguments, permit.arguments)), *parts)
         step_call.answer = FunctionResponse(parts, result.is_error)
+        self.tools.wire.gave(self.turn.conversation, step_call.entry, parts)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
         self._end(step_call, status, result.display, seconds, result.pictures)
 

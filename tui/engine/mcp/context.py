@@ -13,6 +13,7 @@ from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
+from tui.engine.mcp.wire.wire import Wire
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event
 from tui.model.frozen import Frozen
@@ -107,6 +108,7 @@ class ClientContext:
         budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
         sign_ins: Gives the credentials of servers over HTTP, or None.
+        wire: Notes what is said between us and the servers.
     """
 
     publish: Publish = _drop
@@ -125,3 +127,4 @@ class ClientContext:
     budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
     sign_ins: SignIns | None = None
+    wire: Wire = field(default_factory=Wire)

@@ -156,6 +156,7 @@ class ServerManager:
     Attributes:
         catalogs: What each server offers, as shown.
         registry: The names of tools and prompts.
+        wire: What was said with them.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class ServerManager:
     ) -> None:
         self._publish = publish
         self._context = context
+        self.wire = context.wire
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
         self._retry = retry
@@ -426,7 +428,9 @@ class ServerManager:
         return await asyncio.to_thread(self._import_connect)
 
     def _add(self, definition: ServerDefinition) -> Supervisor:
-        log = ServerLog(definition.id, self._publish, definition.secrets, self._context.redactor)
+        context, server = self._context, definition.id
+        tap = context.wire.tap(server)
+        log = ServerLog(server, self._publish, definition.secrets, context.redactor, tap)
         supervisor = Supervisor(
             definition,
             self._connect,

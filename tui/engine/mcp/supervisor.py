@@ -396,6 +396,7 @@ class Supervisor:
             self.info = None
             self.live = None
         logger.debug("%s: %s", self.id, status.value)
+        self._log.tap.word(status.value, failure.reason if failure is not None else "")
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
             self._log.remark(sanitize_line(failure.reason), severity)

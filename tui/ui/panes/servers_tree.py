@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -51,8 +51,7 @@ _FIRST: Final = {
 """What must be done before a server can start."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeRow:
+class TreeRow(Frozen):
     """One row, and the pane with what it counts; `view` is for the rows of servers."""
 
     kind: PaneName

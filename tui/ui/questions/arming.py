@@ -23,7 +23,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.text.folded_text import Position, position_in
@@ -227,8 +227,7 @@ class SecondPress(Generic[T]):
         return awaited is not None and awaited == what
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Frozen):
     """An answer that is given at a moment if nothing else was typed since its key."""
 
     answer: "Answer"

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui import keymap
 from tui.ui.widgets.text.plain import PlainText, fit
 
@@ -65,8 +65,7 @@ _NAMES: Final = {"Esc": "escape", "↵": "enter"}
 """Textual's names of keys that are written otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Frozen):
     """A key and what it does.
 
     Attributes:
