@@ -213,7 +213,7 @@ BUDGET: Final = {
     "engine/approval": 1_310,
     "engine/definitions": 1_090,
     "engine/commands": 980,
-    "engine/files": 800,
+    "engine/files": 820,
     "store": 760,
     "engine/demo": 460,
     ".": 430,
