@@ -385,7 +385,7 @@ async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
         message = UserMessage(EntryId("u"), "x")
         app.store.dispatch(e.TurnStarted(TurnId("t1"), message, monotonic() - 12))
         await until(pilot, lambda: "waiting for the model   12 s" in str(line.render()))
-        assert "Esc stops" in str(line.render())
+        assert "esc stops" in str(line.render())
         assert ticking() > calm
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.TOOLS))
         await until(pilot, lambda: "running tools" in str(line.render()))

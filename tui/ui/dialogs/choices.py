@@ -70,7 +70,7 @@ class ThemeScreen(ChoiceDialog[str]):
         choose: Changes the theme for good.
     """
 
-    HINTS = (("↵", "choose"), ("Esc", "back"))
+    HINTS = (("dialog.choose", "choose"), ("dialog.close", "back"))
 
     def __init__(self, choose: Callable[[str], None]) -> None:
         self._before = self.app.theme
@@ -142,7 +142,7 @@ class ImportScreen(ListDialog[ImportOffer]):
 
     KIND = "choice imports"
     AUTO_FOCUS = "RowList"
-    HINTS = (("↵", "take over"), ("Esc", "close"))
+    HINTS = (("dialog.choose", "take over"), ("dialog.close", "close"))
 
     def __init__(self, offers: Sequence[ImportOffer], take: Take) -> None:
         super().__init__(

@@ -35,7 +35,7 @@ class DetailsScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = Content(one_line(self._subject))
-            frame.border_subtitle = key_hints(("Esc", "close"))
+            frame.border_subtitle = key_hints(self.app, ("dialog.close", "close"))
             yield PlainText(self._content)
 
     def update(self, content: Content) -> None:

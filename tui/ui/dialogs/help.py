@@ -149,7 +149,7 @@ def _anchor(heading: str) -> str:
 class HelpIndex(ListDialog[str]):
     """The pages and their headings; what is typed is searched for in every line of the manual."""
 
-    HINTS = (("↵", "go there"), ("↑↓", "select"), ("Esc", "close"))
+    HINTS = (("dialog.choose", "go there"), ("↑↓", "select"), ("dialog.close", "close"))
 
     def on_mount(self) -> None:
         parts = [part for topic in TOPICS for part in parts_of(topic)]

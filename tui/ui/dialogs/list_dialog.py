@@ -58,7 +58,7 @@ class ListDialog(Dialog, Generic[T]):
     Attributes:
         KIND: The class of the frame; a ``choice`` has no filter.
         HINTS: What the border says of the keys.
-        KEYS: What the line at the bottom says instead, by the ids of the bindings.
+        KEYS: What the line at the bottom says instead.
 
     Args:
         title: The title of the frame.
@@ -68,7 +68,7 @@ class ListDialog(Dialog, Generic[T]):
     """
 
     KIND: ClassVar[str] = "pick"
-    HINTS: ClassVar[Words] = (("↵", "choose"), ("Esc", "close"))
+    HINTS: ClassVar[Words] = (("dialog.choose", "choose"), ("dialog.close", "close"))
     KEYS: ClassVar[Words] = ()
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.choose",))
 
@@ -102,7 +102,7 @@ class ListDialog(Dialog, Generic[T]):
             if self.KEYS:
                 yield HintLine(classes="keys")
             else:
-                frame.border_subtitle = key_hints(*self.HINTS)
+                frame.border_subtitle = key_hints(self.app, *self.HINTS)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.show_keys)
@@ -148,7 +148,7 @@ class ListDialog(Dialog, Generic[T]):
     def show_keys(self) -> None:
         """Name the keys in the line at the bottom, if there is one."""
         if self.KEYS:
-            self.hint.update(key_hints(*((self._key(one), words) for one, words in self.KEYS)))
+            self.hint.update(key_hints(self.app, *self.KEYS))
 
     def _key(self, binding_id: str) -> str:
         return keymap.key_of(self.app, self.active_bindings, binding_id)

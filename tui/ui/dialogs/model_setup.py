@@ -149,7 +149,7 @@ class ModelScreen(ModalScreen[None]):
         for choice, form in self._forms.items():
             form.display = choice is chosen
         enter, escape = ("choose", "close") if chosen is None else ("check", "back")
-        self.frame.border_subtitle = key_hints(("↵", enter), ("Esc", escape))
+        self.frame.border_subtitle = key_hints(self.app, ("↵", enter), ("welcome.back", escape))
         if chosen is not None:
             self._forms[chosen].query_one(Input).focus()
 

@@ -100,8 +100,10 @@ class ViewerScreen(Dialog):
 
     def _show_keys(self) -> None:
         self.frame.children[0].focus()
-        others = [("t", self._views[1][0])] if len(self._views) > 1 else []
-        pictures = [("o", "open outside"), ("s", "save")] if self._pictures else []
-        ends = ("c", "copy all"), ("Esc", "close")
-        keys = ("↑↓ PgUp PgDn", "scroll"), *others, *pictures, *ends
-        self.frame.border_subtitle = key_hints(*keys)
+        keys = [("↑↓ PgUp PgDn", "scroll")]
+        if len(self._views) > 1:
+            keys.append(("viewer.switch", self._views[1][0]))
+        if self._pictures:
+            keys += ("viewer.open", "open outside"), ("viewer.save", "save")
+        keys += ("viewer.copy", "copy all"), ("dialog.close", "close")
+        self.frame.border_subtitle = key_hints(self.app, *keys)

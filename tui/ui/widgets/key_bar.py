@@ -58,9 +58,6 @@ _GENERAL: Final = frozenset(key.id for key in keymap.KEYS if key.place in keymap
 _BETWEEN: Final = re.compile(r" · |  +")
 """What stands between the parts of a line of hints."""
 
-_NAMES: Final = {"Esc": "escape", "↵": "enter"}
-"""Textual's names of keys that are written otherwise."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hint:
@@ -87,11 +84,16 @@ class Hint:
         return _hint(self.key, self.label, self.name)
 
 
-def key_hints(*pairs: tuple[str, str]) -> Content:
-    """Write keys and what they do as in the key bars."""
-    return Content("  ").join(
-        _hint(key, label, _NAMES.get(key, key if len(key) == 1 else "")) for key, label in pairs
-    )
+def key_hints(app: App[Any], *pairs: tuple[str, str]) -> Content:
+    """Write keys and what they do as in the key bars; a binding's id stands for its key now."""
+    usual = {key.id: key.keys for key in keymap.KEYS}
+    keys = {**usual, **app._keymap, "↵": "enter"}
+    hints = []
+    for key, label in pairs:
+        name = keys.get(key, "").partition(",")[0]
+        shown = app.get_key_display(Binding(name, "")) if name else key
+        hints.append(_hint(shown, label, name))
+    return Content("  ").join(hints)
 
 
 def _hint(key: str, label: str, name: str) -> Content:
