@@ -100,10 +100,8 @@ class ViewerScreen(Dialog):
 
     def _show_keys(self) -> None:
         self.frame.children[0].focus()
-        keys = [("↑↓ PgUp PgDn", "scroll")]
-        if len(self._views) > 1:
-            keys.append(("viewer.switch", self._views[1][0]))
-        if self._pictures:
-            keys += ("viewer.open", "open outside"), ("viewer.save", "save")
-        keys += ("viewer.copy", "copy all"), ("dialog.close", "close")
+        others = [("viewer.switch", self._views[1][0])] if len(self._views) > 1 else []
+        uses = [("viewer.open", "open outside"), ("viewer.save", "save")] if self._pictures else []
+        ends = ("viewer.copy", "copy all"), ("dialog.close", "close")
+        keys = ("↑↓ PgUp PgDn", "scroll"), *others, *uses, *ends
         self.frame.border_subtitle = key_hints(self.app, *keys)

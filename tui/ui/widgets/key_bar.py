@@ -86,8 +86,7 @@ class Hint:
 
 def key_hints(app: App[Any], *pairs: tuple[str, str]) -> Content:
     """Write keys and what they do as in the key bars; a binding's id stands for its key now."""
-    usual = {key.id: key.keys for key in keymap.KEYS}
-    keys = {**usual, **app._keymap, "↵": "enter"}
+    keys = {key.id: key.keys for key in keymap.KEYS} | {**app._keymap, "↵": "enter"}
     hints = []
     for key, label in pairs:
         name = keys.get(key, "").partition(",")[0]
