@@ -20,6 +20,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.context import OpenUrl
+from tui.engine.settings.loader import KeyCheck
 from tui.model.consent import RequestId
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged, ToolCallProgressed
 from tui.model.frozen import Frozen
@@ -91,6 +92,7 @@ class ServerSession:
         start: How servers are started.
         names: The servers that count; None for all.
         open_url: Opens the browser, once the person at the terminal has agreed.
+        check_keys: Judges the user's keys.
 
     Attributes:
         engine: The engine.
@@ -100,7 +102,11 @@ class ServerSession:
     """
 
     def __init__(
-        self, start: StartOptions, names: Sequence[str] | None, open_url: OpenUrl = open_in_browser
+        self,
+        start: StartOptions,
+        names: Sequence[str] | None,
+        open_url: OpenUrl = open_in_browser,
+        check_keys: KeyCheck = lambda _: {},
     ) -> None:
         self.warnings = list[str]()
         self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None
@@ -115,6 +121,7 @@ class ServerSession:
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
             trace=start.trace or given.get("trace"),
+            check_keys=check_keys,
         )
         self.redactor = prepare_process(verbose=given.get("debug", False))
         self.engine = Engine(options, self._watch, open_url=open_url, redactor=self.redactor)

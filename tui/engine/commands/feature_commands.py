@@ -4,16 +4,15 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.atomic import temporary_folder
 from tui.engine.files.pictures import write_new
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
@@ -71,7 +70,8 @@ class FeatureCommands:
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
         self._is_stale = False
-        self._lent: TemporaryDirectory[str] | None = None
+        self._lent: Path | None = None
+        self._stack = ExitStack()
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         context.resource_updated = self._resource_updated
 
@@ -81,8 +81,7 @@ class FeatureCommands:
 
     async def __aexit__(self, *exception: object) -> None:
         await self._tasks.aclose()
-        if self._lent is not None:
-            await asyncio.to_thread(self._lent.cleanup)
+        await asyncio.to_thread(self._stack.close)
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
@@ -191,10 +190,7 @@ class FeatureCommands:
         folder = self._context.workspaces[0]
         try:
             if opens:
-                self._lent = self._lent or TemporaryDirectory(
-                    prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
-                )
-                folder = Path(self._lent.name)
+                folder = self._lent = self._lent or self._stack.enter_context(temporary_folder())
             path = await asyncio.to_thread(write_new, folder, picture.data)
         except OSError as error:
             self._report_error(f"The picture was not written: {error.strerror or error}.")
