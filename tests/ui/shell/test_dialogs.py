@@ -27,13 +27,14 @@ from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
-from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
@@ -394,7 +395,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
         await deck.press("escape")
         for query, screen in (
             ("settings: sample", ViewerScreen),
-            ("weather: details", ServerDetailsScreen),
+            ("weather: details", ServerPage),
             ("/stats", DetailsScreen),
             ("grants: rules", GrantsScreen),
             ("branch_list", ToolDetailsScreen),
@@ -560,7 +561,7 @@ async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f2", "enter")
         await deck.press("f3", "r")
-        assert deck.on_top(ServerDetailsScreen)
+        assert deck.on_top(ServerPage)
         await deck.press("escape")
         assert isinstance(deck.focus, ServersTree)
         assert deck.commands.calls == []

@@ -1,8 +1,7 @@
-"""The details of a server, a tool or a rule, and reports."""
+"""The details of a tool or a rule, and reports."""
 
 from collections.abc import Callable
 from functools import partial
-from time import monotonic
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -15,7 +14,7 @@ from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
-from tui.ui.widgets.text.describe import describe_server, describe_tool
+from tui.ui.widgets.text.describe import describe_tool
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 
@@ -63,19 +62,6 @@ class ReportScreen(DetailsScreen):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, self._describe, self.update)
-
-
-class ServerDetailsScreen(ReportScreen):
-    """Show the details of a server and keep them up to date."""
-
-    def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
-        def describe(state: AppState) -> Content:
-            view = find_server(state, server)
-            if view is None:
-                return Content("This server is no longer in the settings.")
-            return describe_server(view, monotonic(), state.instructions.get(server, ""))
-
-        super().__init__(server, bridge, describe)
 
 
 class ToolDetailsScreen(ReportScreen):

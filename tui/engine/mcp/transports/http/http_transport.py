@@ -89,9 +89,11 @@ class HttpTransport:
         ended: Set when the server is gone or has ended the connection.
         problem: Why the server cannot be used, or None.
         exit_code: None, as no process of ours ends.
+        pid: 0, ditto.
     """
 
     exit_code: Final = None
+    pid: Final = 0
 
     def __init__(
         self,
