@@ -39,6 +39,7 @@ from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
 from tui.ui.panes import FillPrompt, PaneName
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.address import LinkScreen
@@ -559,12 +560,12 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
 
 async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
     async with running(decks.full_store()) as deck:
-        await deck.press("f2", "enter")
-        await deck.press("f3", "r")
-        assert deck.on_top(ServerPage)
+        await deck.press("f3", "enter")
+        await deck.press("f2", "r")
+        assert deck.on_top(ToolDetailsScreen)
         await deck.press("escape")
-        assert isinstance(deck.focus, ServersTree)
-        assert deck.commands.calls == []
+        assert deck.one(ToolsPane).has_focus_within
+        assert deck.asked("servers.restart") == []
 
 
 async def test_the_palette_finds_saved_conversations_and_listed_models_by_name() -> None:
