@@ -50,6 +50,7 @@ from tui.engine.settings.typed_entries import (
 )
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
+from tui.model.events import OWN_SOURCE
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
@@ -458,7 +459,7 @@ def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
 def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     catalog, info, failure = view.catalog, view.info, view.failure
     usage = session.engine.servers.usage(view.id)
-    said = [line.text for line in session.log(view.id)[-MAX_WORDS:]]
+    said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
     measured = {
         "connect_ms": round(usage.connected * 1000),
         "lists_ms": round(usage.listed * 1000),

@@ -53,27 +53,16 @@ class UsageMeter:
             failed = result.is_error
             return result
         finally:
-            now = self._now
-            self._now = replace(
-                now,
-                calls=now.calls + 1,
-                failed=now.failed + failed,
-                seconds=(*now.seconds, clock() - begun)[-MAX_TIMED:],
-            )
+            now = replace(self._now, calls=self._now.calls + 1, failed=self._now.failed + failed)
+            self._now = replace(now, seconds=(*now.seconds, clock() - begun)[-MAX_TIMED:])
 
     def read(self, live: "Connection | None") -> ServerUsage:
         """Return what was measured until now, and what is seen of a connection."""
         if live is None:
             return self._now
-        processes, memory = process_tree(live.transport.pid)
-        return replace(
-            self._now,
-            pid=live.transport.pid,
-            processes=processes,
-            memory=memory,
-            connected=live.connected,
-            listed=live.listed,
-        )
+        processes, memory = process_tree(pid := live.transport.pid)
+        seen = replace(self._now, connected=live.connected, listed=live.listed)
+        return replace(seen, pid=pid, processes=processes, memory=memory)
 
 
 def process_tree(pid: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Sparkline
 
-from tui.model.events import LogLine
+from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.store.commands import Commands, command_line
 from tui.store.selectors import server as find_server
@@ -27,7 +27,14 @@ from tui.ui.panes import EditServer, PaneName, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.key_bar import Hint, hint_line, hints
-from tui.ui.widgets.text.describe import field, muted, section, server_facts, server_texts
+from tui.ui.widgets.text.describe import (
+    field,
+    muted,
+    section,
+    server_facts,
+    server_problem,
+    server_texts,
+)
 from tui.ui.widgets.text.plain import PlainText, duration, one_line
 
 REFRESH: Final = 1.0
@@ -37,7 +44,7 @@ MAX_CHANGES: Final = 20
 """Names that are shown of what an offer gained, lost or changed."""
 
 MAX_WORDS: Final = 5
-"""Last lines of the log that are shown."""
+"""Last lines of a server's log that are shown."""
 
 GONE: Final = Content("This server is no longer in the settings.")
 
@@ -91,16 +98,17 @@ class ServerPage(ServerActions, Dialog):
         self.call_after_refresh(self._show)  # the keys fit into the frame
 
     def _select(self, state: AppState) -> tuple[ServerView | None, str, Sequence[LogLine]]:
-        """Select the server, its instructions as they were sent, and the end of its log."""
+        """Select the server, its instructions as they were sent, and its own last words."""
         sent, log = state.instructions.get(self._server, ""), state.logs.get(self._server, ())
-        return find_server(state, self._server), sent, log[-MAX_WORDS:]
+        words = [line for line in log if line.source != OWN_SOURCE][-MAX_WORDS:]
+        return find_server(state, self._server), sent, words
 
     @property
     def current(self) -> ServerView | None:
         return find_server(self._bridge.state, self._server)
 
     def _show(self) -> None:
-        view, sent, log = self._select(self._bridge.state)
+        view, sent, words = self._select(self._bridge.state)
         told: ServerUsage | None = self.commands.engine.servers.usage(self._server)
         usage = told or ServerUsage()  # there may be no engine yet
         found = hints(self.app, self.active_bindings, (self,))
@@ -112,10 +120,11 @@ class ServerPage(ServerActions, Dialog):
         if view is not None:
             status, *about = server_facts(view, monotonic())
             facts = [status, *_measured(view, usage)]
-            rest = [*about, *_changes(usage), *self._keys(view, shown)]
+            rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]
             rest += server_texts(view, sent)
-            rest += [Content(), section("Last words")] if log else []
-            rest += [muted(one_line(line.text)) for line in log]
+            if words and view.failure is None:  # else they are told with why it failed
+                rest += [Content(), section("Last words")]
+                rest += [muted(one_line(line.text)) for line in words]
         self.facts.update(Content("\n").join(facts))
         self.rest.update(Content("\n").join(rest))
 
@@ -127,7 +136,8 @@ class ServerPage(ServerActions, Dialog):
         for hint in shown:
             if hint.id in EQUAL and (command := one_line(EQUAL[hint.id](view))):
                 self._equal.append(command)
-                yield Content.assemble(hint.content, " " * (13 - hint.width), command)
+                gap = " " * max(1, 13 - hint.width)
+                yield Content.assemble(hint.content, (gap, "$text-muted"), command)
 
     def ask(self, message: Message) -> None:
         """Ask the main screen, which lies below; what it shows takes the place of the page."""

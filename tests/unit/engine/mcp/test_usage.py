@@ -165,7 +165,10 @@ async def test_what_both_sides_declare_is_sanitised_and_bounded(tmp_path: Path) 
     says = tmp_path / "says.json"
     hostile = "\x1b[31mred\u202e" + "x" * 200
     info = {"title": hostile, "websiteUrl": f"javascript:{hostile}", "version": "2"}
-    extensions = {hostile: {}, **{f"io.example/{number}": {} for number in range(100)}}
+    extensions: dict[str, Any] = {
+        hostile: {},
+        **{f"io.example/{number}": {} for number in range(100)},
+    }
     capabilities = {"extensions": extensions, "experimental": {hostile: {}}}
     says.write_text(json.dumps({"tools": {"one": []}, "info": info, "capabilities": capabilities}))
     async with ready(script("library", str(says))) as (_, watcher):

@@ -166,7 +166,7 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         now: The time in seconds of `time.monotonic`.
         sent: Its instructions as the model got them with the last request.
     """
-    return _lines([*server_facts(view, now), *server_texts(view, sent)])
+    return _lines([*server_facts(view, now), *server_problem(view), *server_texts(view, sent)])
 
 
 def server_facts(view: ServerView, now: float) -> list[Content]:
@@ -205,8 +205,8 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
 
 
 def server_texts(view: ServerView, sent: str) -> list[Content]:
-    """Say why a server failed; its instructions, as for `describe_server`; its variables."""
-    parts = _failure(view)
+    """Show the instructions of a server, as for `describe_server`, and name its variables."""
+    parts = list[Content]()
     own = view.info.instructions if view.info is not None else ""
     if sent or own:
         title = "Instructions, sent to the model" if sent else "Instructions, not sent to the model"
@@ -293,7 +293,8 @@ def era(info: ServerInfo) -> str:
     return "stateless" if info.is_stateless else "handshake"
 
 
-def _failure(view: ServerView) -> list[Content]:
+def server_problem(view: ServerView) -> list[Content]:
+    """Say in full why a server is not available."""
     failure = view.failure
     if failure is None:
         return []
