@@ -461,8 +461,8 @@ def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     usage = session.engine.servers.usage(view.id)
     said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
     measured = {
-        "connect_ms": round(usage.connected * 1000),
-        "lists_ms": round(usage.listed * 1000),
+        "connect_ms": round(usage.connected * 1000, 1),
+        "lists_ms": round(usage.listed * 1000, 1),
         "processes": usage.processes,
         "memory_mb": round(usage.memory / 1e6, 1),
     }
