@@ -92,6 +92,8 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World)
     entry = {"command": command, "args": arguments, "env": {"EXTRA_TOKEN": "fixture-token"}}
     async with paging(world, everything=entry) as deck:
         await deck.ready(EVERYTHING)
+        await deck.ready(WEB)
+        await until(deck.pilot, lambda: deck.app.deck.servers._clock is None)
         before = ticking()
         await deck.open(EVERYTHING)
         pid = deck.engine.servers.usage(EVERYTHING).pid
