@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
+from tui.model.servers import ServerUsage
 from tui.store.commands import Commands
 
 if TYPE_CHECKING:
@@ -19,18 +20,23 @@ class RecordingEngine:
 
     calls: list[Call] = field(default_factory=list)
     path: str = ""
+    answers: dict[str, object] = field(default_factory=dict)
+    """What is answered to a question for something, which is no command, by its path."""
     key: ConversationId = MAIN
     """The id of the conversation on the screen, whatever is asked."""
 
     def __getattr__(self, name: str) -> "RecordingEngine":
         if name.startswith("__"):  # what Python asks of any object is not there
             raise AttributeError(name)
-        part = RecordingEngine(self.calls, f"{self.path}.{name}".lstrip("."))
+        part = RecordingEngine(self.calls, f"{self.path}.{name}".lstrip("."), self.answers)
         setattr(self, name, part)
         return part
 
-    def __call__(self, *args: object, **kwargs: object) -> None:
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        if self.path in self.answers:
+            return self.answers[self.path]
         self.calls.append((self.path, (*args, *kwargs.values())))
+        return None
 
 
 class RecordingCommands(Commands):
@@ -39,6 +45,6 @@ class RecordingCommands(Commands):
     def __init__(self) -> None:
         self.said: list[Event] = []
         super().__init__(self.said.append)
-        engine = RecordingEngine()
-        self.calls = engine.calls
+        engine = RecordingEngine(answers={"servers.usage": ServerUsage()})
+        self.calls, self.answers = engine.calls, engine.answers
         self.attach(cast("Engine", engine))

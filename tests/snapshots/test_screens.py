@@ -114,6 +114,23 @@ async def test_a_pane(album: Album) -> None:
             await album.take(pilot, key)
 
 
+async def test_the_page_of_a_server(album: Album) -> None:
+    commands = RecordingCommands()
+    commands.answers["servers.usage"] = shell.USAGE
+    app = GemdeckApp(shell.paged_store(), commands, preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f2", "home", "enter")
+        await album.take(pilot, "begin")
+        await press(pilot, "end")
+        await album.take(pilot, "end")
+        await pilot.resize_terminal(*WIDE)
+        await press(pilot, "home")
+        await album.take(pilot, "begin")
+        app.theme = LIGHT.name
+        await press(pilot, "end")
+        await album.take(pilot, "end")
+
+
 async def test_a_server_is_added(album: Album) -> None:
     commands = RecordingCommands()
     setattr(commands.engine.imports.edits, "file_of", lambda _: Path("no-such-file"))  # noqa: B010

@@ -145,6 +145,10 @@ class ServerInfo(Frozen):
         version: Its own version.
         protocol_version: The MCP revision of the connection.
         instructions: Its instructions for the model.
+        title: Its name for people, or an empty string.
+        website: Its address of a website, or an empty string; not checked.
+        capabilities: The capabilities and extensions of the protocol that it declares.
+        announced: Those that gemdeck told it of.
         log_levels: Whether its log level can be set.
         completions: Whether it completes arguments.
         subscriptions: Whether resources can be subscribed to.
@@ -154,6 +158,10 @@ class ServerInfo(Frozen):
     version: str
     protocol_version: str
     instructions: str = ""
+    title: str = ""
+    website: str = ""
+    capabilities: tuple[str, ...] = ()
+    announced: tuple[str, ...] = ()
     log_levels: bool = False
     completions: bool = False
     subscriptions: bool = False
@@ -165,6 +173,35 @@ class ServerInfo(Frozen):
     @property
     def era(self) -> ProtocolEra:
         return ProtocolEra.STATELESS if self.is_stateless else ProtocolEra.HANDSHAKE
+
+
+class ServerUsage(Frozen):
+    """What was measured of a server in this run; a snapshot.
+
+    Attributes:
+        starts: How often it was started.
+        pid: Its process while it is connected; 0 over HTTP.
+        processes: That and its descendants; 0 where the system does not tell.
+        memory: Bytes that those have resident; pages that several share count for each.
+        calls: The calls of its tools.
+        failed: Those of them that gave an error or no result.
+        seconds: How long the newest calls took, without the time that the server waited for us.
+        connected: Seconds until it had answered the first request, while it is connected.
+        listed: Seconds that its lists took after that.
+        change: How its offer differs from that of the connection before: the kind and name of
+            all that is gained, lost or changed, under these words.
+    """
+
+    starts: int = 0
+    pid: int = 0
+    processes: int = 0
+    memory: int = 0
+    calls: int = 0
+    failed: int = 0
+    seconds: tuple[float, ...] = ()
+    connected: float = 0.0
+    listed: float = 0.0
+    change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class ServerView(Frozen):

@@ -299,6 +299,8 @@ KEYS: Final = (
     _help("help.search", "slash", "search", "pages, search", "List all pages, search in them"),
     _help("help.links", "enter", "links", "links", "List the links of the page"),
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
+    _dialog("server.website", "o", "website", "website", "Show the website's address, to open it"),
+    _dialog("server.copy", "c", "copy", "copy", "Copy the page, or one of its commands"),
     _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
     _dialog("server.imports", "ctrl+o", "app.open('imports')", "", "Servers of other clients"),
     _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),

@@ -41,7 +41,7 @@ from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, 
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
-from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import Dialog
@@ -49,10 +49,12 @@ from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_form import ServerScreen
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
 from tui.ui.panes import FillPrompt, PaneName
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.address import LinkScreen
@@ -286,9 +288,11 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
         await deck.press("G")
         assert rows.cursor == len(rows.rows) - 1
         for keys, view in ((("f6", "shift+tab"), Transcript), (("f7",), LogView)):
-            await deck.press(*keys, "g")
+            await deck.press(*keys)
             shown = deck.one(view)
-            assert shown.scroll_offset.y == 0
+            await deck.until(lambda: shown.scroll_offset.y > 0)  # noqa: B023 - awaited at once
+            await deck.press("g")
+            await deck.until(lambda: shown.scroll_offset.y == 0)  # noqa: B023 - ditto
             await deck.press("j", "j", "j")
             await deck.until(lambda: shown.scroll_offset.y > 0)  # noqa: B023 - awaited at once
             await deck.press("G")
@@ -441,7 +445,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
         await deck.press("escape")
         for query, screen in (
             ("settings: sample", ViewerScreen),
-            ("weather: details", ServerDetailsScreen),
+            ("weather: details", ServerPage),
             ("/stats", DetailsScreen),
             ("grants: rules", GrantsScreen),
             ("branch_list", ToolDetailsScreen),
@@ -605,12 +609,12 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
 
 async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
     async with running(decks.full_store()) as deck:
-        await deck.press("f2", "enter")
-        await deck.press("f3", "r")
-        assert deck.on_top(ServerDetailsScreen)
+        await deck.press("f3", "enter")
+        await deck.press("f2", "r")
+        assert deck.on_top(ToolDetailsScreen)
         await deck.press("escape")
-        assert isinstance(deck.focus, ServersTree)
-        assert deck.commands.calls == []
+        assert deck.one(ToolsPane).has_focus_within
+        assert deck.asked("servers.restart") == []
 
 
 async def test_the_palette_finds_saved_conversations_and_listed_models_by_name() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from tui.cli.command import (
+    MAX_WORDS,
     CommandError,
     CommandOutput,
     advised,
@@ -52,6 +53,7 @@ from tui.engine.settings.typed_entries import (
 )
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
+from tui.model.events import OWN_SOURCE
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
@@ -111,7 +113,7 @@ async def show(server: str, start: StartOptions) -> CommandOutput:
 async def _shown(server: str, start: StartOptions) -> CommandOutput:
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
-        value = _server(view, session) | _details(view)
+        value = _server(view, session) | _details(view, session)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates")
@@ -487,19 +489,34 @@ def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
     }
 
 
-def _details(view: ServerView) -> dict[str, Any]:
+def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     catalog, info, failure = view.catalog, view.info, view.failure
+    usage = session.engine.servers.usage(view.id)
+    said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
+    measured = {
+        "connect_ms": round(usage.connected * 1000, 1),
+        "lists_ms": round(usage.listed * 1000, 1),
+        "processes": usage.processes,
+        "memory_mb": round(usage.memory / 1e6, 1),
+    }
     return {
+        "title": info.title if info is not None else "",
         "software": f"{info.name} {info.version}" if info is not None else "",
+        "website": info.website if info is not None else "",
         "protocol": info.protocol_version if info is not None else "",
+        "capabilities": list(info.capabilities) if info is not None else [],
+        "announced": list(info.announced) if info is not None else [],
+        **{name: value for name, value in measured.items() if value},
         "instructions": info.instructions if info is not None else "",
         "tools": [tool.name for tool in catalog.tools],
         "prompts": [prompt.name for prompt in catalog.prompts],
         "resources": [resource.uri for resource in catalog.resources],
         "templates": [template.uri_template for template in catalog.templates],
+        "settings": view.source,
+        "variables": list(view.variables),
         "environment": list(view.environment),
         "withheld": list(view.withheld),
-        "last_output": list(failure.stderr_tail if failure is not None else last_words(view)),
+        "last_output": list(failure.stderr_tail if failure is not None else said),
     }
 
 

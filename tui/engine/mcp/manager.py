@@ -42,7 +42,7 @@ from tui.model.events import (
     ServersConfigured,
     ServerStatusChanged,
 )
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:
@@ -336,7 +336,8 @@ class ServerManager:
         if current.fingerprint != tool.fingerprint:
             text = f"Another server is called {tool.server} now; the tool was not run."
             raise ToolCallError(text)
-        return await live.call_tool(tool.name, arguments, on_progress)
+        call = live.call_tool(tool.name, arguments, on_progress)
+        return await self._supervisors[tool.server].usage.time(call, live.clock)
 
     async def wait_while(self, condition: Callable[[], bool], patience: float) -> None:
         """Wait until a condition, checked whenever a server's status changes, no longer holds."""
@@ -361,6 +362,11 @@ class ServerManager:
         if live is None:
             raise ServerCallError(f"The server {server} cannot be asked ({self._status(server)}).")
         return live.features
+
+    def usage(self, server: ServerId) -> ServerUsage:
+        """Return what was measured of a server until now."""
+        found = self._supervisors.get(server)
+        return found.usage.read(found.live) if found is not None else ServerUsage()
 
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:

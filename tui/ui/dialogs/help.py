@@ -46,7 +46,7 @@ PAGES: Final[Mapping[str, str]] = {
     "SessionsScreen": "sessions",
     "ModelScreen": "chat#the-model",
     "ModelsScreen": "chat#the-model",
-    "ServerDetailsScreen": "servers",
+    "ServerPage": "servers",
     "ToolDetailsScreen": "permissions",
     "ArgumentsScreen": "chat#prompts",
     "ResourceScreen": "chat#files-and-resources",

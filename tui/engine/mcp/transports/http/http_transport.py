@@ -92,9 +92,11 @@ class HttpTransport:
         problem: Why the server cannot be used, or None.
         exit_code: None, as no process of ours ends.
         tap: Notes what is sent and received.
+        pid: 0, ditto.
     """
 
     exit_code: Final = None
+    pid: Final = 0
 
     def __init__(
         self,

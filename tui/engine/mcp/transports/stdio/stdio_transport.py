@@ -85,6 +85,10 @@ class StdioTransport:
         return process.broken or "closed its standard output"
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code of a process that ended by itself, as a shell gives it."""
         process = self._process
