@@ -68,7 +68,6 @@ class GrantsScreen(ListDialog[GrantView]):
         commands: Revokes a rule or the trust in the folder.
     """
 
-    BINDING_GROUP_TITLE = "Grants"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"

@@ -44,7 +44,6 @@ class ResourceScreen(Dialog):
         opener: The widget that hears what the user wants to do with it.
     """
 
-    BINDING_GROUP_TITLE = "Resource"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         only=("insert.insert", "resources.send", "resources.watch", "viewer.copy", "viewer.close")
     )

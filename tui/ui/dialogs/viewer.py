@@ -33,7 +33,6 @@ class ViewerScreen(Dialog):
         commands: Open and save its pictures.
     """
 
-    BINDING_GROUP_TITLE = "Viewer"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
 
     frame = query_one("#viewer", Vertical)

@@ -118,8 +118,6 @@ ANSWERS: Final = (
 class ConfirmationQuestion(Question[ConfirmationRequest]):
     """Shows calls, complete, and goes through the steps towards an answer to each."""
 
-    BINDING_GROUP_TITLE = "Confirmation"
-    HELP = "A tool wants to run. Nothing runs until you allow it."
     PREFIX = "confirmation"
     ROWS = ANSWERS
     SAFE = DENY
