@@ -141,7 +141,7 @@ class Engine:
         machine = Machine(Path.home(), options.folder, os.environ)
         self.imports = ServerImports(machine, OwnEdits(options.folder, Path.home(), state, say))
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, self.features.workspace, self.conversations)
+        self.messages = TypedMessages(self.servers, self.features, self.conversations)
         self.sessions.send = self.messages.send
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None

@@ -1,11 +1,10 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
 import asyncio
-import base64
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +36,7 @@ from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
@@ -217,7 +217,10 @@ async def _content_of(
         except ServerCallError as error:
             raise CommandError(str(error)) from error
     if file is not None or not (as_json or sys.stdout.isatty()):
-        data = _bytes(found.raw["contents"])
+        try:
+            data = joined_contents(found.raw["contents"])
+        except ValueError:
+            raise CommandError("The server sent a blob that is not valid base64.") from None
         if file is None:
             return CommandOutput(value, data)
         _write(file, data)
@@ -228,19 +231,6 @@ async def _content_of(
     if content.omitted and not as_json:
         say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
     return CommandOutput(_beside(value, found.raw), content.text.removesuffix("\n"))
-
-
-def _bytes(contents: Iterable[Mapping[str, str]]) -> bytes:
-    """Join the contents of a resource: texts as UTF-8, blobs decoded."""
-    try:
-        return b"".join(
-            one["text"].encode("utf-8", "replace")
-            if "text" in one
-            else base64.b64decode("".join(one["blob"].split()), validate=True)
-            for one in contents
-        )
-    except ValueError:
-        raise CommandError("The server sent a blob that is not valid base64.") from None
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -269,10 +259,9 @@ async def prompt(
         if name not in known:
             raise no_such("prompt", name, known)
         _check_arguments(known[name], given)
-        servers = session.engine.servers
-        own = servers.registry.own_prompt_name(ServerId(server), name)
         try:
-            found = await using(session, servers.features(ServerId(server)).get_prompt(own, given))
+            asked = session.engine.servers.render_prompt(ServerId(server), name, given)
+            found = await using(session, asked)
         except ServerCallError as error:
             raise CommandError(str(error)) from error
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
@@ -13,8 +14,9 @@ from typing import Any, Final
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
+from tui.engine.chats.turn import Ask, Message, MessageContent
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.files.pictures import write_new
+from tui.engine.files.saved import write_picture, write_resource
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
@@ -29,6 +31,8 @@ from tui.model.events import (
     ResourceRead,
     SubscriptionChanged,
 )
+from tui.model.input.typed import typed_command
+from tui.model.runs import PromptRendered
 from tui.model.servers import ServerId
 from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
@@ -58,11 +62,14 @@ class FeatureCommands:
 
     Attributes:
         workspace: The opened folders.
+        rendered: The prompt that was rendered last for the user to look at, as a message, and its
+            token.
     """
 
     def __init__(self, servers: ServerManager, context: ClientContext, publish: Publish) -> None:
         self._servers = servers
         self.workspace = Workspace(lambda: context.workspaces)
+        self.rendered: tuple[str, Message] | None = None
         self._context = context
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
@@ -70,6 +77,7 @@ class FeatureCommands:
         self._reading: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
+        self._rendering: asyncio.Task[None] | None = None
         self._is_stale = False
         self._lent: TemporaryDirectory[str] | None = None
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -91,6 +99,48 @@ class FeatureCommands:
         self._rereading = None
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
+
+    def save_resource(self, read: ResourceRead) -> None:
+        """Write a resource as it was read to a new file in the opened folder."""
+        self._start(self._save_resource(read))
+
+    async def _save_resource(self, read: ResourceRead) -> None:
+        folder, contents = self._context.workspaces[0], read.raw["contents"]
+        try:
+            path = await asyncio.to_thread(write_resource, folder, read.uri, contents)
+        except OSError as error:
+            self._report_error(f"The resource was not written: {error.strerror or error}.")
+            return
+        words = f"The resource is in {shown_path(path, Path.home())}."
+        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+
+    def render_prompt(
+        self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
+    ) -> None:
+        """Let a server render a prompt for the user to look at; earlier requests are cancelled.
+
+        It arrives as `PromptRendered`, and is kept to be sent as it is.
+        """
+        _cancel(self._rendering)
+        self.rendered = None
+        self._rendering = self._start(self._render(token, server, prompt, dict(values)))
+
+    async def _render(
+        self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
+    ) -> None:
+        try:
+            rendered = await self._servers.render_prompt(server, prompt, values)
+        except ServerCallError as error:
+            self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
+            return
+        typed = typed_command(prompt, values)
+        content = MessageContent.of_prompt(typed, server, rendered)
+
+        async def fetched(_: Ask) -> MessageContent:
+            return content
+
+        self.rendered = token, Message(typed, fetched)
+        self._publish(PromptRendered(token, rendered.messages))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -195,7 +245,7 @@ class FeatureCommands:
                     prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
                 )
                 folder = Path(self._lent.name)
-            path = await asyncio.to_thread(write_new, folder, picture.data)
+            path = await asyncio.to_thread(write_picture, folder, picture.data)
         except OSError as error:
             self._report_error(f"The picture was not written: {error.strerror or error}.")
             return
@@ -213,9 +263,10 @@ class FeatureCommands:
         try:
             reading = await self._servers.features(server).read_resource(uri)
         except ServerCallError as error:
-            self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
+            failure = sanitize_line(str(error))
+            self._publish(ResourceRead(server, uri, failure=failure, at=time.time()))
             return
-        self._publish(ResourceRead(server, uri, reading.content))
+        self._publish(ResourceRead(server, uri, reading.content, at=time.time(), raw=reading.raw))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:

@@ -11,6 +11,7 @@ from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 
 OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result")
@@ -285,13 +286,15 @@ class PromptMessage:
 class RenderedPrompt:
     """A prompt as a server rendered it, for the screen and for the model.
 
-    The model gets the turns of `before`, and then `parts` as the user's message. `raw` is the
-    result as the server wrote it.
+    The model gets the turns of `before`, and then `parts` as the user's message; `messages` shows
+    all of that, while `shown` leaves out what is for the model only. `raw` is the result as the
+    server wrote it.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     before: tuple[PromptMessage, ...] = ()
+    messages: tuple[RenderedMessage, ...] = ()
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
