@@ -2,7 +2,6 @@
 
 from typing import NewType
 
-from tui.model.chat import Picture
 from tui.model.frozen import dataclass
 
 ToolId = NewType("ToolId", str)
@@ -117,14 +116,13 @@ class ResourceTemplateView:
 class ResourceContent:
     """The content of a resource as shown: its texts joined, and a line for each blob.
 
-    `omitted` counts the characters that were cut off; `pictures` are those of the blobs.
+    `omitted` counts the characters that were cut off.
     """
 
     text: str = ""
     mime_type: str = ""
     blobs: tuple[str, ...] = ()
     omitted: int = 0
-    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,6 +349,7 @@ class ResourceRead:
         server: Its server.
         uri: Its address.
         content: Its content as shown.
+        pictures: Those in it.
         failure: Why it could not be read, or an empty string.
         at: When, in seconds since the epoch; None if that is not known.
         raw: The result as the server wrote it.
@@ -358,6 +359,7 @@ class ResourceRead:
     uri: str
     content: ResourceContent = ResourceContent()
     failure: str = ""
+    pictures: tuple[Picture, ...] = ()
     at: float | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 

@@ -20,7 +20,7 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "sign_ins.begin": lambda server: ("mcp auth", server),
     "sign_ins.end": lambda server: ("mcp logout", server),
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),
-    "messages.send_prompt": lambda s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
+    "features.render_prompt": lambda _, s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
     "service.use_api_key": lambda _: ("key set",),

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -109,10 +110,9 @@ class FeatureCommands:
         try:
             path = await asyncio.to_thread(write_resource, folder, read.uri, contents)
         except OSError as error:
-            self._report_error(f"The resource was not written: {error.strerror or error}.")
-            return
-        words = f"The resource is in {shown_path(path, Path.home())}."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+            self._report_unwritten("resource", error)
+        else:
+            self._answer(f"The resource is in {shown_path(path, Path.home())}.")
 
     def render_prompt(
         self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
@@ -207,15 +207,13 @@ class FeatureCommands:
             self._publish(NoticeRaised(Notice(Severity.WARNING, str(error))))
             return
         if folder in folders:
-            words = f"{shown_path(folder, Path.home())} is open already."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+            self._answer(f"{shown_path(folder, Path.home())} is open already.")
             return
         self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        words = f"{shown_path(folder, Path.home())} was added; the servers are told."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self._answer(f"{shown_path(folder, Path.home())} was added; the servers are told.")
 
     def open_folders(self, further: Iterable[Path]) -> None:
         """Let servers that start from now on have further roots."""
@@ -247,12 +245,12 @@ class FeatureCommands:
                 folder = Path(self._lent.name)
             path = await asyncio.to_thread(write_picture, folder, picture.data)
         except OSError as error:
-            self._report_error(f"The picture was not written: {error.strerror or error}.")
+            self._report_unwritten("picture", error)
             return
         words = f"The picture is in {shown_path(path, Path.home())}."
         if opens and not await open_outside(str(path)):
             words = "No program to open pictures was found."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self._answer(words)
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):
@@ -263,10 +261,11 @@ class FeatureCommands:
         try:
             reading = await self._servers.features(server).read_resource(uri)
         except ServerCallError as error:
-            failure = sanitize_line(str(error))
-            self._publish(ResourceRead(server, uri, failure=failure, at=time.time()))
-            return
-        self._publish(ResourceRead(server, uri, reading.content, at=time.time(), raw=reading.raw))
+            read = ResourceRead(server, uri, failure=sanitize_line(str(error)))
+        else:
+            shown = reading.content, "", reading.pictures
+            read = ResourceRead(server, uri, *shown, raw=reading.raw)
+        self._publish(replace(read, at=time.time()))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -304,6 +303,13 @@ class FeatureCommands:
             self._is_stale = False
             await self._read(*self._shown)
             await asyncio.sleep(REREAD_INTERVAL)
+
+    def _answer(self, words: str, severity: Severity = Severity.INFO) -> None:
+        self._publish(NoticeRaised(Notice(severity, words, is_answer=True)))
+
+    def _report_unwritten(self, what: str, error: OSError) -> None:
+        words = f"The {what} was not written: {error.strerror or error}."
+        self._answer(words, Severity.ERROR)
 
     def _report_error(self, text: str) -> None:
         self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))

@@ -303,7 +303,7 @@ class ResourceReading:
     """The content of a resource, for the screen and for the model.
 
     `remark` says how the two differ, and `problem` what the model cannot be given; or both are
-    empty. `raw` is the result as the server wrote it.
+    empty. `raw` is the result as the server wrote it; `pictures` are for the screen.
     """
 
     content: ResourceContent
@@ -311,6 +311,7 @@ class ResourceReading:
     remark: str = ""
     problem: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

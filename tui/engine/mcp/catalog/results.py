@@ -426,6 +426,12 @@ def convert_resource(
     texts = [part.text for part in contents if isinstance(part, types.TextResourceContents)]
     blobs = [part for part in contents if isinstance(part, types.BlobResourceContents)]
     joined = "\n\n".join(texts)
+    content = ResourceContent(
+        text=sanitize(joined[:MAX_TEXT]),
+        mime_type=sanitize_line(contents[0].mime_type or "", 128) if contents else "",
+        blobs=tuple(_blob_line(blob) for blob in blobs),
+        omitted=max(0, len(joined) - MAX_TEXT),
+    )
     pieces: list[Piece] = []
     for part in contents:
         if part.uri != uri or len(contents) > 1:
@@ -435,13 +441,6 @@ def convert_resource(
                 pieces.append(text_piece(part.text))
             case types.BlobResourceContents():
                 pieces.append(data_piece(part.mime_type, part.blob))
-    content = ResourceContent(
-        text=sanitize(joined[:MAX_TEXT]),
-        mime_type=sanitize_line(contents[0].mime_type or "", 128) if contents else "",
-        blobs=tuple(_blob_line(blob) for blob in blobs),
-        omitted=max(0, len(joined) - MAX_TEXT),
-        pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),
-    )
     notes = [*hidden_note(pieces), *_more(len(result.contents) - len(contents), "contents")]
     parts = [piece.part for piece in (*pieces, *notes) if piece.part != TextPart("")]
     source = f"resource {uri} of the server {server}"
@@ -452,6 +451,7 @@ def convert_resource(
         (opening, *parts, closing),
         " ".join(note.shown for note in notes),
         _problem(contents, text_length(parts)),
+        pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),
     )
 
 
