@@ -210,7 +210,7 @@ BUDGET: Final = {
     "engine": 1_870,
     "engine/sign_in": 1_640,
     "engine/trust": 1_380,
-    "engine/approval": 1_310,
+    "engine/approval": 1_325,
     "engine/definitions": 1_090,
     "engine/commands": 980,
     "engine/files": 800,

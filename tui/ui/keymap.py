@@ -206,6 +206,7 @@ KEYS: Final = (
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
     _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
     _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
+    _grants("grants.save", "s", "save", "save", "Save a rule of this session for this folder"),
     _grants("grants.details", "enter", "choose", "details", "Show details"),
     _grants("grants.folder", "f", "review_folder", "folder", "Review this folder"),
     _grants("grants.forget", "F", "forget_folder", "forget", "Forget this folder"),
@@ -215,7 +216,7 @@ KEYS: Final = (
     _sessions("sessions.export", "e", "export", "export", "Write it to a Markdown file"),
     _sessions("sessions.delete", "d,delete", "delete", "delete", "Delete it"),
     _prompts(
-        "prompts.open", "enter", "choose", "open", "Fill in the arguments and send the prompt"
+        "prompts.open", "enter", "choose", "open", "Fill in the arguments and show the prompt"
     ),
     _resources(
         "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
@@ -299,7 +300,10 @@ KEYS: Final = (
     _help("help.search", "slash", "search", "pages, search", "List all pages, search in them"),
     _help("help.links", "enter", "links", "links", "List the links of the page"),
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
-    _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
+    _dialog("arguments.send", "ctrl+s", "send", "send", "Show or read it", priority=True),
+    _dialog("prompt.send", "enter", "send", "send", "Send the prompt as it is shown"),
+    _dialog("fetched.reload", "r", "reload", "ask again", "Ask the server for it again"),
+    _dialog("fetched.save", "f", "save", "to a file", "Save it to a file in the opened folder"),
     _dialog("server.imports", "ctrl+o", "app.open('imports')", "", "Servers of other clients"),
     _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),
     _dialog("welcome.back", "escape", "back", "back", "Go back, or close"),

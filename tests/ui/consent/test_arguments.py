@@ -210,6 +210,12 @@ async def test_either_view_counts_as_read() -> None:
         assert '"text": "line\\nline' in hands.text
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
+        await hands.ask_next(asked({"text": "line\n" * 60}, ()))
+        await hands.press("j", "escape")
+        assert "  1  line" in hands.text, "Esc leaves the JSON first"
+        assert hands.decisions == []
+        await hands.press("escape")
+        assert hands.decisions == [Decision(Choice.DENY)]
 
 
 async def test_arguments_too_long_to_be_laid_out_are_json() -> None:

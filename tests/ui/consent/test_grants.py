@@ -121,6 +121,18 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert "This rule comes from ~/.gemini/settings.json: change it there." in deck.text
 
 
+async def test_a_rule_of_the_session_is_saved_for_the_folder_with_the_second_press() -> None:
+    async with running(store_with(SAVED, SESSION, SETTING)) as deck:
+        await open_grants(deck)
+        await deck.press("s")
+        assert "this one lasts already" in deck.text
+        await deck.press("down", "s")
+        assert "Press s again to save for this folder: printEnv" in deck.text
+        assert deck.commands.calls == []
+        await deck.press("s")
+        assert deck.commands.calls == [("access.policy.save", (SESSION.id,))]
+
+
 async def test_enter_shows_all_of_a_rule_and_every_word_of_others_is_literal() -> None:
     text = "[@click=app.quit]x[/]\n[bold]"
     scope = "a folder with a long name " * 8

@@ -175,6 +175,9 @@ class GrantSet:
     def note(self, grant: Grant) -> GrantNote:
         return self._notes[grant]
 
+    def named(self, grant: GrantId) -> Grant | None:
+        return next((one for one in self._notes if one.id == grant), None)
+
     def put(self, grant: Grant, note: GrantNote) -> None:
         """Add a grant, or change what is remembered beside it. An invalid one is left out.
 
@@ -325,6 +328,12 @@ class GrantBook:
         self._used.pop(grant, None)
         if grant.scope is not GrantScope.SESSION:
             self._change(lambda known: {g: note for g, note in known.items() if g != grant})
+
+    def save(self, grant: Grant, folder: str) -> None:
+        """Let a grant of this session hold for a folder, also in later runs."""
+        note = self.grants.note(grant)
+        self.remove(grant)
+        self.add({replace(grant, scope=GrantScope.FOLDER, folder=folder): note})
 
     def use(self, grant: Grant) -> None:
         """Note that a call rests on a grant now."""

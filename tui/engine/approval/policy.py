@@ -487,23 +487,27 @@ class Policy:
 
     def revoke(self, grant: GrantId) -> None:
         """Take a grant back; rules of settings files stay. One that is gone changes nothing."""
-        for known in self._book.grants:
-            if known.id == grant:
-                note = self._book.grants.note(known)
-                self._book.remove(known)
-                self._changed()
-                self._publish(
-                    ToolRuleChanged(
-                        note.server,
-                        known.fingerprint,
-                        note.tool if known.tool is not None else "*",
-                        known.definition_hash,
-                        "revoke",
-                    )
-                )
-                if known.effect is Effect.DENY:
-                    self.on_denials()
-                return
+        if (known := self._book.grants.named(grant)) is not None:
+            self._tell(known, "revoke")
+            self._book.remove(known)
+            self._changed()
+            if known.effect is Effect.DENY:
+                self.on_denials()
+
+    def save(self, grant: GrantId) -> None:
+        """Save a rule of this session for this folder."""
+        known = self._book.grants.named(grant)
+        if known is not None and known.scope is GrantScope.SESSION and self._folder:
+            self._tell(known, "save")
+            self._book.save(known, self._folder)
+            self._changed()
+
+    def _tell(self, grant: Grant, change: str) -> None:
+        """Tell what the user changes about a rule."""
+        note = self._book.grants.note(grant)
+        tool = note.tool if grant.tool is not None else "*"
+        event = ToolRuleChanged(note.server, grant.fingerprint, tool, grant.definition_hash, change)
+        self._publish(event)
 
     def views(self) -> tuple[GrantView, ...]:
         """List all rules: records newest first, then what the settings say."""

@@ -68,13 +68,13 @@ class GrantsScreen(ListDialog[GrantView]):
         commands: Revokes a rule or the trust in the folder.
     """
 
-    BINDING_GROUP_TITLE = "Grants"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"
     KIND = "whole grants"
     KEYS = (
         ("grants.revoke", "revoke"),
+        ("grants.save", "save"),
         ("grants.details", "details"),
         ("list.filter", "filter"),
         ("dialog.close", "close"),
@@ -126,6 +126,17 @@ class GrantsScreen(ListDialog[GrantView]):
             if grant.scope != GrantScope.SESSION:  # which no command knows
                 self._commands.tell("grants revoke", grant.id)
             self.say("Revoked: its tools ask again.")
+
+    def action_save(self) -> None:
+        """Save the rule under the cursor on the second press, if it goes with the session."""
+        grant = self.listed.current
+        if grant is None:
+            return
+        if grant.scope != GrantScope.SESSION:
+            self.say("Only a rule of this session can be saved; this one lasts already.")
+        elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.tool}"):
+            self._commands.engine.access.policy.save(grant.id)
+            self.say("Saved for this folder.")
 
     def action_review_folder(self) -> None:
         self._commands.engine.review_folder()

@@ -198,7 +198,6 @@ class HelpScreen(Dialog):
         commands: Opens links of the web.
     """
 
-    BINDING_GROUP_TITLE = "Help"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.HELP)
 
     frame = query_one(".dialog", Vertical)

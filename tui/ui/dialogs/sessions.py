@@ -49,7 +49,6 @@ class SessionsScreen(ListDialog[SessionView]):
         open_beside: Opens one in a tab of its own.
     """
 
-    BINDING_GROUP_TITLE = "Sessions"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SESSIONS)
     AUTO_FOCUS = "RowList"
     KIND = "whole sessions"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from textual import on
+from textual import events, on
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
@@ -118,8 +118,6 @@ ANSWERS: Final = (
 class ConfirmationQuestion(Question[ConfirmationRequest]):
     """Shows calls, complete, and goes through the steps towards an answer to each."""
 
-    BINDING_GROUP_TITLE = "Confirmation"
-    HELP = "A tool wants to run. Nothing runs until you allow it."
     PREFIX = "confirmation"
     ROWS = ANSWERS
     SAFE = DENY
@@ -236,7 +234,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
-            return self._scope.name.lower() if self.is_short else self._scope.value
+            return self._scope_words if self.is_short else f"{self._scope_words} ⇄"
         if answer is ALWAYS_TOOL and not self.is_short:
             this = "" if self._scope is GrantScope.EVERYWHERE else "this "
             return f"Always, {this}{self._scope.name.lower()}"
@@ -247,6 +245,10 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if answer is MORE and self._shows_more:
             return "Less"
         return super().caption(answer)
+
+    @property
+    def _scope_words(self) -> str:
+        return self._scope.name.lower() if self.is_short else self._scope.value
 
     def armed_words(self) -> str:
         """Say how many calls were seen, and what their key allows."""
@@ -274,7 +276,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if answer is ALLOW_SEEN:
             return again_words(key, self._seen, self._calls, short=self.is_short)
         words = super().again_words(answer, key)
-        return f"{words}, {self.caption(SCOPE)}" if answer.scoped else words
+        return f"{words}, {self._scope_words}" if answer.scoped else words
 
     def _look(self) -> None:
         super()._look()
@@ -360,6 +362,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             super().action_scroll(rows, pages)
 
     # Answers, and the steps towards one.
+
+    def _answer_of(self, event: events.Key) -> Answer | None:
+        """Give the answer of a key; Esc leaves the JSON before it denies."""
+        answer = super()._answer_of(event)
+        is_back = answer is DENY and event.key == "escape" and self._shows_json
+        return JSON if is_back else answer
 
     def choose(self, answer: Answer) -> None:
         """Take the step that an answer is, else decide the call in sight."""

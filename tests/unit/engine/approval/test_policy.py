@@ -88,6 +88,17 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
     async with opened(path) as policy:
         effects = [policy.judge(tool).effect for tool in (everywhere, here, now)]
         assert effects == [Effect.ALLOW, Effect.ALLOW, Effect.ASK]
+        policy.allow([now], GrantScope.SESSION, "always this tool")
+        for rule in policy.views():
+            policy.save(rule.id)  # only the one of the session changes
+        scopes = {view.tool: view.scope for view in policy.views()}
+        assert scopes == {
+            "everywhere": "saved everywhere",
+            "here": "saved for /work",
+            "fleeting": "saved for /work",
+        }
+    async with opened(path) as policy:
+        assert policy.judge(now).effect is Effect.ALLOW, "it was saved from the list"
     async with opened(path, folder="/elsewhere") as policy:
         effects = [policy.judge(tool).effect for tool in (everywhere, here)]
         assert effects == [Effect.ALLOW, Effect.ASK]
