@@ -269,7 +269,7 @@ def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) ->
     engine.sign_ins.begin(samples.SERVER)
     engine.sign_ins.end(samples.SERVER)
     engine.features.read_resource(samples.SERVER, "notes://a b")
-    engine.messages.send_prompt(samples.SERVER, "poem", {"mood": "it's ok"})
+    engine.features.render_prompt("1", samples.SERVER, "poem", {"mood": "it's ok"})
     engine.sessions.delete(SessionId("3f9a2c1b"))
     engine.sessions.resume("3f9a2c1b")
     engine.review_folder()

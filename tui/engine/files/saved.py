@@ -5,17 +5,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 ENDINGS: Final = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp"}
 """The endings of the formats, by how their data begins: a server's word for it opens nothing."""
 
-MAX_NAME: Final = 60
-"""Characters of a server's name for its data that are kept."""
-
-_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}")
+_NAME: Final = re.compile(r"([A-Za-z0-9_-]{1,60})(\.[A-Za-z0-9]{1,8})?/*(?:[?#].*)?$")
+"""The end of a URI that can be part of a file's name, and how that ends."""
 
 
 def write_new(folder: Path, name: str, ending: str, data: bytes) -> Path:
@@ -55,15 +52,11 @@ def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]
     No name that a server gives means anything to a program: all begin with ``resource-``.
 
     Raises:
-        OSError: If it cannot be written, or a blob is not valid base64.
+        OSError: If it cannot be written.
+        ValueError: If a blob is not valid base64.
     """
-    try:
-        data = joined_contents(contents)
-    except ValueError:
-        raise OSError("its data is not valid base64") from None
-    last = PurePosixPath(re.split(r"[?#]", uri)[0])
-    ending = last.suffix if _ENDING.fullmatch(last.suffix) else ""
-    name = _NO_NAME.sub("-", last.stem)[:MAX_NAME].strip("-")
+    data, found = joined_contents(contents), _NAME.search(uri)
+    name, ending = found.groups("") if found is not None else ("", "")
     return write_new(folder, f"resource-{name}".strip("-"), _picture_ending(data) or ending, data)
 
 
