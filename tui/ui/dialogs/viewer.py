@@ -20,7 +20,7 @@ from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
-from tui.ui.widgets.text.picture import PictureView, picture_rows
+from tui.ui.widgets.text.picture import PictureView, draws_pictures
 
 
 class ViewerScreen(Dialog):
@@ -56,8 +56,8 @@ class ViewerScreen(Dialog):
             self._views.insert(0, ("tree", lambda: JsonTree(value)))
 
     def compose(self) -> ComposeResult:
-        if self._pictures and (rows := picture_rows(self.app)):
-            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures, rows))))
+        if self._pictures and draws_pictures(self.app):
+            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures))))
         lines = self._text.count("\n") + 1
         with Vertical(id="viewer") as dialog:
             size = f"  {counted(lines, 'line')} · {counted(len(self._text), 'character')}"
