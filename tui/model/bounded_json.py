@@ -186,6 +186,14 @@ def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str
     return change(value)
 
 
+def json_or_text(text: str) -> object:
+    """Read JSON; what is none, such as arguments that were cut, stays text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities, which JSON lacks, by their names."""
     return mapped(

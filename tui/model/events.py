@@ -1,8 +1,9 @@
 """Events: frozen facts that the engine publishes and the store reduces."""
 
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import field, replace
 from time import time as now
-from typing import Final
+from typing import Any, Final
 
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
@@ -26,6 +27,7 @@ from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStandin
 from tui.model.frozen import Frozen
 from tui.model.models import ModelEvents
 from tui.model.requests import PendingRequest, TerminalSet
+from tui.model.runs import RunEvents
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
@@ -215,6 +217,18 @@ class ToolCallChanged(ConversationEvent):
     arguments: str | None = None
     pictures: tuple[Picture, ...] = ()
 
+    def applied(self, call: ToolCall) -> ToolCall:
+        """Return a call as it stands after this."""
+        return replace(
+            call,
+            status=self.status,
+            seconds=self.seconds,
+            result=self.result,
+            progress=None,
+            pictures=self.pictures,
+            arguments=call.arguments if self.arguments is None else self.arguments,
+        )
+
 
 class ToolCallDecided(Frozen):
     """A call was allowed or denied, or the question about it was withdrawn.
@@ -296,12 +310,25 @@ class RequestsQueued(Frozen):
 
 
 class ResourceRead(Frozen):
-    """A resource was read for the user; `failure` says why it could not be."""
+    """A resource was read for the user.
+
+    Attributes:
+        server: Its server.
+        uri: Its address.
+        content: Its content as shown.
+        pictures: Those in it.
+        failure: Why it could not be read, or an empty string.
+        at: When, in seconds since the epoch.
+        raw: The result as the server wrote it.
+    """
 
     server: ServerId
     uri: str
     content: ResourceContent = ResourceContent()
     failure: str = ""
+    pictures: tuple[Picture, ...] = ()
+    at: float = field(default_factory=now)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 class SubscriptionChanged(Frozen):
@@ -399,6 +426,7 @@ Event = (
     | ToolRuleChanged
     | ToolExplained
     | FramesNoted
+    | RunEvents
     | SessionEvents
     | ModelEvents
 )

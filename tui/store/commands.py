@@ -20,7 +20,8 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "sign_ins.begin": lambda server: ("mcp auth", server),
     "sign_ins.end": lambda server: ("mcp logout", server),
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),
-    "messages.send_prompt": lambda s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
+    "runs.start": lambda s, t, arguments: (f"mcp call --args {_quote(arguments)}", s, t),
+    "features.render_prompt": lambda _, s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
     "service.use_api_key": lambda _: ("key set",),
@@ -38,6 +39,12 @@ def command_line(command: str, *arguments: str) -> str:
 
     guard = ["--"] if any(one.startswith("-") for one in arguments) else []
     return sanitize_line(f"gemdeck {command} {join([*guard, *arguments])}".rstrip())
+
+
+def _quote(text: str) -> str:
+    from shlex import quote  # noqa: PLC0415 - not for the first frame
+
+    return quote(text)
 
 
 class AskedEngine:

@@ -215,7 +215,7 @@ KEYS: Final = (
     _sessions("sessions.export", "e", "export", "export", "Write it to a Markdown file"),
     _sessions("sessions.delete", "d,delete", "delete", "delete", "Delete it"),
     _prompts(
-        "prompts.open", "enter", "choose", "open", "Fill in the arguments and send the prompt"
+        "prompts.open", "enter", "choose", "open", "Fill in the arguments and show the prompt"
     ),
     _resources(
         "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
@@ -301,7 +301,10 @@ KEYS: Final = (
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
     _dialog("server.website", "o", "website", "website", "Show the website's address, to open it"),
     _dialog("server.copy", "c", "copy", "copy", "Copy the page, or one of its commands"),
-    _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
+    _dialog("arguments.send", "ctrl+s", "send", "send", "Show or read it", priority=True),
+    _dialog("prompt.send", "enter", "send", "send", "Send the prompt as it is shown"),
+    _dialog("fetched.reload", "r", "reload", "ask again", "Ask the server for it again"),
+    _dialog("fetched.save", "f", "save", "to a file", "Save it to a file in the opened folder"),
     _dialog("server.imports", "ctrl+o", "app.open('imports')", "", "Servers of other clients"),
     _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),
     _dialog("welcome.back", "escape", "close", "back", "Go back, or close"),

@@ -155,8 +155,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
         case ShowResource():
             from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
 
-            what = asked.server, asked.uri, asked.name
-            push(ResourceScreen(bridge, commands, *what, opener=deck))
+            push(ResourceScreen(bridge, commands, deck, asked))
         case FillPrompt():
             _fill_prompt(deck, asked)
         case RunCommand():
@@ -164,16 +163,21 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
 
 
 def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
-    """Open the form for the arguments, even without any."""
+    """Open the form for the arguments, if there are any, then show the prompt."""
+    from tui.ui.dialogs.prompt import PromptScreen  # noqa: PLC0415 - parses Markdown
+
     name = asked.prompt.name
 
-    def send(arguments: dict[str, str] | None) -> None:
+    def show(arguments: dict[str, str] | None) -> None:
         if arguments is not None:
-            deck.bring_composer()
-            deck.chat.send_prompt(asked.server, name, arguments)
+            filled = FillPrompt(asked.server, asked.prompt, arguments, asked.typed)
+            deck.app.push_screen(PromptScreen(deck.bridge, deck.commands, deck, filled))
         elif asked.typed:
             deck.chat.composer.replace_all(asked.typed)
 
+    if not asked.prompt.arguments:
+        show({})
+        return
     screen = ArgumentsScreen(
         deck.bridge,
         deck.commands,
@@ -187,9 +191,9 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
             )
             for one in asked.prompt.arguments
         ],
-        verb="send",
+        verb="show",
     )
-    deck.app.push_screen(screen, send)
+    deck.app.push_screen(screen, show)
 
 
 async def _run_command(deck: MainScreen, asked: RunCommand) -> None:

@@ -1,11 +1,10 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
 import asyncio
-import base64
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +24,7 @@ from tui.cli.command import (
     prints_json,
     shown,
 )
-from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
+from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.servers.questions import using
 from tui.cli.servers.server_edits import ServerLast, as_usage, confirm_change, edits_of, own_edits
 from tui.cli.servers.server_session import (
@@ -40,9 +39,10 @@ from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.atomic import UnfitFileError
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
-from tui.engine.mcp.schema.coerce import property_kinds
+from tui.engine.mcp.schema.coerce import typed_value
 from tui.engine.mcp.wire.recording import Recording
 from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
@@ -159,7 +159,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
 async def call(
     server: str, tool: str, arguments: tuple[str, ...], raw: str | None, start: StartOptions
 ) -> CommandOutput:
-    """Run a tool with exactly these arguments.
+    """Run a tool with exactly these arguments, or @NAME, a call that you saved under a name.
 
     A value is text, or JSON where the tool wants something else. You composed the call, so nobody
     is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
@@ -170,6 +170,11 @@ async def call(
         words = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = [one.name for one in session.ready(server).catalog.tools]
+        if tool.startswith("@") and tool not in known:
+            saved = session.engine.runs.saved.find(ServerId(server), tool[1:])
+            if saved is None:
+                raise CommandError(f"No call is saved as {tool} for {server}.", ExitCode.NOT_FOUND)
+            tool, given = saved.tool, _object(saved.arguments) | given
         if tool not in known:
             raise no_such("tool", tool, known)
         offered = session.engine.servers.offered_tools()
@@ -255,7 +260,10 @@ async def _content_of(
         features = session.engine.servers.features(ServerId(server))
         found = await using(session, features.read_resource(uri))
     if file is not None or not (as_json or sys.stdout.isatty()):
-        data = _bytes(found.raw["contents"])
+        try:
+            data = joined_contents(found.raw["contents"])
+        except ValueError:
+            raise CommandError("The server sent a blob that is not valid base64.") from None
         if file is None:
             return CommandOutput(value, data)
         _write(file, data)
@@ -266,19 +274,6 @@ async def _content_of(
     if content.omitted and not as_json:
         say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
     return CommandOutput(_beside(value, found.raw), content.text.removesuffix("\n"))
-
-
-def _bytes(contents: Iterable[Mapping[str, str]]) -> bytes:
-    """Join the contents of a resource: texts as UTF-8, blobs decoded."""
-    try:
-        return b"".join(
-            one["text"].encode("utf-8", "replace")
-            if "text" in one
-            else base64.b64decode("".join(one["blob"].split()), validate=True)
-            for one in contents
-        )
-    except ValueError:
-        raise CommandError("The server sent a blob that is not valid base64.") from None
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -307,9 +302,8 @@ async def prompt(
         if name not in known:
             raise no_such("prompt", name, known)
         _check_arguments(known[name], given)
-        servers = session.engine.servers
-        own = servers.registry.own_prompt_name(ServerId(server), name)
-        found = await using(session, servers.features(ServerId(server)).get_prompt(own, given))
+        asked = session.engine.servers.render_prompt(ServerId(server), name, given)
+        found = await using(session, asked)
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]
         value = _beside({"server": server, "name": name}, found.raw)
         return CommandOutput(value, _plain(parts, found.shown))
@@ -523,12 +517,6 @@ def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
 def _offers(server: Mapping[str, Any]) -> str:
     offered = {kind: server[f"{kind}s"] for kind in ("tool", "prompt", "resource")}
     return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
-
-
-def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
-    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
-    kinds = property_kinds(schema, name)
-    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:

@@ -24,6 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     MediaPart,
     OfferedTool,
     PromptMessage,
+    RenderedPrompt,
     TextPart,
 )
 from tui.engine.mcp.manager import ServerManager
@@ -86,8 +87,19 @@ class MessageContent(Frozen):
         """Return the content of a text of the user, which the model gets as data."""
         return cls(sanitize(text), (TextPart(for_model(text)[0]),))
 
+    @classmethod
+    def of_prompt(
+        cls, typed: str, server: ServerId, rendered: RenderedPrompt, more: str = ""
+    ) -> Self:
+        """Return the content of a prompt that a server rendered, with a text after it."""
+        added = (TextPart(for_model(more)[0]),) if more else ()
+        shown = "\n\n".join(filter(None, (sanitize(typed), rendered.shown, sanitize(more))))
+        return cls(shown, (*rendered.parts, *added), (server,), rendered.before)
 
-Fetch = Callable[[Callable[[ServerId], None]], Awaitable[MessageContent]]
+
+Ask = Callable[[ServerId], None]
+
+Fetch = Callable[[Ask], Awaitable[MessageContent]]
 """Gets the content of a message; calls its argument with each server before it is asked.
 
 Raises `MessageError` if the message cannot be sent.
@@ -99,11 +111,12 @@ class Message(Frozen):
 
     Attributes:
         text: What was typed; it returns to the user if the model never answers.
-        fetch: Gets what servers add to it, once its turn has come; None if it is the text alone.
+        fetch: Gets what servers add to it, once its turn has come, or has it; None if it is the
+            text alone.
     """
 
     text: str
-    fetch: Fetch | None = None
+    fetch: Fetch | MessageContent | None = None
 
 
 def give_back(publish: Publish, text: str, error: MessageError) -> None:
@@ -300,10 +313,11 @@ class Turn:
 
     async def _add_message(self) -> None:
         """Add the user's message to the history, with what servers add to it."""
-        if self._message.fetch is None:
+        fetch, ask = self._message.fetch, partial(self._set_phase, TurnPhase.ASKING)
+        if fetch is None:
             content = MessageContent.of_text(self._message.text)
         else:
-            content = await self._message.fetch(partial(self._set_phase, TurnPhase.ASKING))
+            content = fetch if isinstance(fetch, MessageContent) else await fetch(ask)
             shown, typed = content.shown, sanitize(self._message.text)
             self._publish(
                 e.MessageExpanded(UserMessage(self._entry, shown, typed, content.servers))

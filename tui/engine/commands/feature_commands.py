@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
+from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.atomic import temporary_folder
-from tui.engine.files.pictures import write_new
+from tui.engine.files.saved import write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
@@ -28,6 +29,8 @@ from tui.model.events import (
     ResourceRead,
     SubscriptionChanged,
 )
+from tui.model.input.typed import typed_command
+from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
 from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
@@ -43,6 +46,8 @@ REREAD_INTERVAL: Final = 0.5
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class FeatureCommands:
     """Runs commands on resources, completions, links and log levels.
@@ -57,11 +62,14 @@ class FeatureCommands:
 
     Attributes:
         workspace: The opened folders.
+        rendered: The prompt that was rendered last for the user to look at, as a message, and its
+            token.
     """
 
     def __init__(self, servers: ServerManager, context: ClientContext, publish: Publish) -> None:
         self._servers = servers
         self.workspace = Workspace(lambda: context.workspaces)
+        self.rendered: tuple[str, Message] | None = None
         self._context = context
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
@@ -69,6 +77,7 @@ class FeatureCommands:
         self._reading: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
+        self._rendering: asyncio.Task[None] | None = None
         self._is_stale = False
         self._lent: Path | None = None
         self._stack = ExitStack()
@@ -90,6 +99,30 @@ class FeatureCommands:
         self._rereading = None
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
+
+    def render_prompt(
+        self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
+    ) -> None:
+        """Let a server render a prompt for the user to look at; earlier requests are cancelled.
+
+        It arrives as `PromptRendered`, and is kept to be sent as it is.
+        """
+        given = dict(values)
+
+        async def render() -> None:
+            try:
+                rendered = await self._servers.render_prompt(server, prompt, given)
+            except ServerCallError as error:
+                self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
+                return
+            typed = typed_command(prompt, given)
+            content = MessageContent.of_prompt(typed, server, rendered)
+            self.rendered = token, Message(typed, content)
+            self._publish(PromptRendered(token, rendered.messages))
+
+        _cancel(self._rendering)
+        self.rendered = None
+        self._rendering = self._start(render())
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -156,15 +189,13 @@ class FeatureCommands:
             self._publish(NoticeRaised(Notice(Severity.WARNING, str(error))))
             return
         if folder in folders:
-            words = f"{shown_path(folder, Path.home())} is open already."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+            self._answer(f"{shown_path(folder, Path.home())} is open already.")
             return
         self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        words = f"{shown_path(folder, Path.home())} was added; the servers are told."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self._answer(f"{shown_path(folder, Path.home())} was added; the servers are told.")
 
     def open_folders(self, further: Iterable[Path]) -> None:
         """Let servers that start from now on have further roots."""
@@ -180,25 +211,44 @@ class FeatureCommands:
 
     def open_picture(self, picture: Picture) -> None:
         """Open a picture in another program, from a file that goes with the end of the run."""
-        self._start(self._write_picture(picture, opens=True))
+        self._start(self._open_picture(picture))
+
+    async def _open_picture(self, picture: Picture) -> None:
+        self._lent = self._lent or self._stack.enter_context(temporary_folder())
+        path = await self._write("picture", write_picture, self._lent, picture.data)
+        if path is not None and not await open_outside(str(path)):
+            self._answer("No program to open pictures was found.")
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
-        self._start(self._write_picture(picture, opens=False))
-
-    async def _write_picture(self, picture: Picture, *, opens: bool) -> None:
         folder = self._context.workspaces[0]
+        self._start(self._write("picture", write_picture, folder, picture.data))
+
+    def save_resource(self, read: ResourceRead) -> None:
+        """Write a resource as it was read to a new file in the opened folder."""
+        what = self._context.workspaces[0], read.uri, read.raw["contents"]
+        self._start(self._write("resource", write_resource, *what))
+
+    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
+        """Write the result of a call by hand to a new file in the opened folder.
+
+        Args:
+            run: The call, which has a result.
+            as_json: Whether to write what the server sent as a whole; else the texts in it.
+        """
+        folder = self._context.workspaces[0]
+        self._start(self._write("result", partial(write_result, as_json=as_json), folder, run))
+
+    async def _write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
+        """Write a file in a thread, and say where it is or why it is not."""
         try:
-            if opens:
-                folder = self._lent = self._lent or self._stack.enter_context(temporary_folder())
-            path = await asyncio.to_thread(write_new, folder, picture.data)
-        except OSError as error:
-            self._report_error(f"The picture was not written: {error.strerror or error}.")
-            return
-        words = f"The picture is in {shown_path(path, Path.home())}."
-        if opens and not await open_outside(str(path)):
-            words = "No program to open pictures was found."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+            path = await asyncio.to_thread(write, *what)
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or error
+            self._answer(f"The {noun} was not written: {words}.", Severity.ERROR)
+            return None
+        self._answer(f"The {noun} is in {shown_path(path, Path.home())}.")
+        return path
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):
@@ -211,7 +261,8 @@ class FeatureCommands:
         except ServerCallError as error:
             self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
             return
-        self._publish(ResourceRead(server, uri, reading.content))
+        shown = reading.content, "", reading.pictures
+        self._publish(ResourceRead(server, uri, *shown, raw=reading.raw))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -250,10 +301,13 @@ class FeatureCommands:
             await self._read(*self._shown)
             await asyncio.sleep(REREAD_INTERVAL)
 
+    def _answer(self, words: str, severity: Severity = Severity.INFO) -> None:
+        self._publish(NoticeRaised(Notice(severity, words, is_answer=True)))
+
     def _report_error(self, text: str) -> None:
         self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
             self._report_error(f"{MAX_RUNNING} requests are already running. Try again later.")

@@ -2,14 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
 
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
-from tui.engine.chats.turn import Message, MessageContent, MessageError, give_back
+from tui.engine.chats.turn import Ask, Message, MessageContent, MessageError, give_back
+from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -21,7 +22,6 @@ from tui.engine.workspace import (
     Workspace,
     WorkspacePath,
 )
-from tui.model.catalog import PromptView
 from tui.model.chat import ConversationId
 from tui.model.frozen import Frozen
 from tui.model.input.mentions import (
@@ -44,8 +44,6 @@ _SHELL: Final = re.compile(r"![\w./~]")
 """How a command for a shell begins, as gemini-cli has one."""
 
 _AS_TEXT: Final = "Write \\@ for an @ that is only text."
-
-Ask = Callable[[ServerId], None]
 
 
 class Resource(Frozen):
@@ -194,15 +192,16 @@ class TypedMessages:
 
     Args:
         servers: The servers.
-        workspace: The opened folders.
+        features: Has the opened folders, and the prompt that was rendered last.
         conversations: Take the messages.
     """
 
     def __init__(
-        self, servers: ServerManager, workspace: Workspace, conversations: Conversations
+        self, servers: ServerManager, features: FeatureCommands, conversations: Conversations
     ) -> None:
         self._servers = servers
-        self._attachments = Attachments(servers, workspace)
+        self._features = features
+        self._attachments = Attachments(servers, features.workspace)
         self._conversations = conversations
 
     def send(self, text: str, key: ConversationId | None = None, *, data: str = "") -> None:
@@ -226,11 +225,10 @@ class TypedMessages:
             whole = Message(_joined(data, text)) if is_plain else self._later(text, data)
             conversation.send(whole)
 
-    def send_prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> None:
-        typed = TypedPrompt(server, PromptView(prompt), values)
-        text = typed_command(prompt, values)
-        message = Message(text, partial(self._render, typed, text, ""))
-        self._conversations.current.send(message)
+    def send_rendered(self, token: str) -> None:
+        """Send the prompt that was rendered last for the user to look at, if it is this one."""
+        if self._features.rendered is not None and self._features.rendered[0] == token:
+            self._conversations.current.send(self._features.rendered[1])
 
     def send_resource(self, server: ServerId, uri: str, words: str) -> None:
         """Send a text with a resource, and with those that it names."""
@@ -307,15 +305,10 @@ class TypedMessages:
         server, name = typed.server, typed.prompt.name
         ask(server)
         try:
-            own = self._servers.registry.own_prompt_name(server, name)
-            features = self._servers.features(server)
-            rendered = await features.get_prompt(own, dict(typed.values))
+            rendered = await self._servers.render_prompt(server, name, typed.values)
         except ServerCallError as error:
             raise MessageError(f"/{name} of {server} was not sent: {error}") from error
-        more = _joined(typed.rest, data)
-        added = (TextPart(for_model(more)[0]),) if more else ()
-        shown = _joined(sanitize(text), rendered.shown, sanitize(more))
-        return MessageContent(shown, (*rendered.parts, *added), (server,), rendered.before)
+        return MessageContent.of_prompt(text, server, rendered, _joined(typed.rest, data))
 
 
 def _joined(*texts: str) -> str:

@@ -11,6 +11,7 @@ from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
 from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 from tui.text import AdvisedError
 
@@ -243,7 +244,8 @@ class ToolResult(Frozen):
 
     `is_error` says that the tool reported an error; both forms contain its message. The last
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
-    the result as the server wrote it; None if none came back. `pictures` are for the screen.
+    the result as the server wrote it; None if none came back. `pictures` are for the screen, and
+    `faults` say how it breaks the tool's output schema.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -252,6 +254,7 @@ class ToolResult(Frozen):
     beside: int = 0
     raw: JsonObject | None = field(default=None, repr=False, compare=False)
     pictures: tuple[Picture, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 class ToolCallError(AdvisedError):
@@ -278,13 +281,15 @@ class PromptMessage(Frozen):
 class RenderedPrompt(Frozen):
     """A prompt as a server rendered it, for the screen and for the model.
 
-    The model gets the turns of `before`, and then `parts` as the user's message. `raw` is the
-    result as the server wrote it.
+    The model gets the turns of `before`, and then `parts` as the user's message; `messages` shows
+    all of that, while `shown` leaves out what is for the model only. `raw` is the result as the
+    server wrote it.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     before: tuple[PromptMessage, ...] = ()
+    messages: tuple[RenderedMessage, ...] = ()
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -292,7 +297,7 @@ class ResourceReading(Frozen):
     """The content of a resource, for the screen and for the model.
 
     `remark` says how the two differ, and `problem` what the model cannot be given; or both are
-    empty. `raw` is the result as the server wrote it.
+    empty. `raw` is the result as the server wrote it; `pictures` are for the screen.
     """
 
     content: ResourceContent
@@ -300,6 +305,7 @@ class ResourceReading(Frozen):
     remark: str = ""
     problem: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
+    pictures: tuple[Picture, ...] = ()
 
 
 class CompletionValues(Frozen):

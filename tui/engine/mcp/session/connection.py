@@ -42,8 +42,8 @@ from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
-from tui.model.addresses import MAX_URL
 from tui.model.chat import Progress, Severity
+from tui.model.input.addresses import MAX_URL
 from tui.model.servers import ProtocolEra, ServerInfo
 from tui.text import counted, sanitize, sanitize_line
 
@@ -464,7 +464,7 @@ class Connection:
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
-        return replace(convert_result(result, faults), raw=raw)
+        return replace(convert_result(result, faults), raw=raw, faults=tuple(faults))
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter

@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -105,16 +105,23 @@ async def load_all(view: BlockView, blocks: Sequence[PictureBlock]) -> None:
 
 
 class PictureView(BlockView):
-    """Pictures as large as there is room.
+    """Pictures as large as there is room, with text between them.
 
     Args:
-        pictures: The pictures.
-        rows: The most rows of one.
+        parts: The text and the pictures, of which those beyond `MAX_PICTURES` are left out.
     """
 
-    def __init__(self, pictures: Sequence[Picture], rows: int) -> None:
-        self._pictures = [PictureBlock(one, rows) for one in pictures[:MAX_PICTURES]]
-        super().__init__(self._pictures)
+    def __init__(self, parts: Iterable[Block | Picture]) -> None:
+        self._pictures: list[PictureBlock] = []
+        super().__init__([block for one in parts if (block := self._block(one)) is not None])
+
+    def _block(self, part: Block | Picture) -> Block | None:
+        if isinstance(part, Block):
+            return part
+        if len(self._pictures) == MAX_PICTURES or not draws_pictures(self.app):
+            return None
+        self._pictures.append(PictureBlock(part, max(4, self.app.size.height * 3 // 4 - 4)))
+        return self._pictures[-1]
 
     def on_mount(self) -> None:
         self.run_worker(load_all(self, self._pictures))

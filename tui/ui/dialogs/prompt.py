@@ -1,0 +1,112 @@
+"""A prompt as its server renders it, looked at before it is sent."""
+
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.model.chat import Picture
+from tui.model.input.mentions import as_text
+from tui.model.runs import PromptRendered, RenderedMessage
+from tui.store.commands import Commands
+from tui.text import counted
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.resource import FetchedScreen
+from tui.ui.panes import FillPrompt, InsertText, SendPrompt
+from tui.ui.questions.arming import ARMING_SECONDS
+from tui.ui.widgets.text.blocks import Block, IndentBlock, TextBlock, TextPage, styled
+from tui.ui.widgets.text.document import fits
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.picture import PictureView
+
+BAR: Final = styled("│ ", ".entry-muted")
+"""Stands before what a message says: no text looks like the name of a role."""
+
+
+class PromptScreen(FetchedScreen):
+    """Show the messages of a prompt as they would be sent; `asked` has its arguments."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=("prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy")
+    )
+
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, opener: Widget, asked: FillPrompt
+    ) -> None:
+        super().__init__(bridge, commands, opener, asked.server, f"/{asked.prompt.name}")
+        self._asked = asked
+        self._token = ""
+        self._shown_at = 0.0
+
+    def on_mount(self) -> None:
+        self.action_reload()
+        self._bridge.watch(self, lambda state: state.rendered, self._show)
+
+    def _show(self, rendered: PromptRendered | None) -> None:
+        if rendered is not None and rendered.token == self._token:
+            self.call_next(self._fill, rendered)
+
+    async def _fill(self, rendered: PromptRendered) -> None:
+        messages, self._shown_at = rendered.messages, monotonic()
+        self.text = _plain(messages)
+        self.pictures = tuple(
+            part for one in messages for part in one.parts if isinstance(part, Picture)
+        )
+        if rendered.failure:
+            way = "go back to the arguments" if self._asked.prompt.arguments else "close it"
+            await self.fail(f"It was not rendered: {rendered.failure}\nAsk again, or {way}.")
+            return
+        words = f"{counted(len(messages), 'message')}, as the model gets them"
+        self.facts.update(Content.styled(words, "$text-muted"))
+        page = TextPage(PictureView(list(_blocks(messages)))) if fits(self.text) else None
+        await self.fill(page or FoldedText(self.text))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        has_any = bool(self.text or self.pictures)
+        return has_any if action in {"send", "insert"} else super().check_action(action, parameters)
+
+    def action_label(self, action: str) -> str | None:
+        return "arguments" if action == "close" and self._asked.prompt.arguments else None
+
+    def action_reload(self) -> None:
+        asked, self._token = self._asked, f"{id(self)}-{monotonic()}"
+        self._features.render_prompt(self._token, asked.server, asked.prompt.name, asked.values)
+
+    def action_send(self) -> None:
+        """Send it, unless Enter was for what was there before."""
+        if monotonic() >= self._shown_at + ARMING_SECONDS:
+            self.dismiss()
+            self._opener.post_message(SendPrompt(self._token))
+
+    def action_insert(self) -> None:
+        """Put its text into the message, where no name in it counts."""
+        self.dismiss()
+        self._opener.post_message(InsertText(as_text(self.text)))
+
+    def action_close(self) -> None:
+        """Go back to the form, if there was one."""
+        self.dismiss()
+        if self._asked.prompt.arguments:
+            self._opener.post_message(self._asked)
+
+
+def _plain(messages: Sequence[RenderedMessage]) -> str:
+    """Write messages as a text, with their roles if there are several."""
+    texts = ["\n".join(part for part in one.parts if isinstance(part, str)) for one in messages]
+    named = (f"[{one.role}]\n{text}" for one, text in zip(messages, texts, strict=True))
+    return "\n\n".join(named if len(texts) > 1 else texts)
+
+
+def _blocks(messages: Sequence[RenderedMessage]) -> Iterator[Block | Picture]:
+    """Lay messages out: the name of the role, and what is said behind a bar."""
+    for message in messages:
+        yield TextBlock(styled(message.role, ".entry-label"))
+        for part in message.parts:
+            if isinstance(part, Picture):
+                yield part
+            else:
+                yield IndentBlock(BAR, BAR, [TextBlock(Content(part))], spaced=False)
