@@ -211,7 +211,7 @@ BUDGET: Final = {
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
     "engine/approval": 1_310,
-    "engine/commands": 1_310,
+    "engine/commands": 1_300,
     "engine/definitions": 1_080,
     "engine/files": 830,
     "store": 800,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.running import write_settings
 from tests.servers.web import Exchange, Handler, SseServer, answer
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.network.support import answering, connected, stateless
@@ -21,6 +22,7 @@ from tests.unit.engine.mcp.support import (
     running,
     script,
 )
+from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.transports.http.http_client import MAX_BODY
@@ -36,7 +38,7 @@ from tui.engine.mcp.wire.tap import (
 )
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import ConversationId, EntryId
-from tui.model.events import FramesNoted
+from tui.model.events import FramesNoted, NoticeRaised, ToolCallRequested
 from tui.model.requests import FormRequest, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
@@ -456,3 +458,31 @@ def test_what_is_written_at_any_length_costs_and_shows_little() -> None:
         assert "\x1b" not in repr(frame)
     assert all(len(one.method) < 10_000 for one in tap.ring.values())
     assert json.loads(f"[{wire.export(range(1, 4)).replace(chr(10), ',')}]")
+
+
+async def test_a_call_leads_to_its_frames_and_a_request_is_sent_again_as_it_was(
+    tmp_path: Path,
+) -> None:
+    raw = script("raw")
+    write_settings({"mcpServers": {"raw": {"command": raw.command, "args": [*raw.args]}}})
+    watcher, options = Watcher(), EngineOptions(tmp_path, follow_settings=False, needs_model=False)
+    async with Engine(options, watcher) as engine:
+        await engine.start()
+        await engine.wait_ready()
+        await engine.call_tool(ServerId("raw"), "echo", {"text": "hi"}, by_user=True)
+        [row] = [event.call for event in watcher.of(ToolCallRequested)]
+        asked, answered = [one for one in engine.wire.frames() if one.call == row.id]
+        assert (asked.conversation, asked.kind, answered.kind) == (MAIN, REQUEST, ANSWER)
+        assert engine.wire.model_got(MAIN, row.id) == "hi"
+        assert engine.wire.model_got(MAIN, EntryId("another")) == ""
+        [listed] = of(engine.wire, REQUEST, "tools/list")
+        engine.send_again(listed.number)
+        await eventually(lambda: len(of(engine.wire, ANSWER, "tools/list")) == 2)
+        assert engine.wire.request(of(engine.wire, REQUEST)[-1].number) == (
+            engine.wire.request(listed.number)
+        )
+        for number in (asked.number, answered.number):  # nobody is there to be asked
+            before = len(watcher.of(NoticeRaised))
+            engine.send_again(number)
+            await eventually(lambda: len(watcher.of(NoticeRaised)) > before)  # noqa: B023
+        assert len(of(engine.wire, REQUEST, "tools/call")) == 1
