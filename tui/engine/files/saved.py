@@ -15,18 +15,21 @@ _NAME: Final = re.compile(r"([A-Za-z0-9_-]{1,60})(\.[A-Za-z0-9]{1,8})?/*(?:[?#].
 """The end of a URI that can be part of a file's name, and how that ends."""
 
 
-def write_new(folder: Path, name: str, ending: str, data: bytes) -> Path:
+def write_new(folder: Path, name: str, data: bytes, ending: str | None = None) -> Path:
     """Write data to a file that does not exist yet, and return its path.
 
     Args:
         folder: Its folder.
         name: What its name begins with; a number follows.
-        ending: How its name ends, with the dot.
         data: What it holds.
+        ending: How its name ends unless it is a picture; None if it has to be one.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If it cannot be written, or is no picture of a format that we know.
     """
+    ending = next((known for start, known in ENDINGS.items() if data.startswith(start)), ending)
+    if ending is None:
+        raise OSError("it is of an unknown format")
     names = (folder / f"{name}-{number}{ending}" for number in count(1))
     path = next(name for name in names if not os.path.lexists(name))
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -35,15 +38,8 @@ def write_new(folder: Path, name: str, ending: str, data: bytes) -> Path:
 
 
 def write_picture(folder: Path, data: str) -> Path:
-    """Write a picture, given in base64, to a new file.
-
-    Raises:
-        OSError: If it cannot be written, or is of no format that we know.
-    """
-    raw = base64.b64decode(data)
-    if not (ending := _picture_ending(raw)):
-        raise OSError("it is of an unknown format")
-    return write_new(folder, "picture", ending, raw)
+    """Write a picture, given in base64, to a new file; raises as `write_new`."""
+    return write_new(folder, "picture", base64.b64decode(data))
 
 
 def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]) -> Path:
@@ -57,7 +53,7 @@ def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]
     """
     data, found = joined_contents(contents), _NAME.search(uri)
     name, ending = found.groups("") if found is not None else ("", "")
-    return write_new(folder, f"resource-{name}".strip("-"), _picture_ending(data) or ending, data)
+    return write_new(folder, f"resource-{name}".strip("-"), data, ending)
 
 
 def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
@@ -72,7 +68,3 @@ def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
         else base64.b64decode("".join(one["blob"].split()), validate=True)
         for one in contents
     )
-
-
-def _picture_ending(data: bytes) -> str:
-    return next((name for start, name in ENDINGS.items() if data.startswith(start)), "")
