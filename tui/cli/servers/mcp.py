@@ -22,7 +22,7 @@ from tui.cli.command import (
     prints_json,
     shown,
 )
-from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
+from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.servers.questions import using
 from tui.cli.servers.server_edits import ServerLast, as_usage, confirm_change, edits_of, own_edits
 from tui.cli.servers.server_session import (
@@ -40,7 +40,7 @@ from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
-from tui.engine.mcp.schema.coerce import property_kinds
+from tui.engine.mcp.schema.coerce import typed_value
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import (
     check_entry,
@@ -154,7 +154,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
 async def call(
     server: str, tool: str, arguments: tuple[str, ...], raw: str | None, start: StartOptions
 ) -> CommandOutput:
-    """Run a tool with exactly these arguments.
+    """Run a tool with exactly these arguments, or @NAME, a call that you saved under a name.
 
     A value is text, or JSON where the tool wants something else. You composed the call, so nobody
     is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
@@ -165,6 +165,11 @@ async def call(
         words = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = [one.name for one in session.ready(server).catalog.tools]
+        if tool.startswith("@") and tool not in known:
+            saved = session.engine.runs.saved.find(ServerId(server), tool[1:])
+            if saved is None:
+                raise CommandError(f"No call is saved as {tool} for {server}.", ExitCode.NOT_FOUND)
+            tool, given = saved.tool, _object(saved.arguments) | given
         if tool not in known:
             raise no_such("tool", tool, known)
         offered = session.engine.servers.offered_tools()
@@ -462,12 +467,6 @@ def _details(view: ServerView) -> dict[str, Any]:
 def _offers(server: Mapping[str, Any]) -> str:
     offered = {kind: server[f"{kind}s"] for kind in ("tool", "prompt", "resource")}
     return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
-
-
-def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
-    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
-    kinds = property_kinds(schema, name)
-    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:

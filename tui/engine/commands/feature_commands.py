@@ -15,7 +15,7 @@ from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
 from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.files.saved import write_picture, write_resource
+from tui.engine.files.saved import write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
@@ -31,7 +31,7 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.input.typed import typed_command
-from tui.model.runs import PromptRendered
+from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
 from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
@@ -229,6 +229,16 @@ class FeatureCommands:
         """Write a resource as it was read to a new file in the opened folder."""
         what = self._context.workspaces[0], read.uri, read.raw["contents"]
         self._start(self._write("resource", write_resource, *what))
+
+    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
+        """Write the result of a call by hand to a new file in the opened folder.
+
+        Args:
+            run: The call, which has a result.
+            as_json: Whether to write what the server sent as a whole; else the texts in it.
+        """
+        folder = self._context.workspaces[0]
+        self._start(self._write("result", partial(write_result, as_json=as_json), folder, run))
 
     async def _write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
         """Write a file in a thread, and say where it is or why it is not."""

@@ -1,12 +1,16 @@
 """What the user saves of servers: always in new files."""
 
 import base64
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Final
+
+from tui.model.bounded_json import writable
+from tui.model.runs import ToolRun
 
 ENDINGS: Final = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp"}
 """The endings of the formats, by how their data begins: a server's word for it opens nothing."""
@@ -15,21 +19,22 @@ _NAME: Final = re.compile(r"([A-Za-z0-9_-]{1,60})(\.[A-Za-z0-9]{1,8})?/*(?:[?#].
 """The end of a URI that can be part of a file's name, and how that ends."""
 
 
-def write_new(folder: Path, name: str, data: bytes, ending: str | None = None) -> Path:
+MAX_NAME: Final = 60
+"""Characters of a tool's name that are kept."""
+
+
+def write_new(folder: Path, name: str, ending: str, data: bytes) -> Path:
     """Write data to a file that does not exist yet, and return its path.
 
     Args:
         folder: Its folder.
         name: What its name begins with; a number follows.
+        ending: How its name ends, with the dot.
         data: What it holds.
-        ending: How its name ends unless it is a picture; None if it has to be one.
 
     Raises:
-        OSError: If it cannot be written, or is no picture of a format that we know.
+        OSError: If it cannot be written.
     """
-    ending = next((known for start, known in ENDINGS.items() if data.startswith(start)), ending)
-    if ending is None:
-        raise OSError("it is of an unknown format")
     names = (folder / f"{name}-{number}{ending}" for number in count(1))
     path = next(name for name in names if not os.path.lexists(name))
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -38,8 +43,15 @@ def write_new(folder: Path, name: str, data: bytes, ending: str | None = None) -
 
 
 def write_picture(folder: Path, data: str) -> Path:
-    """Write a picture, given in base64, to a new file; raises as `write_new`."""
-    return write_new(folder, "picture", base64.b64decode(data))
+    """Write a picture, given in base64, to a new file.
+
+    Raises:
+        OSError: If it cannot be written, or is of no format that we know.
+    """
+    raw = base64.b64decode(data)
+    if not (ending := _picture_ending(raw)):
+        raise OSError("it is of an unknown format")
+    return write_new(folder, "picture", ending, raw)
 
 
 def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]) -> Path:
@@ -53,7 +65,23 @@ def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]
     """
     data, found = joined_contents(contents), _NAME.search(uri)
     name, ending = found.groups("") if found is not None else ("", "")
-    return write_new(folder, f"resource-{name}".strip("-"), data, ending)
+    return write_new(folder, f"resource-{name}".strip("-"), _picture_ending(data) or ending, data)
+
+
+def write_result(folder: Path, run: ToolRun, *, as_json: bool) -> Path:
+    """Write a result to a new file: as its server sent it, or the texts in it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    raw = writable(run.raw or {})
+    texts = [one["text"] for one in raw.get("content", ()) if one.get("type") == "text"]
+    text = "\n".join(texts or [run.call.result])
+    if as_json:
+        text = json.dumps(raw, indent=2, ensure_ascii=False)
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", run.call.tool)[:MAX_NAME]
+    ending = ".json" if as_json else ".txt"
+    return write_new(folder, f"result-{name}".strip("-"), ending, text.encode("utf-8", "replace"))
 
 
 def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
@@ -68,3 +96,7 @@ def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
         else base64.b64decode("".join(one["blob"].split()), validate=True)
         for one in contents
     )
+
+
+def _picture_ending(data: bytes) -> str:
+    return next((name for start, name in ENDINGS.items() if data.startswith(start)), "")

@@ -249,7 +249,8 @@ class ToolResult:
 
     `is_error` says that the tool reported an error; both forms contain its message. The last
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
-    the result as the server wrote it; None if none came back. `pictures` are for the screen.
+    the result as the server wrote it; None if none came back. `pictures` are for the screen, and
+    `faults` say how it breaks the tool's output schema.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -258,6 +259,7 @@ class ToolResult:
     beside: int = 0
     raw: JsonObject | None = field(default=None, repr=False, compare=False)
     pictures: tuple[Picture, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 class ToolCallError(Exception):
