@@ -56,8 +56,7 @@ class PromptScreen(FetchedScreen):
         words = f"{counted(len(messages), 'message')}, as the model gets them" if messages else ""
         self.facts.update(styled(words, "$text-muted"))
         if rendered.failure:
-            way = "go back to the arguments" if self._asked.prompt.arguments else "close it"
-            await self.fail(f"It was not rendered: {rendered.failure}\nReload it, or {way}.")
+            await self.fail(f"It was not rendered: {rendered.failure}\nReload it, or go back.")
             return
         page = TextPage(PictureView(list(_blocks(messages)))) if fits(self.text) else None
         await self.fill(page or FoldedText(self.text))

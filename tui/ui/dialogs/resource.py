@@ -155,14 +155,11 @@ class ResourceScreen(FetchedScreen):
         return TextPage(PictureView([*blocks, *self.pictures]))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        match action:
-            case "watch":
-                view = find_server(self._bridge.state, self._server)
-                return view is not None and view.info is not None and view.info.subscriptions
-            case "save":
-                return bool(self._shown.raw)
-            case _:
-                return super().check_action(action, parameters)
+        if action == "watch":
+            view = find_server(self._bridge.state, self._server)
+            return view is not None and view.info is not None and view.info.subscriptions
+        has_any = bool(self._shown.raw)
+        return has_any if action == "save" else super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
         return "unwatch" if action == "watch" and self._is_watched else None
