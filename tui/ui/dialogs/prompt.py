@@ -41,7 +41,6 @@ class PromptScreen(FetchedScreen):
         self._asked = asked
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.action_reload()
         self._bridge.watch(self, lambda state: state.rendered, self._show)
 

@@ -17,13 +17,11 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
-from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import use_picture
-from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.panes import InsertText, SendResource, ShowResource
-from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of
@@ -46,34 +44,26 @@ class FetchedScreen(Dialog):
         title: What is asked for.
     """
 
+    KIND = "viewer -whole"
+
     facts = query_one(".facts", PlainText)
-    frame = query_one("#viewer", Vertical)
     body = query_one(".resource-body", Vertical)
 
     def __init__(
         self, bridge: StoreBridge, commands: Commands, opener: Widget, server: ServerId, title: str
     ) -> None:
-        super().__init__()
+        super().__init__(title, one_line(server))
         self._bridge = bridge
         self._features = commands.engine.features
         self._opener = opener
         self._server = server
-        self._title = title
         self.text = ""
         self.pictures: tuple[Picture, ...] = ()
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="viewer", classes="-whole") as frame:
-            frame.border_title = Content.assemble(
-                clip(one_line(self._title), MAX_TITLE),
-                (f"  {one_line(self._server)}", "not bold $text-muted"),
-            )
-            yield PlainText(classes="facts")
-            with Vertical(classes="resource-body"):
-                yield PlainText(Content.styled(READING, "$text-muted"))
-
-    def on_mount(self) -> None:
-        self.bindings_updated_signal.subscribe(self, self.show_keys)
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(classes="facts")
+        with Vertical(classes="resource-body"):
+            yield PlainText(Content.styled(READING, "$text-muted"))
 
     async def fill(self, view: Widget) -> None:
         """Put a widget in the place of what is shown, scrolled as that was, and focus it."""
@@ -100,9 +90,6 @@ class FetchedScreen(Dialog):
         self.app.copy_to_clipboard(self.text)
         self.notify("Copied.", timeout=2)
 
-    def show_keys(self, _: object) -> None:
-        self.frame.border_subtitle = keys_of(self, self.frame.size.width - 2)
-
 
 class ResourceScreen(FetchedScreen):
     """Read a resource and show it as what it is, again when it changes while it is watched."""
@@ -121,11 +108,10 @@ class ResourceScreen(FetchedScreen):
         self._shown = ResourceRead(asked.server, asked.uri, failure=READING)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.facts.update(Content.styled(one_line(self._shown.uri), "$text-muted"))
         self.action_reload()
         self._bridge.watch(self, self._read, self._show)
-        self._bridge.watch(self, lambda state: state.subscriptions, self.show_keys)
+        self._bridge.watch(self, lambda state: state.subscriptions, lambda _: self.show_keys())
 
     def _read(self, state: AppState) -> ResourceRead | None:
         """Select what was read last, if it is this resource."""

@@ -6,22 +6,20 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Click
+from textual.style import Style
 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, SidePart
+from tui.ui.widgets.key_bar import FRAME
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
 
 TAB_GAPS: Final = (2, 1)
 """Cells between two tabs: usually, and if space is short."""
-
-FRAME: Final = 6
-"""Cells of a border that corners, lines and spaces take from its words."""
 
 SHORT: Final = {PaneName.RESOURCES: "Data", PaneName.ACTIVITY: "Log"}
 """Shorter words for the tabs with long names."""
@@ -30,39 +28,27 @@ Tabs = Sequence[tuple[PaneName, str]]
 """The tabs and what is written on them."""
 
 
-def fitting_tabs(active: PaneName, width: int) -> tuple[Tabs, int]:
-    """Return the tabs and the gap between them that fit a pane of a width.
+def tabs_title(active: PaneName, width: int) -> Content:
+    """Return the tabs for the border of a pane of a width.
 
     If their names do not fit, some are shorter words, then only the active tab is left.
     """
     named = [(name, name.value.title()) for name in TABS]
     short = [(name, SHORT.get(name, text)) for name, text in named]
     mixed = [one if one[0] is active else other for one, other in zip(named, short, strict=True)]
-    choices = [(tabs, gap) for tabs in (named, mixed, short) for gap in TAB_GAPS]
-    alone = [one for one in named if one[0] is active], 0
-    return next((one for one in choices if _tabs_width(*one) <= width - FRAME), alone)
+    titles = (_joined(active, tabs, gap) for tabs in (named, mixed, short) for gap in TAB_GAPS)
+    alone = _joined(active, [one for one in named if one[0] is active], 0)
+    return next((one for one in titles if one.cell_length <= width - FRAME), alone)
 
 
-def _tabs_width(tabs: Tabs, gap: int) -> int:
-    return sum(len(text) for _, text in tabs) + gap * (len(tabs) - 1)
-
-
-def tabs_title(active: PaneName, tabs: Tabs, gap: int) -> Content:
-    """Return the tabs for the border, the active one bold and underlined."""
+def _joined(active: PaneName, tabs: Tabs, gap: int) -> Content:
+    """Write tabs, the active one bold and underlined; a click shows one."""
     return Content(" " * gap).join(
-        Content.styled(text, "bold underline" if name is active else "$text-muted")
+        Content.styled(text, "bold underline" if name is active else "$text-muted").stylize(
+            Style.from_meta({"@click": f"show('{name}')"})
+        )
         for name, text in tabs
     )
-
-
-def tab_at(x: int, tabs: Tabs, gap: int) -> PaneName | None:
-    """Return the tab at a column, counted from the first letter of the first tab."""
-    start = 0
-    for name, text in tabs:
-        if start <= x < start + len(text):
-            return name
-        start += len(text) + gap
-    return None
 
 
 class SidePane(Vertical):
@@ -82,10 +68,7 @@ class SidePane(Vertical):
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.border_title = tabs_title(self.active, *self._tabs())
-
-    def _tabs(self) -> tuple[Tabs, int]:
-        return fitting_tabs(self.active, self.outer_size.width)
+        self.border_title = tabs_title(self.active, self.outer_size.width)
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.
@@ -138,8 +121,5 @@ class SidePane(Vertical):
         }
         return parts[name](self._bridge, self._commands)
 
-    async def on_click(self, event: Click) -> None:
-        if event.y == 0 and event.widget is self:
-            name = tab_at(event.x - FRAME // 2, *self._tabs())
-            if name is not None:
-                await self.show(name)
+    async def action_show(self, name: str) -> None:
+        await self.show(PaneName(name))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from textual import events, on
+from textual import events
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
@@ -38,9 +38,10 @@ from tui.ui.questions.calls.steps import (
     EditArgumentsScreen,
     QuestionStep,
 )
-from tui.ui.questions.question import FRAME_CELLS, NAME, Names, Question, bring, drop_kept, keep
+from tui.ui.questions.question import NAME, Names, Question, bring, drop_kept, keep
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame
+from tui.ui.widgets.key_bar import FRAME
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -150,7 +151,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         tail = "".join(f" · {words}" for words in state)
         said = clip(one_line(", ".join(self.request.claims)), MAX_CLAIMED)
         width = self.frame.styles.width
-        room = int(width.value) - FRAME_CELLS if width is not None else 0
+        room = int(width.value) - FRAME if width is not None else 0
         title = Content(f"{names[0]} wants to run {names[1]}{tail}")
         named = all(map(NAME.fullmatch, names)) and title.cell_length <= room
         title = title if named else Content(f"A tool wants to run{tail}")
@@ -347,10 +348,10 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self._go_to(call)
         return call is not None
 
-    @on(CallList.Clicked)
-    def _on_call_clicked(self, event: CallList.Clicked) -> None:
-        event.stop()
-        self._go_to(event.call)
+    def on_click(self, event: events.Click) -> None:
+        """Show the call that was clicked in the list."""
+        if event.widget is self.calls and (call := self.calls.call_at(event.y)) is not None:
+            self._go_to(call)
 
     def action_scroll(self, rows: int, pages: int) -> None:
         """Scroll the text; from its end and its beginning a page leads to another call."""
