@@ -165,6 +165,7 @@ SCENES: Final = (
                 decks.EVERYTHING,
                 "test://static/resource/1",
                 ResourceContent(README, "text/markdown"),
+                at=0,
             ),
         ),
     ),

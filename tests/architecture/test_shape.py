@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_090,
+    "ui": 13_070,
     "engine/mcp": 8_250,
     "engine/chats": 4_080,
     "cli": 2_750,
@@ -213,7 +213,7 @@ BUDGET: Final = {
     "engine/approval": 1_310,
     "engine/commands": 1_300,
     "engine/definitions": 1_080,
-    "engine/files": 830,
+    "engine/files": 840,
     "store": 800,
     "engine/demo": 460,
     ".": 430,

@@ -10,12 +10,14 @@ from textual import events
 
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press, settle
+from tests.support.pictures import picture
 from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import EntryId, ModelText, UserMessage
 from tui.model.models import ContextMeasured, ContextPart
+from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import (
     ConversationRestored,
@@ -158,3 +160,37 @@ async def test_servers_of_other_clients(album: Album) -> None:
     async with album.of(deck(HISTORIES["ready"]), WIDE) as pilot:
         pilot.app.push_screen(ImportScreen((FILES, SEARCH), lambda one: one))
         await album.take(pilot, "")
+
+
+async def test_what_a_server_gives(album: Album) -> None:
+    store, commands = shell.full_store(), RecordingCommands()
+    drawn = picture((36, 16))
+    embedded = "[Resource file:///notes.md: text/markdown]", "- buy milk\n- call Ada"
+    note = "[Prompt provided image with mime-type: image/png]"
+    said = (
+        RenderedMessage("user", ("Summarise my notes for Ada.", *embedded, note, drawn)),
+        RenderedMessage("assistant", ("Which of them?",)),
+        RenderedMessage("user", ("All of them. assistant",)),
+    )
+    async with album.of(GemdeckApp(store, commands, preferences=UiPreferences()), NARROW) as pilot:
+        await press(pilot, "f4", "down", "enter", *"hot", "ctrl+s")
+        token = str(commands.calls[-1][1][0])
+        store.dispatch(PromptRendered(token, said))
+        await settle(pilot)
+        await album.take(pilot, "prompt")
+        await pilot.resize_terminal(*WIDE)
+        await album.take(pilot, "prompt")
+        await press(pilot, "r")
+        token = str(commands.calls[-1][1][0])
+        store.dispatch(PromptRendered(token, failure="The server refused: no such city"))
+        await settle(pilot)
+        await album.take(pilot, "prompt-failed")
+        await press(pilot, "escape", "escape", "f5", "enter")
+        uri = "test://static/resource/1"
+        content = ResourceContent("", "image/png", ("[image/png, 101 bytes]",))
+        read = e.ResourceRead(shell.EVERYTHING, uri, content, pictures=(drawn,), at=0, raw={"a": 1})
+        store.dispatch(read)
+        await settle(pilot)
+        await album.take(pilot, "resource")
+        await pilot.resize_terminal(*NARROW)
+        await album.take(pilot, "resource")

@@ -191,7 +191,6 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
             )
             for one in asked.prompt.arguments
         ],
-        verb="show",
     )
     deck.app.push_screen(screen, show)
 

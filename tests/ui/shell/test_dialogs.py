@@ -315,16 +315,14 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         others = {"dialog.choose": "ctrl+y", "viewer.copy": "Y", "arguments.send": "f11"}
         deck.app.set_keymap({**closes, **others, "chat.stop": "ctrl+b", "server.imports": "alt+o"})
         what = deck.app.bridge, deck.app.commands
-        asked = ArgumentsScreen(
-            *what, ServerId("x"), "x", title="x", about=Content(), fields=(), verb="send"
-        )
+        asked = ArgumentsScreen(*what, ServerId("x"), "x", title="x", about=Content(), fields=())
         dialogs: dict[Screen[Any], str] = {
             DetailsScreen("x", deck.app.bridge, lambda _: Content()): "F12 close",
             ViewerScreen("x", "x"): "Y copy all F12 close",
             ThemeScreen(lambda _: None): "^Y choose F12 close",
             ModelsScreen(*what): "^Y choose F12 close",
             ModelScreen(*what): "↵ choose F12 close",
-            asked: "F11 send F12 cancel ↵ next field",
+            asked: "F11 show F12 cancel ↵ next field",
             ServerScreen(*what): "Alt+o other clients F12 close",
         }
         for screen, keys in dialogs.items():

@@ -258,7 +258,9 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         changing.write_text(json.dumps([{"uri": "log://now", "text": words}]))
 
     change("\n".join(f"line {number}" for number in range(200)))
+    note = {"uri": "memo://two", "mimeType": "text/markdown; charset=utf-8", "text": "# Two"}
     contents = {
+        "memo://two": [note],
         "pic://dot.html": [{"uri": "pic://dot.html", "mimeType": "image/png", "blob": DRAWN.data}],
         "log://now": str(changing),
     }
@@ -293,6 +295,11 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         await deck.pilot.press("f")
         await deck.told("The resource is in ~/work/resource-now-1.")
         assert (home / "work" / "resource-now-1").read_text() == "again"
+        await deck.pilot.press("escape")
+        await deck.open(PaneName.RESOURCES, "two")
+        await deck.shows("Two", "f to a file")
+        await deck.pilot.press("f")
+        await deck.told("The resource is in ~/work/resource-two-1.md.")
 
 
 async def test_each_variable_of_a_template_is_completed(

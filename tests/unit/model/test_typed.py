@@ -17,6 +17,7 @@ from tui.model.catalog import (
 from tui.model.input.mentions import (
     PathMention,
     ResourceMention,
+    as_text,
     find_resource,
     mentions,
     typed_mention,
@@ -226,3 +227,11 @@ def test_how_a_command_is_typed() -> None:
     typed = find_own_command("/mcp restart")
     assert typed is not None
     assert typed.usage == "/mcp restart SERVER"
+
+
+@given(st.text("ab@/\\\"'([{< \n:", max_size=30))
+def test_a_text_of_somebody_else_mentions_and_commands_nothing(text: str) -> None:
+    written = as_text(text)
+    assert mentions(written, {ServerId("a"): Catalog()}) == []
+    assert not written.startswith("/")
+    assert written.replace("\\", "") == text.strip().replace("\\", "")

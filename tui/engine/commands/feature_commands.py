@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
@@ -45,8 +45,6 @@ REREAD_INTERVAL: Final = 0.5
 """Minimum seconds between two reads of a changing resource."""
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class FeatureCommands:
@@ -307,7 +305,7 @@ class FeatureCommands:
     def _report_error(self, text: str) -> None:
         self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T] | None:
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
             self._report_error(f"{MAX_RUNNING} requests are already running. Try again later.")

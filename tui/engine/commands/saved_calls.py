@@ -52,8 +52,8 @@ class SavedCalls:
 
     async def load(self) -> None:
         """Read the file."""
-        content = await asyncio.to_thread(self._file.load)
-        self._take(content or {})
+        if content := await asyncio.to_thread(self._file.load):
+            self._take(content)
 
     async def aclose(self) -> None:
         """Write what is still to be written."""

@@ -4,8 +4,9 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from mimetypes import guess_extension
 from pathlib import Path
 from typing import Final
 
@@ -54,7 +55,7 @@ def write_picture(folder: Path, data: str) -> Path:
     return write_new(folder, "picture", ending, raw)
 
 
-def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]) -> Path:
+def write_resource(folder: Path, uri: str, contents: Sequence[Mapping[str, str]]) -> Path:
     """Write a resource to a new file, whose name says which one it is.
 
     No name that a server gives means anything to a program: all begin with ``resource-``.
@@ -65,6 +66,8 @@ def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]
     """
     data, found = joined_contents(contents), _NAME.search(uri)
     name, ending = found.groups("") if found is not None else ("", "")
+    kind = next(((one.get("mimeType") or "").partition(";")[0] for one in contents), "")
+    ending = ending or guess_extension(kind) or ""
     return write_new(folder, f"resource-{name}".strip("-"), _picture_ending(data) or ending, data)
 
 

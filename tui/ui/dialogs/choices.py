@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from textual.app import App
 from textual.content import Content
 
 from tui.model.chat import Picture
@@ -14,7 +13,7 @@ from tui.model.trust import ImportOffer, ImportState
 from tui.store.commands import Commands
 from tui.ui import themes
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import ChoiceDialog, ListDialog
+from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.plain import count, one_line
@@ -124,15 +123,13 @@ def pick(
     return ListDialog(title, DialogFilterList(noun, entries=entries), use)
 
 
-def use_picture(
-    app: App[Any], pictures: Sequence[Picture], use: Callable[[Picture], object]
-) -> None:
+def use_picture(over: Dialog, pictures: Sequence[Picture], use: Callable[[Picture], None]) -> None:
     """Use the picture, or the one that is picked."""
     if len(pictures) == 1:
         use(pictures[0])
         return
     names = ((f"{n}  {p.width}x{p.height}", p) for n, p in enumerate(pictures, 1))
-    app.push_screen(pick("Pictures", "picture", names, use))
+    over.app.push_screen(pick("Pictures", "picture", names, use))
 
 
 def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer]:

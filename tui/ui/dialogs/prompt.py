@@ -39,8 +39,6 @@ class PromptScreen(FetchedScreen):
     ) -> None:
         super().__init__(bridge, commands, opener, asked.server, f"/{asked.prompt.name}")
         self._asked = asked
-        self._token = ""
-        self._shown_at = 0.0
 
     def on_mount(self) -> None:
         self.action_reload()
@@ -53,15 +51,12 @@ class PromptScreen(FetchedScreen):
     async def _fill(self, rendered: PromptRendered) -> None:
         messages, self._shown_at = rendered.messages, monotonic()
         self.text = _plain(messages)
-        self.pictures = tuple(
-            part for one in messages for part in one.parts if isinstance(part, Picture)
-        )
+        self.pictures = tuple(p for one in messages for p in one.parts if isinstance(p, Picture))
+        words = f"{counted(len(messages), 'message')}, as the model gets them" if messages else ""
+        self.facts.update(styled(words, "$text-muted"))
         if rendered.failure:
-            way = "go back to the arguments" if self._asked.prompt.arguments else "close it"
-            await self.fail(f"It was not rendered: {rendered.failure}\nAsk again, or {way}.")
+            await self.fail(f"It was not rendered: {rendered.failure}\nReload it, or go back.")
             return
-        words = f"{counted(len(messages), 'message')}, as the model gets them"
-        self.facts.update(Content.styled(words, "$text-muted"))
         page = TextPage(PictureView(list(_blocks(messages)))) if fits(self.text) else None
         await self.fill(page or FoldedText(self.text))
 
@@ -104,7 +99,7 @@ def _plain(messages: Sequence[RenderedMessage]) -> str:
 def _blocks(messages: Sequence[RenderedMessage]) -> Iterator[Block | Picture]:
     """Lay messages out: the name of the role, and what is said behind a bar."""
     for message in messages:
-        yield TextBlock(styled(message.role, ".entry-label"))
+        yield TextBlock(styled(message.role, ".md-h2"))
         for part in message.parts:
             if isinstance(part, Picture):
                 yield part

@@ -120,7 +120,6 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         title: The title of the frame, after the server.
         about: The description of the prompt or template.
         fields: What can be filled in, texts all of them.
-        verb: The label of the button, and of Ctrl+S.
     """
 
     AUTO_FOCUS = "Input, Button"
@@ -139,7 +138,6 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         title: str,
         about: Content,
         fields: Sequence[FormField],
-        verb: str,
     ) -> None:
         super().__init__()
         self._bridge = bridge
@@ -149,7 +147,6 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._title = f"{server} · {title}"
         self._about = about
         self.form = ArgumentForm(fields[:MAX_ARGUMENTS], ArgumentRow)
-        self._verb = verb
         view = find_server(bridge.state, server)
         self._completes = view is not None and view.info is not None and view.info.completions
         self._timer: Timer | None = None
@@ -163,11 +160,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
                 yield PlainText(self._about)
                 yield self.form
             with Container(classes="request-buttons"):
-                yield Button(
-                    Content(self._verb.title()), id="send", compact=True, action="screen.send"
-                )
+                yield Button(Content("Show"), id="send", compact=True, action="screen.send")
                 yield Button(Content("Cancel"), id="cancel", compact=True, action="screen.close")
-            keys = ("arguments.send", self._verb), ("arguments.close", "cancel")
+            keys = ("arguments.send", "show"), ("arguments.close", "cancel")
             others = ("↵", "next field"), ("↑↓", "choose a completion")
             yield HintLine(key_hints(self.app, *keys, *others), classes="request-hint")
 

@@ -84,7 +84,7 @@ class FetchedScreen(Dialog):
         return {"copy": bool(self.text), "use": bool(self.pictures)}.get(action, True)
 
     def action_use(self, _: str) -> None:
-        use_picture(self.app, self.pictures, self._features.open_picture)
+        use_picture(self, self.pictures, self._features.open_picture)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)
@@ -105,11 +105,10 @@ class ResourceScreen(FetchedScreen):
         self, bridge: StoreBridge, commands: Commands, opener: Widget, asked: ShowResource
     ) -> None:
         super().__init__(bridge, commands, opener, asked.server, asked.name)
-        self._uri = asked.uri
-        self._shown: ResourceRead | None = None
+        self._shown = ResourceRead(asked.server, asked.uri, failure=READING)
 
     def on_mount(self) -> None:
-        self.facts.update(Content.styled(one_line(self._uri), "$text-muted"))
+        self.facts.update(Content.styled(one_line(self._shown.uri), "$text-muted"))
         self.action_reload()
         self._bridge.watch(self, self._read, self._show)
         self._bridge.watch(self, lambda state: state.subscriptions, lambda _: self.show_keys())
@@ -117,7 +116,7 @@ class ResourceScreen(FetchedScreen):
     def _read(self, state: AppState) -> ResourceRead | None:
         """Select what was read last, if it is this resource."""
         read = state.resource
-        is_it = read is not None and (read.server, read.uri) == (self._server, self._uri)
+        is_it = read is not None and (read.server, read.uri) == (self._server, self._shown.uri)
         return read if is_it else None
 
     def _show(self, read: ResourceRead | None) -> None:
@@ -130,48 +129,44 @@ class ResourceScreen(FetchedScreen):
         if read.failure:
             await self.fail(f"It cannot be read: {read.failure}")
             return
-        self.facts.update(resource_facts(self._uri, read.content, read.at))
-        if before is None or replace(before, at=read.at) != read:
+        self.facts.update(resource_facts(self._shown.uri, read.content, read.at))
+        if replace(before, at=read.at) != read:
             await self.fill(self._view(read.content.mime_type))
 
     def _view(self, mime_type: str) -> Widget:
         """Return a widget that scrolls with the resource."""
         if not fits(self.text):
             return FoldedText(self.text)
-        blocks = blocks_of(self.text, kind_of(mime_type, self._uri)) if self.text else ()
+        blocks = blocks_of(self.text, kind_of(mime_type, self._shown.uri)) if self.text else ()
         return TextPage(PictureView([*blocks, *self.pictures]))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        match action:
-            case "watch":
-                view = find_server(self._bridge.state, self._server)
-                return view is not None and view.info is not None and view.info.subscriptions
-            case "save":
-                return self._shown is not None and bool(self._shown.raw)
-            case _:
-                return super().check_action(action, parameters)
+        if action == "watch":
+            view = find_server(self._bridge.state, self._server)
+            return view is not None and view.info is not None and view.info.subscriptions
+        has_any = bool(self._shown.raw)
+        return has_any if action == "save" else super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
         return "unwatch" if action == "watch" and self._is_watched else None
 
     @property
     def _is_watched(self) -> bool:
-        return (self._server, self._uri) in self._bridge.state.subscriptions
+        return (self._server, self._shown.uri) in self._bridge.state.subscriptions
 
     def action_reload(self) -> None:
-        self._features.read_resource(self._server, self._uri)
+        self._features.read_resource(self._server, self._shown.uri)
 
     def action_save(self) -> None:
-        if self._shown is not None:
-            self._features.save_resource(self._shown)
+        self._features.save_resource(self._shown)
 
     def action_insert(self) -> None:
         self.dismiss()
-        self._opener.post_message(InsertText(typed_mention(self._uri, self._server)))
+        self._opener.post_message(InsertText(typed_mention(self._shown.uri, self._server)))
 
     def action_send(self) -> None:
         self.dismiss()
-        self._opener.post_message(SendResource(self._server, self._uri))
+        self._opener.post_message(SendResource(self._server, self._shown.uri))
 
     def action_watch(self) -> None:
-        self._features.subscribe(self._server, self._uri, subscribed=not self._is_watched)
+        self._features.subscribe(self._server, self._shown.uri, subscribed=not self._is_watched)

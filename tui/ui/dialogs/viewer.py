@@ -71,7 +71,7 @@ class ViewerScreen(Dialog):
             return
         features = self._commands.engine.features
         use = features.open_picture if what == "open" else features.save_picture
-        use_picture(self.app, self._pictures, use)
+        use_picture(self, self._pictures, use)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)

@@ -321,7 +321,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             title=resource.title or resource.name,
             about=describe_resource(*item),
             fields=fields,
-            verb="read",
         )
         self.app.push_screen(screen, partial(self._read_filled_in, item, template))
 

@@ -7,6 +7,7 @@ from tui.engine.mcp.catalog import results
 from tui.engine.mcp.catalog.offered_tool import MediaPart, PromptMessage, TextPart
 from tui.engine.mcp.catalog.results import MAX_PROMPT_TEXT, convert_prompt, convert_resource
 from tui.engine.mcp.errors import ServerCallError
+from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 from tui.text import MAX_TEXT
 
@@ -21,6 +22,21 @@ def test_a_prompt_of_one_speaker_needs_no_labels() -> None:
         TextPart("Look\x1b[2J at"),
         TextPart("[Prompt provided image with mime-type: image/png]"),
         MediaPart("image/png", "iVBORw0KGgo="),
+    )
+    looked_at = "Look at", rendered.parts[1].text, "[image/png, 9 bytes]"
+    assert rendered.messages == (RenderedMessage("user", looked_at),)
+
+
+def test_what_is_looked_at_is_all_that_the_model_gets_with_its_roles() -> None:
+    hidden = types.Annotations(audience=["assistant"])
+    secret = types.TextContent(type="text", text="for the model", annotations=hidden)
+    messages = [said("assistant", "a"), types.PromptMessage(role="assistant", content=secret)]
+    rendered = convert_prompt(types.GetPromptResult(messages=messages))
+    assert "for the model\n" not in rendered.shown
+    assert rendered.messages == (
+        RenderedMessage("user", ("[The conversation so far.]",)),
+        RenderedMessage("assistant", ("a", "for the model")),
+        RenderedMessage("user", ("[Go on.]",)),
     )
 
 
