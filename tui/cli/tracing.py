@@ -12,17 +12,13 @@ def _trace(context: click.Context, _parameter: click.Parameter, file: Path | Non
     """Refuse a file that is no trace; say where it is if that was asked for."""
     if file is None:
         return None
-    from tui.engine.files.atomic import UnfitFileError  # noqa: PLC0415 - no other start needs it
-    from tui.engine.mcp.wire.trace import read_trace  # noqa: PLC0415 - ditto
+    from tui.engine.mcp.wire.trace import begin_trace  # noqa: PLC0415 - no other start needs it
 
     file = file.absolute()
     try:
-        read_trace(file)
-        file.touch(0o600)
-    except UnfitFileError as error:
-        raise click.BadParameter(f"{file} is there already, and is {error}.") from error
+        begin_trace(file)
     except OSError as error:
-        raise click.BadParameter(f"{file} cannot be written: {error.strerror}.") from error
+        raise click.BadParameter(f"{file} cannot be used: {error.strerror}.") from error
     if context.find_root().params.get("debug"):
         say(f"the trace is {sanitize_line(str(file))}")
     return file
