@@ -50,12 +50,11 @@ def read_trace(path: Path) -> list[str]:
     Raises:
         OSError: If it is none, or cannot be read.
     """
-    return [line for part in parts_of(path) or [path] for line in _lines(part)]
+    return "".join(map(_read, parts_of(path) or [path])).splitlines()
 
 
-def _lines(part: Path) -> list[str]:
-    data = _checked(read_regular(part, MAX_TRACE_BYTES + MAX_LINE))
-    return data.decode("ascii", "replace").splitlines()
+def _read(part: Path) -> str:
+    return _checked(read_regular(part, MAX_TRACE_BYTES + MAX_LINE)).decode("ascii", "replace")
 
 
 def _checked(data: bytes) -> bytes:
@@ -77,6 +76,7 @@ class TraceFile:
         self._path = path
         self._redactor = redactor
         self._on_problem = on_problem
+        self._known = redactor.revision
         self._file = LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES, max_unwritten=MAX_UNWRITTEN)
         self.append(f'{{"gemdeck": "{__version__}"}}')
 
@@ -86,12 +86,14 @@ class TraceFile:
 
     def close(self) -> None:
         """Mask what was learnt to be a secret after it was written. Blocks."""
+        if self._known == self._redactor.revision:
+            return
+        later = self._redactor.learnt_since(self._known)
         try:
             for part in parts_of(self._path):
-                lines = _lines(part)
-                masked = [self._redactor.redact_json(line) for line in lines]
-                if masked != lines:
-                    write_private(part, "".join(f"{line}\n" for line in masked).encode("ascii"))
+                if later.redact_json(text := _read(part)) != text:
+                    masked = "".join(f"{later.redact_json(line)}\n" for line in text.splitlines())
+                    write_private(part, masked.encode("ascii", "replace"))
         except OSError as error:
             reason = sanitize_line(f"{self._path} cannot be masked: {error.strerror}.")
             self._on_problem(reason)
