@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from tui import __version__
-from tui.engine.files.atomic import UnfitFileError, open_own, read_regular, write_private
+from tui.engine.files.atomic import UnfitFileError, read_regular, write_private
 from tui.engine.files.line_file import LineFile
 from tui.engine.logs.redaction import Redactor
 from tui.text import sanitize_line
@@ -39,7 +39,9 @@ def begin_trace(path: Path) -> None:
         OSError: If a file is there that is no trace, or if it cannot be written.
     """
     for part in parts_of(path):
-        with open_own(part) as file:
+        if not part.is_file():
+            raise UnfitFileError("it is no file")
+        with part.open("rb") as file:
             _checked(file.read(max(map(len, _BEGINS))))
     path.touch(0o600)
 
