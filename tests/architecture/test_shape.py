@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 13_070,
-    "engine/mcp": 8_190,
+    "engine/mcp": 8_170,
     "engine/chats": 4_080,
     "cli": 2_750,
     "engine/settings": 2_740,

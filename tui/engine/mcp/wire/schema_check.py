@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 from mcp_types import methods
-from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from tui.engine.mcp.wire.tap import Noted, label
@@ -36,8 +36,7 @@ def check(noted: Noted) -> tuple[FrameFault, str] | None:
     know: it may be an extension's.
     """
     schemas = _SCHEMAS.get((noted.direction, noted.kind))
-    is_known = noted.version in KNOWN_PROTOCOL_VERSIONS
-    if schemas is None or noted.tail or noted.faults or not is_known:
+    if schemas is None or noted.tail or noted.faults:
         return None
     try:
         value: Any = read_value(noted.head)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.model.chat import ConversationId, EntryId
@@ -62,6 +61,10 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a request of the stateless protocol names its revision."""
 
 
+SdkMessage = Any
+"""A message of the SDK, which is not imported here."""
+
+
 @dataclass(slots=True)
 class Cause:
     """The call in the chat for which something is sent, and the attempts at it so far."""
@@ -75,6 +78,7 @@ class Noted:
     """A frame as it is kept, raw: neither masked nor sanitized; see `WireFrame`.
 
     Attributes:
+        cost: The bytes that it counts for.
         head: The body, or the first half of what is kept of it.
         tail: The other half, or empty.
         version: The revision of the protocol that it is written in, or empty.
@@ -97,13 +101,9 @@ class Noted:
         self.server, self.direction, self.kind = server, direction, kind
         self.head, self.size, self.time = data, len(data), time.time()
         most = MAX_STDERR if kind is FrameKind.STDERR else MAX_WHOLE
+        self.cost = FRAME_BYTES + min(self.size, most)
         if self.size > most:
             self.head, self.tail = data[: most // 2], data[-most // 2 :]
-
-    @property
-    def cost(self) -> int:
-        """The bytes that it counts for."""
-        return FRAME_BYTES + len(self.head) + len(self.tail)
 
 
 _CAUSE: ContextVar[Cause | None] = ContextVar("cause", default=None)
@@ -152,12 +152,12 @@ class Tap:
         self._causes: dict[str, Cause] = {}
         self._version = ""
 
-    def expect(self, message: Any) -> None:  # noqa: ANN401 - a message of the SDK
+    def expect(self, message: SdkMessage) -> None:
         """Note, in the task of the sender, which call a request is for that is about to be sent."""
         if (cause := _CAUSE.get()) is not None and {"method", "id"} <= vars(message).keys():
             self._causes[label(message.id)] = cause
 
-    def sent(self, message: Any, data: bytes, *, posts: bool = False) -> None:  # noqa: ANN401 - ditto
+    def sent(self, message: SdkMessage, data: bytes, *, posts: bool = False) -> None:
         """Note a message to the server, as it is written.
 
         Args:
@@ -171,10 +171,7 @@ class Tap:
         self._note(noted, data, message)
 
     def received(
-        self,
-        data: bytes,
-        message: Any = None,  # noqa: ANN401 - a message of the SDK
-        fault: FrameFault | None = None,
+        self, data: bytes, message: SdkMessage = None, fault: FrameFault | None = None
     ) -> None:
         """Note what the server sent.
 
@@ -191,20 +188,20 @@ class Tap:
         self,
         method: str,
         address: str,
+        headers: Mapping[str, str],
         status: int = 0,
         attempt: int = 1,
         seconds: float | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Note the status of an HTTP response.
 
         Args:
             method: The HTTP method, or ``endpoint`` for where a server takes messages.
             address: The address, without the query of a signature.
+            headers: Those of the request and of the response, in lower case.
             status: The status.
             attempt: Which attempt it was.
             seconds: The time from the request to the status, or None.
-            headers: Those of the request and of the response, in lower case.
         """
         noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP)
         noted.method, noted.target, noted.status = method, address, status
@@ -233,12 +230,7 @@ class Tap:
         if len(self._stderr) > MAX_STDERR_FRAMES:
             self._let_go(self._stderr.popleft())
 
-    def _note(
-        self,
-        noted: Noted,
-        data: bytes = b"",
-        message: Any = None,  # noqa: ANN401 - a message of the SDK
-    ) -> None:
+    def _note(self, noted: Noted, data: bytes = b"", message: SdkMessage = None) -> None:
         noted.number = self._wire.count()
         self._unread.append((noted, message, _POSTED.get()))
         is_long = noted.size > MAX_WAITING
@@ -357,10 +349,8 @@ def _target(params: Mapping[str, Any]) -> str:
 
 def label(value: object) -> str:
     """Return what a server may have written at any length and of any type."""
-    match value:
-        case str():
-            return value[:MAX_LABEL]
-        case int() if value.bit_length() <= 64:
-            return str(value)
-        case _:
-            return "" if value is None else type(value).__name__
+    if isinstance(value, str):
+        return value[:MAX_LABEL]
+    if isinstance(value, int) and value.bit_length() <= 64:
+        return str(value)
+    return type(value).__name__ if value is not None else ""

@@ -169,9 +169,9 @@ class HttpClient:
             began = time.monotonic()
             async with self.send(request) as response:
                 if self.tap is not None:
-                    both = {**headers, **response.headers}
-                    seconds, status = time.monotonic() - began, response.status_code
-                    self.tap.http(method, str(url), status, attempt + 1, seconds, both)
+                    both, seconds = {**headers, **response.headers}, time.monotonic() - began
+                    status = response.status_code
+                    self.tap.http(method, str(url), both, status, attempt + 1, seconds)
                 if response.status_code not in _REFUSALS or attempt == MAX_REFUSALS:
                     yield response
                     return
