@@ -127,7 +127,7 @@ async def test_each_message_of_either_era_is_there_once_in_order_and_paired(
         assert isinstance(body.value, dict)
         assert body.value["result"]["structuredContent"] == {"result": "3"}
         assert wire.body(asked.number + 10_000) is None
-        words = """gemdeck mcp call --args '{"a": 1, "b": 2}' sample add"""
+        words = """gemdeck mcp call sample add --args '{"a": 1, "b": 2}'"""
         assert wire.command(asked.number) == words
         assert wire.command(answered.number) == ""
         assert wire.request(asked.number) == (
@@ -346,9 +346,10 @@ def test_the_ring_holds_its_bounds_and_the_newest() -> None:
     assert MAX_BYTES - MAX_WHOLE - FRAME_BYTES <= kept == tap._bytes <= MAX_BYTES
     assert wire.frames()[-1].size == MAX_WHOLE * 20
     before = len(tap.ring)
-    for _ in range(300):
-        tap.stderr([b"y" * 300_000])
-    assert len(of(wire, FrameKind.STDERR)) == MAX_STDERR_FRAMES
+    for length in (10, 300_000):
+        for _ in range(300):
+            tap.stderr([b"y" * length])
+        assert len(of(wire, FrameKind.STDERR)) == MAX_STDERR_FRAMES
     assert len(of(wire, NOTICE)) >= before - MAX_STDERR_FRAMES
     for number in range(MAX_OPEN * 2):
         tap.sent(Message(id=number, method="ping", params=None), b"{}")
@@ -479,10 +480,9 @@ def test_a_command_to_copy_holds_what_a_server_named_as_one_word(name: str) -> N
     said: dict[str, Any] = {"name": name, "arguments": {"a": "\x1b['; echo #"}}
     data = json.dumps({"params": said}).encode()
     wire.tap(ServerId("s")).sent(Message(id=1, method="tools/call", params=said), data)
-    *words, server, tool = shlex.split(wire.command(1))
-    guard = ["--"] if name.startswith("-") else []
-    assert words == ["gemdeck", "mcp", "call", "--args", json.dumps(said["arguments"]), *guard]
-    assert (server, tool) == ("s", sanitize(name))
+    words, options = ["s", sanitize(name)], ["--args", json.dumps(said["arguments"])]
+    whole = [*options, "--", *words] if name.startswith("-") else [*words, *options]
+    assert shlex.split(wire.command(1)) == ["gemdeck", "mcp", "call", *whole]
 
 
 async def test_the_secrets_of_a_server_are_in_no_frame(tmp_path: Path) -> None:

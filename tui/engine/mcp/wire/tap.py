@@ -60,7 +60,6 @@ SESSION_SHOWN: Final = 8
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a request of the stateless protocol names its revision."""
 
-
 SdkMessage = Any
 """A message of the SDK, which is not imported here."""
 
@@ -226,9 +225,6 @@ class Tap:
         data = b"\n".join(lines)
         noted = Noted(self._server, Direction.RECEIVED, FrameKind.STDERR, data)
         self._note(noted, data)
-        self._stderr.append(noted.number)
-        if len(self._stderr) > MAX_STDERR_FRAMES:
-            self._let_go(self._stderr.popleft())
 
     def _note(self, noted: Noted, data: bytes = b"", message: SdkMessage = None) -> None:
         noted.number = self._wire.count()
@@ -248,8 +244,12 @@ class Tap:
                 self._pair(noted, self._ours.get(noted.id))
             elif noted.kind is FrameKind.HTTP and posted is not None:
                 noted.pair, noted.cause = posted.number, posted.cause
+            elif noted.kind is FrameKind.STDERR:
+                self._stderr.append(noted.number)
             self._ring[noted.number] = noted
             self._bytes += noted.cost
+        while len(self._stderr) > MAX_STDERR_FRAMES:
+            self._let_go(self._stderr.popleft())
         while len(self._ring) > MAX_FRAMES or self._bytes > MAX_BYTES:
             self._let_go(next(iter(self._ring)))
 
@@ -280,11 +280,11 @@ class Tap:
             noted.cause = posted.cause
         if noted.kind is FrameKind.REQUEST:
             self._read_request(noted, params, is_ours=is_ours)
-        elif is_ours:
-            self._pair(noted, self._theirs.get(noted.id) if not noted.method else None)
+        elif noted.kind is FrameKind.ANSWER and is_ours:
+            self._pair(noted, self._theirs.get(noted.id))
         elif noted.kind is FrameKind.ANSWER:
             self._read_answer(noted, message.get("result"), posted)
-        elif asked := self._ours.get(noted.token):
+        elif not is_ours and (asked := self._ours.get(noted.token)) is not None:
             noted.cause = asked.cause
 
     def _read_request(self, noted: Noted, params: Mapping[str, Any], *, is_ours: bool) -> None:
@@ -310,10 +310,8 @@ class Tap:
         asked = self._ours.get(answer.id)
         if posted is not None and posted.kind is FrameKind.REQUEST:
             asked = posted if not answer.id or asked is posted else None
-        if asked is None:
-            answer.faults += (FrameFault.UNASKED,)
-        elif asked.pair:
-            answer.faults += (FrameFault.REPEATED_ID,)
+        if asked is None or asked.pair:
+            answer.faults += (FrameFault.REPEATED_ID if asked else FrameFault.UNASKED,)
         self._pair(answer, asked)
         answer.is_error = not isinstance(result, Mapping) or result.get("isError") is True
         if isinstance(result, Mapping):

@@ -202,9 +202,10 @@ class Wire:
             verb, option, words = "call", "--args", [server, str(params.get("name"))]
             params = params.get("arguments", {})
         options = [option, json.dumps(params, ensure_ascii=False)] if params else []
-        guard = ["--"] if any(word.startswith("-") for word in words) else []
+        is_option = any(word.startswith("-") for word in words)
+        words = [*options, "--", *words] if is_option else [*words, *options]
         # cleaned before they are quoted, or what is dropped could be a quote
-        return shlex.join(map(self._clean, ["gemdeck", "mcp", verb, *options, *guard, *words]))
+        return shlex.join(map(self._clean, ["gemdeck", "mcp", verb, *words]))
 
     def _all(self) -> list[Noted]:
         found = [one for tap in self._taps.values() for one in tap.ring.values()]
