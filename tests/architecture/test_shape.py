@@ -204,7 +204,7 @@ BUDGET: Final = {
     "ui": 13_070,
     "engine/mcp": 8_170,
     "engine/chats": 4_080,
-    "cli": 2_750,
+    "cli": 2_740,
     "engine/settings": 2_740,
     "model": 2_370,
     "engine": 1_880,

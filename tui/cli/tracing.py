@@ -8,10 +8,13 @@ from tui.cli.output import say
 from tui.text import sanitize_line
 
 
-def _trace(context: click.Context, _parameter: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse a file that is no trace; say where it is if that was asked for."""
+def _trace(context: click.Context, _parameter: click.Parameter, file: Path | None) -> None:
+    """Refuse a file that is no trace; say where it is if that was asked for.
+
+    Before a command or after it, it is the same option: its value is the root's.
+    """
     if file is None:
-        return None
+        return
     from tui.engine.mcp.wire.trace import begin_trace  # noqa: PLC0415 - no other start needs it
 
     file = file.absolute()
@@ -19,9 +22,10 @@ def _trace(context: click.Context, _parameter: click.Parameter, file: Path | Non
         begin_trace(file)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be used: {error.strerror}.") from error
-    if context.find_root().params.get("debug"):
+    given = context.find_root().params
+    given["trace"] = file
+    if given.get("debug"):
         say(f"the trace is {sanitize_line(str(file))}")
-    return file
 
 
 trace_option = click.option(
@@ -29,5 +33,6 @@ trace_option = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path),
     callback=_trace,
+    expose_value=False,
     help="Write what is said with servers to this file, as lines of JSON.",
 )
