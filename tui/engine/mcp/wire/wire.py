@@ -60,7 +60,6 @@ class Wire:
     Attributes:
         last: The number of the newest frame; 0 before the first.
         revision: Grows with each frame and each check that found something.
-        is_traced: Whether each frame is written as it happens.
     """
 
     def __init__(
@@ -96,14 +95,12 @@ class Wire:
         return self._taps[server]
 
     def count(self) -> int:
-        """Give a frame its number."""
         self.last += 1
         self.revision += 1
         self._changed.set()
         return self.last
 
     def trace(self, noted: Noted, data: bytes) -> None:
-        """Write a frame; `data` is its whole body."""
         if self._trace is not None:
             self._trace.append(self._line(noted, data if len(data) <= MAX_TRACED else noted.head))
 
