@@ -1,6 +1,6 @@
 """The deck's key bindings: of a place, in order, and as they are shown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -39,6 +39,7 @@ class Place(StrEnum):
     VIEWER = "Viewer"
     TREE = "Results as a tree"
     HELP = "Help"
+    QUESTION = "Questions"
 
 
 class Key(Frozen):
@@ -325,24 +326,7 @@ SEARCH: Final = "composer.search"
 HELP: Final = ("app.help", "help.open")
 """What opens the help."""
 
-_AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
-    **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
-    **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
-    **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
-    **dict.fromkeys((Place.VIEWER, Place.HELP), (Place.DIALOG,)),
-    Place.LOG: (Place.ACTIVITY,),
-}
-"""Places whose keys work as well in a place."""
-
-_TYPED: Final = (Place.CHAT, Place.MESSAGE, Place.SEARCH)
-"""Places where letters are typed."""
-
-_ANSWERS: Final = ("escape", "enter", "tab", "ctrl+c", "ctrl+s", "ctrl+d", "ctrl+y")
-"""Keys of questions that are no letters: they must get there."""
-
-_SAME: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace"}
-_MODIFIERS: Final = frozenset({"ctrl", "alt", "shift"})
-_NAMES: Final = frozenset(key.value for key in Keys)
+KEY_NAMES: Final = frozenset(key.value for key in Keys)
 
 _STAY: Final = ("app.help", "deck.border-left", "deck.border-right")
 """Keys of the deck for which a question does not step aside: its help lies over it."""
@@ -377,37 +361,9 @@ def key_of(app: App[Any], bindings: Mapping[str, ActiveBinding], binding_id: str
     return next(map(app.get_key_display, found), "")
 
 
-def check_keys(own: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Say why keys of one's own cannot hold: the words by binding id. All others hold together."""
-    from tui.model.input.typed import nearest  # noqa: PLC0415 - only where there are any
-
-    known = {key.id: key for key in KEYS}
-    wrong: dict[str, str] = {}
-    for name, keys in own.items():
-        if (key := known.get(name)) is None:
-            near = nearest(name, known)
-            wrong[name] = "no action has this id" + (f"; did you mean {near}?" if near else "")
-        elif said := next(filter(None, (_refusal(key, one) for one in keys)), ""):
-            wrong[name] = said
-    held = {name: _sent(key.keys.split(",")) for name, key in known.items()}
-    while True:
-        now = {name: _sent(own[name]) for name in own if name not in wrong}
-        clashes = {
-            name: f"{min(both)} belongs to {other}: {known[other].description}"
-            for name in now
-            for other in known
-            if other != name
-            and _meet(known[name], known[other])
-            and (both := (now[name] - held[name]) & now.get(other, held[other]))
-        }
-        if not clashes:
-            return wrong
-        wrong |= clashes
-
-
-def _sent(keys: Iterable[str]) -> set[str]:
+def sent(keys: Iterable[str]) -> set[str]:
     """Give keys by their characters, by whichever name they are called."""
-    return {*map(_character, keys)}
+    return {*map(character, keys)}
 
 
 def with_shared(own: Mapping[str, str]) -> dict[str, str]:
@@ -417,36 +373,11 @@ def with_shared(own: Mapping[str, str]) -> dict[str, str]:
         other
         for key in changed
         for other in KEYS
-        if other.place is key.place and _sent(key.keys.split(",")) & _sent(other.keys.split(","))
+        if other.place is key.place and sent(key.keys.split(",")) & sent(other.keys.split(","))
     )
     return {**{key.id: key.keys for key in shared}, **own}
 
 
-def _meet(one: Key, other: Key) -> bool:
-    """Tell whether two actions can be meant by one key."""
-    places = one.place, other.place
-    within = any(b is a or b in _AROUND.get(a, ()) for a, b in (places, places[::-1]))
-    return within or one.is_always or other.is_always
-
-
-def _refusal(key: Key, pressed: str) -> str:
-    """Say why an action cannot have a key, or nothing."""
-    *modifiers, base = pressed.split("+") if pressed != "+" else (pressed,)
-    if pressed in key.keys.split(","):
-        return ""
-    if set(modifiers) - _MODIFIERS or not (base in _NAMES or len(format_key(base)) == 1):
-        return f"there is no key {pressed}: write it as ctrl+y, f6 or pagedown"
-    if pressed in _SAME:
-        return f"terminals send {pressed} as {_SAME[pressed]}"
-    if (pressed == "space" or len(_character(pressed)) == 1) and (
-        key.is_always or key.place in _TYPED
-    ):
-        return f"{pressed} is typed here; take a key with ctrl or alt, or one such as f12"
-    if key.is_always and pressed in _ANSWERS:
-        return f"{pressed} answers questions"
-    return ""
-
-
-def _character(key: str) -> str:
+def character(key: str) -> str:
     """Give the character of a key that types one, by whichever name it is called, else the key."""
-    return key if key in _NAMES or "+" in key else format_key(key)
+    return key if key in KEY_NAMES or "+" in key else format_key(key)
