@@ -38,10 +38,6 @@ _ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
 )
 """What gemini-cli calls the errors that end with these codes."""
 
-_ENDED: Final = frozenset(
-    {ToolCallStatus.OK, ToolCallStatus.ERROR, ToolCallStatus.DENIED, ToolCallStatus.CANCELLED}
-)
-
 _NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")
 
 
@@ -235,7 +231,7 @@ class JsonLines:
                     parameters=json_or_text(call.arguments),
                     server=call.server,
                 )
-            case e.ToolCallChanged(call=entry, status=status, result=result) if status in _ENDED:
+            case e.ToolCallChanged(call=entry, status=status, result=result) if status.is_over:
                 said = (
                     {"status": "success", "output": result}
                     if status is ToolCallStatus.OK

@@ -38,6 +38,11 @@ class ToolCallStatus(StrEnum):
     DENIED = "denied"
     CANCELLED = "cancelled"
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the call has ended, or will never run."""
+        return self not in {self.WAITING, self.ASKING, self.RUNNING}
+
 
 class TurnPhase(StrEnum):
     """The phase of a running turn. The value is its name on the screen."""

@@ -1,6 +1,6 @@
 """Events: frozen facts that the engine publishes and the store reduces."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from time import time as now
 from typing import Final
 
@@ -26,6 +26,7 @@ from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStandin
 from tui.model.frozen import dataclass
 from tui.model.models import ModelEvents
 from tui.model.requests import PendingRequest, TerminalSet
+from tui.model.runs import RunEvents
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
@@ -237,6 +238,18 @@ class ToolCallChanged(ConversationEvent):
     arguments: str | None = None
     pictures: tuple[Picture, ...] = ()
 
+    def applied(self, call: ToolCall) -> ToolCall:
+        """Return a call as it stands after this."""
+        return replace(
+            call,
+            status=self.status,
+            seconds=self.seconds,
+            result=self.result,
+            progress=None,
+            pictures=self.pictures,
+            arguments=call.arguments if self.arguments is None else self.arguments,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDecided:
@@ -428,6 +441,7 @@ Event = (
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained
+    | RunEvents
     | SessionEvents
     | ModelEvents
 )

@@ -30,6 +30,7 @@ class FieldKind(StrEnum):
     BOOLEAN = "yes or no"
     CHOICE = "one of"
     CHOICES = "some of"
+    JSON = "JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class FormField:
 
     Attributes:
         key: Identifies the field in the answer.
-        kind: Its kind.
+        kind: Its kind; the value of `FieldKind.JSON` is a text that is JSON of any type.
         title: Its label.
         description: The server's description.
         required: Whether the form requires it.

@@ -1,6 +1,6 @@
 """`reduce`, the pure function from state and event to the next state."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from tui.model.chat import (
     Severity,
     Thought,
     ToolCall,
-    ToolCallStatus,
     TurnEnd,
     TurnPhase,
     TurnState,
@@ -33,6 +32,7 @@ from tui.model.models import (
     PricesSet,
 )
 from tui.model.requests import PendingRequest, TerminalSet
+from tui.model.runs import PromptRendered, RunEvents, SavedCallsChanged, ToolRun, ToolRunChanged
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import (
     ConversationClosed,
@@ -51,6 +51,7 @@ from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
+    MAX_RUNS,
     MAX_UNSENT,
     AppState,
     ConversationState,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from tui.model.settings import PriceSettings
 
 MAX_RESULTS: Final = 16 * 1024 * 1024
-"""Total characters of results kept whole."""
+"""Total characters of results kept whole, of a conversation and of calls by hand."""
 
 MAX_OLD_RESULT: Final = 2_000
 """Characters kept of an older result."""
@@ -71,8 +72,10 @@ MAX_OLD_RESULT: Final = 2_000
 _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
+_AskedEvent = (
+    RunEvents | e.ResourceRead | e.ArgumentCompleted | e.ToolExplained | e.SubscriptionChanged
+)
 _FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
-_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 MAX_TITLE: Final = 60
 """Characters of a message that name its conversation."""
@@ -153,31 +156,64 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
         case e.RequestRaised() | e.RequestSettled() | e.RequestsQueued():
             return _reduce_requests(state, event)
-        case e.ResourceRead():
-            return replace(state, resource=event)
+        case (
+            ToolRunChanged()
+            | SavedCallsChanged()
+            | PromptRendered()
+            | e.ResourceRead()
+            | e.ArgumentCompleted()
+            | e.ToolExplained()
+            | e.SubscriptionChanged()
+        ):
+            return _reduce_asked(state, event)
         case e.ServerTried(tried):
             before = state.trial or AppState()
             return replace(state, trial=None if tried is None else reduce(before, tried))
-        case e.ArgumentCompleted():
-            return replace(state, completion=event)
-        case e.SubscriptionChanged(server, uri, subscribed):
-            one = frozenset({(server, uri)})
-            changed = state.subscriptions | one if subscribed else state.subscriptions - one
-            return replace(state, subscriptions=changed)
         case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
         case TerminalSet(bell, title, keys):
             return replace(state, bell=bell, title=title, keys=keys)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
-        case e.ToolExplained(standing):
-            return replace(state, standing=standing)
         case e.ToolCallDecided() | ToolRuleChanged():
             return state  # for the audit log
         case SessionEvent() | ModelEvent():
             return reduce_sessions(state, event)
         case e.ConversationEvent():
             return _reduce_in_conversation(state, event)
+
+
+def _reduce_asked(state: AppState, event: _AskedEvent) -> AppState:
+    """Return the state after an answer to what the user asked of a server, beside any turn."""
+    match event:
+        case ToolRunChanged(run):
+            return replace(state, runs=_with_run(state.runs, run))
+        case SavedCallsChanged(calls):
+            return replace(state, saved_calls=calls)
+        case PromptRendered():
+            return replace(state, rendered=event)
+        case e.ResourceRead():
+            return replace(state, resource=event)
+        case e.ArgumentCompleted():
+            return replace(state, completion=event)
+        case e.ToolExplained(standing):
+            return replace(state, standing=standing)
+        case e.SubscriptionChanged(server, uri, subscribed):
+            one = frozenset({(server, uri)})
+            changed = state.subscriptions | one if subscribed else state.subscriptions - one
+            return replace(state, subscriptions=changed)
+
+
+def _with_run(runs: Mapping[EntryId, ToolRun], run: ToolRun) -> Mapping[EntryId, ToolRun]:
+    """Put a run in its place, or last; the oldest that have ended go where there are too many."""
+    kept = {**runs, run.call.id: run}
+    size = sum(one.size for one in kept.values())
+    for key, one in [*kept.items()][:-1]:
+        if len(kept) <= MAX_RUNS and size <= MAX_RESULTS:
+            break
+        if one.call.status.is_over and one is not run:
+            size -= kept.pop(key).size
+    return MappingProxyType(kept)
 
 
 def _reduce_in_conversation(state: AppState, event: e.ConversationEvents) -> AppState:
@@ -363,7 +399,7 @@ def _settled(transcript: TranscriptState) -> TranscriptState:
     running = (
         place
         for place, entry in enumerate(live)
-        if isinstance(entry, ToolCall) and entry.status in _RUNNING
+        if isinstance(entry, ToolCall) and not entry.status.is_over
     )
     count = next(running, len(live))
     settled = (*transcript.settled, *live[:count])
@@ -427,17 +463,7 @@ def _appended(conversation: ConversationState, entry: Entry) -> ConversationStat
 
 def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
     """Update the progress of a call."""
-    if not isinstance(entry, ToolCall):
-        return entry
-    return replace(
-        entry,
-        status=event.status,
-        seconds=event.seconds,
-        result=event.result,
-        progress=None,
-        pictures=event.pictures,
-        arguments=entry.arguments if event.arguments is None else event.arguments,
-    )
+    return event.applied(entry) if isinstance(entry, ToolCall) else entry
 
 
 def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> ConversationState:

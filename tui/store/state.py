@@ -5,7 +5,16 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.model.chat import MAIN, BackendKind, ConversationId, Entry, ModelView, TurnState, Usage
+from tui.model.chat import (
+    MAIN,
+    BackendKind,
+    ConversationId,
+    Entry,
+    EntryId,
+    ModelView,
+    TurnState,
+    Usage,
+)
 from tui.model.frozen import dataclass
 from tui.model.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.servers import ServerId, ServerView
@@ -15,6 +24,7 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.consent import GrantView, ToolStanding
     from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
+    from tui.model.runs import PromptRendered, SavedCall, ToolRun
     from tui.model.sessions import LastSessionFound, SessionPreviewed, SessionView
     from tui.model.settings import PriceSettings
 
@@ -29,6 +39,9 @@ NO_MODEL: Final = ModelView(name="", backend=BackendKind.DEMO)
 
 MAX_NOTICES: Final = 100
 """Notices kept; the oldest are dropped first."""
+
+MAX_RUNS: Final = 50
+"""Calls by hand that are kept; the oldest that have ended are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +155,9 @@ class AppState:
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
         standing: The last requested explanation of a tool's permission, or None.
+        runs: The calls that the user made by hand, oldest first.
+        saved_calls: The calls that are saved, in the order of servers, tools and names.
+        rendered: The prompt that a server rendered last for the user to look at, or None.
     """
 
     workspace: str = ""
@@ -180,6 +196,9 @@ class AppState:
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
     standing: "ToolStanding | None" = None
+    runs: "Mapping[EntryId, ToolRun]" = field(default_factory=lambda: MappingProxyType({}))
+    saved_calls: "tuple[SavedCall, ...]" = ()
+    rendered: "PromptRendered | None" = None
 
     @property
     def conversation(self) -> ConversationState:

@@ -67,8 +67,6 @@ MAX_TITLE: Final = 200
 
 STOPPED: Final = "Stopped: gemdeck ended."
 
-_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
-
 
 def valid_contents(contents: Iterable[object]) -> tuple[list[Wire], list[int]]:
     """Return contents that the service takes; the given ones stay as they are.
@@ -526,7 +524,7 @@ def _seconds(value: object) -> float | None:
 
 
 def _ended(entry: Entry) -> Entry:
-    if isinstance(entry, ToolCall) and entry.status in _RUNNING:
+    if isinstance(entry, ToolCall) and not entry.status.is_over:
         return replace(entry, status=ToolCallStatus.CANCELLED, result=STOPPED)
     return entry
 

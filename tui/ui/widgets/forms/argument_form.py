@@ -283,3 +283,5 @@ def _shows(field: FormField, value: object) -> bool:
         case FieldKind.CHOICES:
             # The control returns the selected options in their order, each once.
             return isinstance(value, list) and value == [one for one in choices if one in value]
+        case FieldKind.JSON:
+            return False
