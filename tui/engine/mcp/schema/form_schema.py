@@ -155,12 +155,17 @@ def read_form(schema: Mapping[str, Any]) -> Form:
     for name, definition in properties.items():
         if not isinstance(definition, Mapping):
             raise UnusableFormError("one of its fields is not an object")
-        key = _unique(sanitize_line(str(name), MAX_TITLE), keys)
-        controls.append(_control(key, str(name), definition, required=name in needed))
+        key = unique(sanitize_line(str(name), MAX_TITLE), keys)
+        controls.append(read_control(key, str(name), definition, required=name in needed))
     return Form(tuple(controls))
 
 
-def _control(key: str, name: str, definition: _Json, *, required: bool) -> Control:
+def read_control(key: str, name: str, definition: _Json, *, required: bool) -> Control:
+    """Read the schema of one property.
+
+    Raises:
+        UnusableFormError: If no field can show it.
+    """
     inner, nullable = _without_null(definition)
     kind = _kind(inner)
     values, options = _options(kind, inner)
@@ -226,7 +231,7 @@ def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, str], tuple[
     for value, label in pairs:
         if max(len(value), len(label)) > MAX_OPTION:
             raise UnusableFormError(f"one of its options has more than {MAX_OPTION:,} characters")
-        shown = _unique(sanitize_line(value), taken)
+        shown = unique(sanitize_line(value), taken)
         values[shown] = value
         options.append(FieldOption(shown, sanitize_line(label) or shown))
     return values, tuple(options)
@@ -279,7 +284,7 @@ def _default(kind: FieldKind, value: object, values: Mapping[str, str]) -> FormV
             return None
 
 
-def _unique(shown: str, taken: set[str]) -> str:
+def unique(shown: str, taken: set[str]) -> str:
     """Number texts that are equal once sanitized."""
     unique, number = shown or "(no name)", 2
     while unique in taken:
