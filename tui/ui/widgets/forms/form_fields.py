@@ -60,6 +60,7 @@ _HINTS: Final[Mapping[str, str]] = {
     "date-time": "2026-01-31T09:30:00Z",
     FieldKind.INTEGER: "a whole number",
     FieldKind.NUMBER: "a number",
+    FieldKind.JSON: 'JSON: [1, 2], {"a": "b"}, "text"',
     "server": "npx -y …   claude mcp add …   {…}   https://…",
     "args": "as in a shell",
     "env": "NAME=value …",
@@ -255,10 +256,17 @@ class FieldRow(Vertical):
         self.named.styles.width = "100%" if is_narrow else self.label_width
         self.whole.display = not self.shows_default
 
-    def check(self) -> str:
-        """Validate the value; show and return the problem, or an empty string."""
+    @property
+    def chooses_fields(self) -> bool:
+        """Whether another alternative was chosen, which has other fields."""
+        is_choice = self.field.kind is FieldKind.CHOICE and self.field.key.endswith("?")
+        return is_choice and self.value() not in {None, self.field.default}
+
+    def check(self, *, whole: bool = True) -> str:
+        """Validate the value, if there is one or `whole`; show and return the problem, or ""."""
         try:
-            reason = problem_of(self.field, self.value())
+            value = self.value()
+            reason = problem_of(self.field, value) if whole or value is not None else ""
         except ValueError as error:
             reason = str(error)
         self.complain(reason)
