@@ -35,10 +35,10 @@ from tui.ui.panes import (
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.side import FRAME, TABS, SidePane
+from tui.ui.panes.side import TABS, SidePane
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import OF_SERVER, KeyBar, SaysWhy, hint_line, hints
+from tui.ui.widgets.key_bar import FRAME, OF_SERVER, KeyBar, SaysWhy, hint_line, hints
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""

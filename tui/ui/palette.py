@@ -62,7 +62,7 @@ class DeckPalette(ListDialog[PaletteAction]):
     """
 
     KIND = "palette"
-    HINTS = (("↵", "run"), ("↑↓", "select"), ("Esc", "close"))
+    enter = "run"
 
     def __init__(self, deck: MainScreen) -> None:
         prompt = "Type what you are looking for"

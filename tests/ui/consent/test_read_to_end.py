@@ -19,7 +19,7 @@ from tui.model.requests import (
     SamplingMessage,
 )
 from tui.model.trust import DifferenceLine, ToolChange
-from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.question import Question
 
 END = "the-very-end"
@@ -228,8 +228,8 @@ async def test_no_toast_covers_a_question() -> None:
 async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_seen() -> None:
     async with asking(trust(servers=()), armed=True) as hands:
         under = hands.modal
-        hands.app.push_screen(Dialog())
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, Dialog))
+        hands.app.push_screen(ViewerScreen("another", "text"))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, ViewerScreen))
         changed = trust(servers=(replace(GIT, args=("other",)),))
         hands.app.store.dispatch(e.RequestRaised(changed))
         await hands.pilot.pause(0.1)

@@ -441,7 +441,7 @@ async def test_a_resource_opens_over_the_whole_height() -> None:
         for words in ("the [bold]text[/bold]", "21 characters", "[image/png, 3 kB]", ONE):
             assert words in deck.text
         assert "7 more characters left out" in deck.text
-        assert deck.app.screen.query_one("#viewer").region.height == 50
+        assert deck.app.screen.query_one(".viewer").region.height == 50
         await deck.press("c", "escape")
         assert deck.app.clipboard == "the [bold]text[/bold]"
         assert "the [bold]text[/bold]" not in deck.text

@@ -25,7 +25,7 @@ from tui.ui.commands.reports import (
     describe_stats,
 )
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen, pick
-from tui.ui.dialogs.details import ReportScreen
+from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName
@@ -68,7 +68,7 @@ def _show(
     deck: MainScreen, title: str, select: Callable[[AppState], T], describe: Callable[[T], Content]
 ) -> None:
     """Show a part of the state in a dialog."""
-    report = ReportScreen(title, deck.bridge, lambda state: describe(select(state)))
+    report = DetailsScreen(title, deck.bridge, lambda state: describe(select(state)))
     deck.app.push_screen(report)
 
 

@@ -70,8 +70,6 @@ class ThemeScreen(ChoiceDialog[str]):
         choose: Changes the theme for good.
     """
 
-    HINTS = (("↵", "choose"), ("Esc", "back"))
-
     def __init__(self, choose: Callable[[str], None]) -> None:
         self._before = self.app.theme
         names = themes.in_order(self.app.available_themes)
@@ -142,7 +140,7 @@ class ImportScreen(ListDialog[ImportOffer]):
 
     KIND = "choice imports"
     AUTO_FOCUS = "RowList"
-    HINTS = (("↵", "take over"), ("Esc", "close"))
+    enter = "take over"
 
     def __init__(self, offers: Sequence[ImportOffer], take: Take) -> None:
         super().__init__(

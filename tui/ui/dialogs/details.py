@@ -1,4 +1,4 @@
-"""The details of a server, a tool or a rule, and reports."""
+"""Reports, and the details of a server or a tool."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,35 +14,11 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.describe import describe_server, describe_tool
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText
 
 
 class DetailsScreen(Dialog):
-    """Show scrollable content.
-
-    Args:
-        title: The title of the frame.
-        content: The content; `update` replaces it.
-    """
-
-    def __init__(self, title: str, content: Content | None = None) -> None:
-        super().__init__()
-        self._subject = title
-        self._content = content or Content()
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog") as frame:
-            frame.border_title = Content(one_line(self._subject))
-            frame.border_subtitle = key_hints(("Esc", "close"))
-            yield PlainText(self._content)
-
-    def update(self, content: Content) -> None:
-        self.query_one(PlainText).update(content)
-
-
-class ReportScreen(DetailsScreen):
     """Show a part of the state as text and keep it up to date.
 
     Args:
@@ -51,21 +27,23 @@ class ReportScreen(DetailsScreen):
         describe: Writes it.
     """
 
+    FRAME = VerticalScroll
+
     def __init__(
-        self,
-        title: str,
-        bridge: StoreBridge,
-        describe: Callable[[AppState], Content],
+        self, title: str, bridge: StoreBridge, describe: Callable[[AppState], Content]
     ) -> None:
         super().__init__(title)
         self._bridge = bridge
         self._describe = describe
 
+    def compose_body(self) -> ComposeResult:
+        yield PlainText()
+
     def on_mount(self) -> None:
-        self._bridge.watch(self, self._describe, self.update)
+        self._bridge.watch(self, self._describe, self.query_one(PlainText).update)
 
 
-class ServerDetailsScreen(ReportScreen):
+class ServerDetailsScreen(DetailsScreen):
     """Show the details of a server and keep them up to date."""
 
     def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
@@ -78,7 +56,7 @@ class ServerDetailsScreen(ReportScreen):
         super().__init__(server, bridge, describe)
 
 
-class ToolDetailsScreen(ReportScreen):
+class ToolDetailsScreen(DetailsScreen):
     """Show the details of a tool, with its schema and what happens on a call.
 
     Args:

@@ -68,20 +68,10 @@ class GrantsScreen(ListDialog[GrantView]):
         commands: Revokes a rule or the trust in the folder.
     """
 
-    BINDING_GROUP_TITLE = "Grants"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"
     KIND = "whole grants"
-    KEYS = (
-        ("grants.revoke", "revoke"),
-        ("grants.save", "save"),
-        ("grants.details", "details"),
-        ("list.filter", "filter"),
-        ("dialog.close", "close"),
-        ("grants.folder", "review"),
-        ("grants.forget", "forget folder"),
-    )
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__("Grants: rules for tools", FilterList("rule", EMPTY))
@@ -108,7 +98,7 @@ class GrantsScreen(ListDialog[GrantView]):
 
     async def choose(self, item: GrantView) -> None:
         """Show all of the rule."""
-        self.app.push_screen(DetailsScreen("Rule", describe_grant(item)))
+        self.app.push_screen(DetailsScreen("Rule", self._bridge, lambda _: describe_grant(item)))
 
     def moved(self, item: GrantView | None) -> None:
         self.tell(None if item is None else describe_grant(item))

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.getters import query_one
@@ -18,7 +17,6 @@ from tui.ui import keymap
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
 from tui.ui.panes import DialogName
 from tui.ui.questions.address import LinkScreen
-from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.blocks import (
@@ -149,7 +147,7 @@ def _anchor(heading: str) -> str:
 class HelpIndex(ListDialog[str]):
     """The pages and their headings; what is typed is searched for in every line of the manual."""
 
-    HINTS = (("↵", "go there"), ("↑↓", "select"), ("Esc", "close"))
+    enter = "go there"
 
     def on_mount(self) -> None:
         parts = [part for topic in TOPICS for part in parts_of(topic)]
@@ -198,29 +196,21 @@ class HelpScreen(Dialog):
         commands: Opens links of the web.
     """
 
-    BINDING_GROUP_TITLE = "Help"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.HELP)
 
-    frame = query_one(".dialog", Vertical)
+    KIND = "whole help"
+
     page = query_one(TextPage)
 
     def __init__(self, here: tuple[HelpLine, ...], at: str, commands: Commands) -> None:
-        super().__init__()
+        super().__init__("Help")
         self._here = here
         self._at = at
         self._visited: list[tuple[str, int]] = []
         self._commands = commands
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog whole help") as frame:
-            frame.border_title = "Help"
-            yield TextPage(*self._sections())
-
-    def on_mount(self) -> None:
-        self.bindings_updated_signal.subscribe(self, self._show_keys)
-
-    def _show_keys(self, _: object) -> None:
-        self.frame.border_subtitle = keys_of(self, self.frame.size.width - 2)
+    def compose_body(self) -> ComposeResult:
+        yield TextPage(*self._sections())
 
     def _sections(self) -> Iterator[HelpSection]:
         """Give the page; at first what the keys do here, and the part that fits before the rest."""

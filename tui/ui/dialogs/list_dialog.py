@@ -1,6 +1,8 @@
-"""The dialog that lists things: what it shows of them, and what keys do with one."""
+"""The frame of every dialog, with its keys, and the dialog that lists things."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -13,29 +15,41 @@ from textual.getters import query_one
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.types import CSSPathType
+from textual.widget import Widget
 
+from tui.text import clip
 from tui.ui import keymap
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.themes import STYLES
-from tui.ui.widgets.key_bar import HintLine, key_hints
+from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_TITLE: Final = 100
-"""Characters of the viewer's title."""
+"""Characters of a dialog's title."""
 
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
 T = TypeVar("T")
 
-Words = Sequence[tuple[str, str]]
-"""Keys, or the ids of their bindings, and what they do."""
-
 
 class Dialog(ModalScreen[None]):
-    """A modal screen that Esc closes."""
+    """A frame that Esc closes, with its title above and its keys below.
 
+    Attributes:
+        KIND: The classes of the frame.
+        FRAME: The container that the frame is.
+        enter: What Enter does where no key of the dialog says so.
+
+    Args:
+        title: The title of the frame.
+        note: A muted addition to it.
+    """
+
+    KIND: ClassVar[str] = ""
+    FRAME: ClassVar[type[Widget]] = Vertical
+    enter: str = ""
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         only=(
@@ -43,6 +57,45 @@ class Dialog(ModalScreen[None]):
             *("dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"),
         )
     )
+
+    frame = query_one(".dialog", Widget)
+
+    def __init__(self, title: str, note: str = "") -> None:
+        super().__init__()
+        self._heading = clip(one_line(title), MAX_TITLE)
+        self._note = f"  {note}" if note else ""
+        self._said = ""
+        self._silence: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        with self.FRAME(classes=f"dialog {self.KIND}") as frame:
+            note = self._note, "not bold $text-muted"
+            frame.border_title = Content.assemble(self._heading, note)
+            yield from self.compose_body()
+
+    @abstractmethod
+    def compose_body(self) -> ComposeResult:
+        """Compose what the frame holds."""
+
+    def on_mount(self) -> None:
+        self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show_keys)
+
+    def show_keys(self) -> None:
+        """Name the keys that do something now, or say what there is to say."""
+        keys = keys_of(self, self.frame, self.enter)
+        said = Content.styled(self._said, "$text-warning")
+        self.frame.border_subtitle = said if self._said else keys
+
+    def say(self, text: str) -> None:
+        """Show a message in place of the keys, for as long as a second press counts."""
+        self._said = one_line(text)
+        self.show_keys()
+        if self._silence is not None:
+            self._silence.stop()
+        self._silence = self.set_timer(REPEAT_SECONDS, partial(self.say, "")) if text else None
 
     def action_close(self) -> None:
         self.dismiss()
@@ -55,10 +108,7 @@ class Dialog(ModalScreen[None]):
 class ListDialog(Dialog, Generic[T]):
     """Entries in a frame; Enter or clicks choose the one under the cursor.
 
-    Attributes:
-        KIND: The class of the frame; a ``choice`` has no filter.
-        HINTS: What the border says of the keys.
-        KEYS: What the line at the bottom says instead, by the ids of the bindings.
+    One of the kind ``choice`` has no filter.
 
     Args:
         title: The title of the frame.
@@ -67,13 +117,11 @@ class ListDialog(Dialog, Generic[T]):
         head: The line above the list.
     """
 
-    KIND: ClassVar[str] = "pick"
-    HINTS: ClassVar[Words] = (("↵", "choose"), ("Esc", "close"))
-    KEYS: ClassVar[Words] = ()
+    KIND = "pick"
+    enter = "choose"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.choose",))
 
     about = query_one(".about > PlainText", PlainText)
-    hint = query_one(HintLine)
 
     def __init__(
         self,
@@ -83,29 +131,18 @@ class ListDialog(Dialog, Generic[T]):
         *,
         head: str = "",
     ) -> None:
-        super().__init__()
-        self._subject = title
+        super().__init__(title)
         self.listed = listed
         self._use = use
         self._head = PlainText(head, classes="head")
         self._head.display = bool(head)
         self._second: SecondPress[tuple[str, object]] = SecondPress()
-        self._message_timer: Timer | None = None
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes=f"dialog {self.KIND}") as frame:
-            frame.border_title = Content(one_line(self._subject))
-            yield self._head
-            yield self.listed
-            with VerticalScroll(classes="about"):
-                yield PlainText()
-            if self.KEYS:
-                yield HintLine(classes="keys")
-            else:
-                frame.border_subtitle = key_hints(*self.HINTS)
-
-    def on_mount(self) -> None:
-        self.call_after_refresh(self.show_keys)
+    def compose_body(self) -> ComposeResult:
+        yield self._head
+        yield self.listed
+        with VerticalScroll(classes="about"):
+            yield PlainText()
 
     async def action_choose(self) -> None:
         if (item := self.listed.current) is not None:
@@ -132,26 +169,12 @@ class ListDialog(Dialog, Generic[T]):
     def is_again(self, binding_id: str, what: object, words: str) -> bool:
         """Tell whether a key was pressed twice for the same; if not, say what the second does."""
         if self._second.take((binding_id, what)):
-            self.show_keys()
+            self.say("")
             return True
         self._second.expect((binding_id, what))
-        self.say(f"Press {self._key(binding_id)} again to {words}")
+        key = keymap.key_of(self.app, self.active_bindings, binding_id)
+        self.say(f"Press {key} again to {words}")
         return False
-
-    def say(self, text: str) -> None:
-        """Show a message in place of the keys, for as long as a second press counts."""
-        self.hint.update(Content.styled(one_line(text), "$text-warning"))
-        if self._message_timer is not None:
-            self._message_timer.stop()
-        self._message_timer = self.set_timer(REPEAT_SECONDS, self.show_keys)
-
-    def show_keys(self) -> None:
-        """Name the keys in the line at the bottom, if there is one."""
-        if self.KEYS:
-            self.hint.update(key_hints(*((self._key(one), words) for one, words in self.KEYS)))
-
-    def _key(self, binding_id: str) -> str:
-        return keymap.key_of(self.app, self.active_bindings, binding_id)
 
     @on(FilterList.Chosen)
     async def _on_chosen(self, event: FilterList.Chosen) -> None:

@@ -10,7 +10,6 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
 from tui.model.chat import BackendKind, ModelView, Severity
@@ -18,9 +17,8 @@ from tui.model.events import Notice
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import DIALOG_STYLES
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.notices import notices_view
-from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import PlainText, fit
 
 MAX_KEY: Final = 256
@@ -83,7 +81,7 @@ _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
 """What is tried with the filled-in lines of each form; the first argument is `ModelChoice`."""
 
 
-class ModelScreen(ModalScreen[None]):
+class ModelScreen(Dialog):
     """Let the user choose the model service; closes when the engine has accepted the choice.
 
     Args:
@@ -91,14 +89,12 @@ class ModelScreen(ModalScreen[None]):
         commands: Executes the choice.
     """
 
-    CSS_PATH = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("welcome.back", *keymap.HELP))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("welcome.back",))
 
-    frame = query_one(".dialog", Vertical)
     choices = query_one(OptionList)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__()
+        super().__init__("Model")
         self._bridge = bridge
         self._commands = commands
         self._is_trying = False
@@ -119,13 +115,11 @@ class ModelScreen(ModalScreen[None]):
         }
         self._chosen: ServiceChoice | None = None
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as frame:
-            frame.border_title = "Model"
-            yield PlainText(_now(self._before), classes="now")
-            yield OptionList(*map(_choice, self._offered), markup=False, compact=True)
-            yield from self._forms.values()
-            yield PlainText(classes="problem")
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(_now(self._before), classes="now")
+        yield OptionList(*map(_choice, self._offered), markup=False, compact=True)
+        yield from self._forms.values()
+        yield PlainText(classes="problem")
 
     def on_mount(self) -> None:
         self._show_form(None)
@@ -134,7 +128,10 @@ class ModelScreen(ModalScreen[None]):
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
 
-    def action_back(self) -> None:
+    def action_label(self, action: str) -> str | None:
+        return "close" if action == "close" and self._chosen is None else None
+
+    def action_close(self) -> None:
         """Leave the form, else close."""
         if self._chosen is None:
             self.dismiss()
@@ -148,8 +145,8 @@ class ModelScreen(ModalScreen[None]):
         self.choices.display = chosen is None
         for choice, form in self._forms.items():
             form.display = choice is chosen
-        enter, escape = ("choose", "close") if chosen is None else ("check", "back")
-        self.frame.border_subtitle = key_hints(("↵", enter), ("Esc", escape))
+        self.enter = "choose" if chosen is None else "check"
+        self.refresh_bindings()
         if chosen is not None:
             self._forms[chosen].query_one(Input).focus()
 

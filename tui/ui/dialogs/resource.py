@@ -16,12 +16,10 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
-from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.panes import InsertText, SendResource
-from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.text.blocks import BlockView, TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of
@@ -44,13 +42,13 @@ class ResourceScreen(Dialog):
         opener: The widget that hears what the user wants to do with it.
     """
 
-    BINDING_GROUP_TITLE = "Resource"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         only=("insert.insert", "resources.send", "resources.watch", "viewer.copy", "viewer.close")
     )
 
+    KIND = "viewer -whole"
+
     facts = query_one(".facts", PlainText)
-    frame = query_one("#viewer", Vertical)
     body = query_one(".resource-body", Vertical)
 
     def __init__(
@@ -62,30 +60,23 @@ class ResourceScreen(Dialog):
         name: str,
         opener: Widget,
     ) -> None:
-        super().__init__()
+        super().__init__(name, one_line(server))
         self._bridge = bridge
         self._commands = commands
         self._server = server
         self._uri = uri
-        self._subject = name
         self._opener = opener
         self._content: ResourceContent | None = None
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="viewer", classes="-whole") as frame:
-            frame.border_title = Content.assemble(
-                clip(one_line(self._subject), MAX_TITLE),
-                (f"  {one_line(self._server)}", "not bold $text-muted"),
-            )
-            yield PlainText(Content.styled(one_line(self._uri), "$text-muted"), classes="facts")
-            with Vertical(classes="resource-body"):
-                yield PlainText(Content.styled(READING, "$text-muted"))
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(Content.styled(one_line(self._uri), "$text-muted"), classes="facts")
+        with Vertical(classes="resource-body"):
+            yield PlainText(Content.styled(READING, "$text-muted"))
 
     def on_mount(self) -> None:
         self._commands.engine.features.read_resource(self._server, self._uri)
         self._bridge.watch(self, self._read, self._show)
-        self._bridge.watch(self, lambda state: state.subscriptions, self._show_keys)
-        self.bindings_updated_signal.subscribe(self, self._show_keys)
+        self._bridge.watch(self, lambda state: state.subscriptions, lambda _: self.show_keys())
 
     def _read(self, state: AppState) -> ResourceRead | None:
         """Select what was read last, if it is this resource."""
@@ -144,9 +135,6 @@ class ResourceScreen(Dialog):
         if self._content is not None:
             self.app.copy_to_clipboard(self._content.text)
             self.notify("Copied.", timeout=2)
-
-    def _show_keys(self, _: object) -> None:
-        self.frame.border_subtitle = keys_of(self, self.frame.size.width - 2)
 
 
 def _view(uri: str, content: ResourceContent) -> Widget:

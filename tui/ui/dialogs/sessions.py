@@ -49,19 +49,9 @@ class SessionsScreen(ListDialog[SessionView]):
         open_beside: Opens one in a tab of its own.
     """
 
-    BINDING_GROUP_TITLE = "Sessions"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SESSIONS)
     AUTO_FOCUS = "RowList"
     KIND = "whole sessions"
-    KEYS = (
-        ("sessions.choose", "open"),
-        ("sessions.tab", "in a tab"),
-        ("sessions.rename", "rename"),
-        ("sessions.delete", "delete"),
-        ("dialog.close", "close"),
-        ("sessions.export", "export"),
-        ("list.filter", "search"),
-    )
 
     def __init__(
         self,
@@ -86,7 +76,7 @@ class SessionsScreen(ListDialog[SessionView]):
 
     def on_mount(self) -> None:
         self.title_line.display = False
-        self.mount(self.title_line, before=self.hint)
+        self.frame.mount(self.title_line)
         self._bridge.watch(self, lambda state: state.sessions, self._show)
         self._bridge.watch(self, lambda state: state.preview, self._show_preview)
         self._commands.list_sessions()

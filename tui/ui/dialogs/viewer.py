@@ -5,18 +5,14 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.getters import query_one
 from textual.widget import Widget
 
 from tui.model.chat import Picture, ToolCall
 from tui.store.commands import Commands
-from tui.text import clip, counted
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.dialogs.choices import pick
-from tui.ui.dialogs.list_dialog import MAX_TITLE, Dialog
-from tui.ui.widgets.key_bar import key_hints
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
@@ -33,10 +29,9 @@ class ViewerScreen(Dialog):
         commands: Open and save its pictures.
     """
 
-    BINDING_GROUP_TITLE = "Viewer"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
 
-    frame = query_one("#viewer", Vertical)
+    KIND = "viewer"
 
     def __init__(
         self,
@@ -45,38 +40,31 @@ class ViewerScreen(Dialog):
         call: ToolCall | None = None,
         commands: Commands | None = None,
     ) -> None:
-        super().__init__()
-        self._title = title
+        lines = counted(text.count("\n") + 1, "line")
+        super().__init__(title, f"{lines} · {counted(len(text), 'character')}")
         self._text = text
         self._commands = commands
         self._pictures: tuple[Picture, ...] = call.pictures if call is not None else ()
-        self._views: list[tuple[str, Callable[[], Widget]]] = [
-            ("text", lambda: FoldedText(text, id="viewer-text"))
-        ]
+        self._views: list[tuple[str, Callable[[], Widget]]] = [("text", lambda: FoldedText(text))]
         if (value := json_in(call.result if call is not None else "")) is not None:
             self._views.insert(0, ("tree", lambda: JsonTree(value)))
 
-    def compose(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         if self._pictures and draws_pictures(self.app):
             rows = max(4, self.app.size.height * 3 // 4 - 4)
             self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures, rows))))
-        lines = self._text.count("\n") + 1
-        with Vertical(id="viewer") as dialog:
-            size = f"  {counted(lines, 'line')} · {counted(len(self._text), 'character')}"
-            dialog.border_title = Content.assemble(
-                clip(self._title, MAX_TITLE), (size, "not bold $text-muted")
-            )
-            yield self._views[0][1]()
+        yield self._views[0][1]()
 
     def on_mount(self) -> None:
-        self._show_keys()
+        self.frame.children[0].focus()
 
     async def action_switch(self) -> None:
         """Show it in the next way."""
         self._views.append(self._views.pop(0))
         await self.frame.remove_children()
         await self.frame.mount(self._views[0][1]())
-        self._show_keys()
+        self.frame.children[0].focus()
+        self.refresh_bindings()
 
     def action_use(self, what: str) -> None:
         """Open or save the picture, or the one that is picked."""
@@ -98,10 +86,5 @@ class ViewerScreen(Dialog):
         """Offer what there is."""
         return {"use": bool(self._pictures), "switch": len(self._views) > 1}.get(action, True)
 
-    def _show_keys(self) -> None:
-        self.frame.children[0].focus()
-        others = [("t", self._views[1][0])] if len(self._views) > 1 else []
-        pictures = [("o", "open outside"), ("s", "save")] if self._pictures else []
-        ends = ("c", "copy all"), ("Esc", "close")
-        keys = ("↑↓ PgUp PgDn", "scroll"), *others, *pictures, *ends
-        self.frame.border_subtitle = key_hints(*keys)
+    def action_label(self, action: str) -> str | None:
+        return self._views[1][0] if action == "switch" else None

@@ -75,7 +75,6 @@ class ChatPane(TabbedPane):
 
     ALLOW_SELECT = False
     BORDER_TITLE = "Chat"
-    BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
     welcome = query_one(Welcome)

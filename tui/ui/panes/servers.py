@@ -65,7 +65,6 @@ class ServersPane(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
     ALLOW_SELECT = False
-    BINDING_GROUP_TITLE = "Servers"
     BORDER_TITLE = "Servers"
 
     rows: "ServersTree"

@@ -13,15 +13,13 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, SidePart
+from tui.ui.widgets.key_bar import FRAME
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
 
 TAB_GAPS: Final = (2, 1)
 """Cells between two tabs: usually, and if space is short."""
-
-FRAME: Final = 6
-"""Cells of a border that corners, lines and spaces take from its words."""
 
 SHORT: Final = {PaneName.RESOURCES: "Data", PaneName.ACTIVITY: "Log"}
 """Shorter words for the tabs with long names."""

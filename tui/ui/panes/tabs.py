@@ -13,7 +13,7 @@ from tui.model.frozen import dataclass
 from tui.store.selectors import asking
 from tui.store.state import AppState, ConversationState
 from tui.ui.panes import ShowConversation
-from tui.ui.panes.side import FRAME
+from tui.ui.widgets.key_bar import FRAME
 from tui.ui.widgets.text.plain import fit, one_line
 
 NEW: Final = "new"

@@ -25,8 +25,6 @@ CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
 class AddressQuestion(Question[UrlRequest]):
     """Shows where an address leads, whole. Opening it is the engine's work, once accepted."""
 
-    BINDING_GROUP_TITLE = "Request of a server"
-    HELP = "A server asks you to open an address. Nothing is opened or fetched until you say so."
     TITLE = "A server asks you to open an address"
     PREFIX = "address"
     ROWS = ((OPEN, DECLINE, CANCEL),)
@@ -68,8 +66,6 @@ class LinkScreen(Question[Any]):
         keyboard: What was typed before.
     """
 
-    BINDING_GROUP_TITLE = "Link"
-    HELP = "A link in the conversation. It opens only if you say so."
     TITLE = "Open this link?"
     PREFIX = "link"
     ROWS = ((OPEN, COPY, CLOSE),)

@@ -38,9 +38,10 @@ from tui.ui.questions.calls.steps import (
     EditArgumentsScreen,
     QuestionStep,
 )
-from tui.ui.questions.question import FRAME_CELLS, NAME, Names, Question, bring, drop_kept, keep
+from tui.ui.questions.question import NAME, Names, Question, bring, drop_kept, keep
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 from tui.ui.widgets.frame import Frame
+from tui.ui.widgets.key_bar import FRAME
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -118,8 +119,6 @@ ANSWERS: Final = (
 class ConfirmationQuestion(Question[ConfirmationRequest]):
     """Shows calls, complete, and goes through the steps towards an answer to each."""
 
-    BINDING_GROUP_TITLE = "Confirmation"
-    HELP = "A tool wants to run. Nothing runs until you allow it."
     PREFIX = "confirmation"
     ROWS = ANSWERS
     SAFE = DENY
@@ -152,7 +151,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         tail = "".join(f" · {words}" for words in state)
         said = clip(one_line(", ".join(self.request.claims)), MAX_CLAIMED)
         width = self.frame.styles.width
-        room = int(width.value) - FRAME_CELLS if width is not None else 0
+        room = int(width.value) - FRAME if width is not None else 0
         title = Content(f"{names[0]} wants to run {names[1]}{tail}")
         named = all(map(NAME.fullmatch, names)) and title.cell_length <= room
         title = title if named else Content(f"A tool wants to run{tail}")

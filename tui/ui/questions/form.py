@@ -71,8 +71,6 @@ def fact(label: str, words: str, style: str = "") -> Content:
 class ServerQuestion(Question[R]):
     """A question with fields or texts that can be edited between its facts and its answers."""
 
-    BINDING_GROUP_TITLE = "Request of a server"
-
     body = query_one(".body", VerticalScroll)
 
     def facts(self) -> Iterable[tuple[str, str]]:
@@ -124,7 +122,6 @@ class ServerQuestion(Question[R]):
 class FormQuestion(ServerQuestion[FormRequest]):
     """Shows the form, checks what can be checked here, and sends it when told to."""
 
-    HELP = "A server asks you to fill in a form. Nothing is sent until you accept."
     TITLE = "A server asks for input"
     PREFIX = "form"
     ROWS = ((ACCEPT, DECLINE, CANCEL),)

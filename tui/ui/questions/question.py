@@ -27,7 +27,7 @@ from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard, ReadProgress
 from tui.ui.themes import STYLES
 from tui.ui.widgets.frame import WORDY, Frame, fit
-from tui.ui.widgets.key_bar import whole_parts
+from tui.ui.widgets.key_bar import FRAME, whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
@@ -38,9 +38,6 @@ QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLE
 
 NAME: Final = re.compile(r"[\w./:-]+", re.ASCII)
 """A name that looks like nothing else in the frame."""
-
-FRAME_CELLS: Final = 6
-"""Cells that a frame takes from what is written in it: corners, lines and blanks."""
 
 WHEEL_ROWS: Final = 2
 """Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
@@ -397,7 +394,7 @@ class Question(ModalScreen[None], Generic[R]):
         if not self.is_mounted:
             return
         words = Content(" · ".join(filter(None, (self.hint_words(), self._waiting))))
-        room = (self.frame.outer_size.width or self.app.size.width) - FRAME_CELLS
+        room = (self.frame.outer_size.width or self.app.size.width) - FRAME
         if (shown := whole_parts(words, room)) != self._hint:
             self._hint = shown
             self.frame.border_subtitle = Content.assemble(shown)

@@ -69,7 +69,6 @@ def text_under(title: str, text: str) -> Iterable[Widget]:
 class SamplingQuestion(ServerQuestion[SamplingRequest]):
     """Shows the whole prompt that a server wants answered."""
 
-    HELP = "A server asks the model to generate text: allow this prompt, or refuse it."
     TITLE = "A server wants to use your model"
     PREFIX = "sampling"
     ROWS = ((ONCE, REFUSE),)
@@ -98,7 +97,6 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
 class ResultQuestion(ServerQuestion[ResultReview]):
     """Shows a tool's result before the model gets it; it can be trimmed or withheld."""
 
-    HELP = "This server's results are shown to you first. The model waits until you pass one on."
     TITLE = "A result for the model"
     PREFIX = "result"
     ROWS = ((PASS, PASS_FROM_TEXT, WITHHOLD),)
@@ -132,7 +130,6 @@ class ResultQuestion(ServerQuestion[ResultReview]):
 class ReviewQuestion(ServerQuestion[SamplingReview]):
     """Shows what the model generated for a server."""
 
-    HELP = "The model answered a server's prompt. Nothing goes to the server until you send it."
     TITLE = "The model's answer for a server"
     PREFIX = "review"
     ROWS = ((SEND, REFUSE),)

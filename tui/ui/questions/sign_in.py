@@ -33,8 +33,6 @@ COPY: Final = Answer(
 class SignInQuestion(ServerQuestion[SignInRequest]):
     """Says where the sign-in leads and what it gives; nothing is opened until it is agreed to."""
 
-    BINDING_GROUP_TITLE = "Sign-in"
-    HELP = "Signing in opens a page in your browser, where you agree to what is listed here."
     TITLE = "Sign in to this server?"
     PREFIX = "sign-in"
     ROWS = ((SIGN_IN, COPY, CANCEL),)

@@ -67,8 +67,6 @@ ACCEPT: Final = Answer(
 class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
-    BINDING_GROUP_TITLE = "Trust"
-    HELP = "What settings would run or contact, in full. What you did not trust has not run."
     PREFIX = "trust"
     ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, OUTSIDE, NEVER),)
     SAFE = NOT_NOW
@@ -208,8 +206,6 @@ def _listed(label: str, names: Sequence[str], before: str = "") -> Iterator[Labe
 class ToolChangeQuestion(Question[ToolChangeRequest]):
     """Lists each changed tool with its difference. What the server wrote stays on the right."""
 
-    BINDING_GROUP_TITLE = "Changed tools"
-    HELP = "A server changed tools that you knew. The model does not have them until you accept."
     PREFIX = "changes"
     ROWS = ((KEEP_AWAY, ACCEPT),)
     SAFE = KEEP_AWAY

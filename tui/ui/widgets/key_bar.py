@@ -22,6 +22,9 @@ from tui.ui.widgets.text.plain import PlainText, fit
 GAPS: Final = (2, 1)
 """Cells between two hints: usually, and if space is short."""
 
+FRAME: Final = 6
+"""Cells of a border that corners, lines and spaces take from its words."""
+
 MOST: Final = 7
 """Hints in the foot at most."""
 
@@ -41,7 +44,7 @@ SPARE: Final = (
 )
 """Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
 
-LAST: Final = ("side.chat", "app.palette", "app.help")
+LAST: Final = ("side.chat", "dialog.close", "app.palette", "app.help")
 """Binding ids at the end of the foot; but for the first two, the others are dropped before."""
 
 OF_SERVER: Final = frozenset(
@@ -162,10 +165,20 @@ def hints(
     return tuple(sorted((hint for hint in found.values() if hint.label), key=_place))
 
 
-def keys_of(screen: Screen[Any], width: int) -> Content:
-    """Write a dialog's own keys, but for those of the help, for its frame."""
-    found = hints(screen.app, screen.active_bindings, (screen,))
-    return hint_line([hint for hint in found if hint.id not in keymap.HELP], width)
+def keys_of(screen: Screen[Any], frame: Widget, enter: str) -> Content:
+    """Write the keys of a dialog for its frame, without those that work everywhere.
+
+    Args:
+        screen: The dialog.
+        frame: Its frame.
+        enter: What Enter does where no binding says so.
+    """
+    nodes = (screen.focused or screen).ancestors_with_self
+    found = hints(screen.app, screen.active_bindings, nodes)
+    own = [hint for hint in found if hint.id not in _GENERAL]
+    if enter and all(hint.name != "enter" for hint in own):
+        own.insert(0, Hint("", "enter", "↵", enter))
+    return hint_line(own, max(0, frame.outer_size.width - FRAME))
 
 
 def _place(hint: Hint) -> tuple[int, bool, int]:

@@ -75,8 +75,6 @@ class DenyReasonScreen(QuestionStep):
     Gives the reason, which may be empty, or None to go back to the question.
     """
 
-    BINDING_GROUP_TITLE = "Deny with a reason"
-    HELP = "Enter denies the call, and the model reads what you write. Esc goes back."
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "back", "Back to the question")]
 
@@ -193,8 +191,6 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         ArgumentsError: If the JSON to begin with cannot be read.
     """
 
-    BINDING_GROUP_TITLE = "Arguments"
-    HELP = "Change the arguments of the call. Nothing is sent before you allow it."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "ctrl+s", "done", "Go back with the arguments as edited", id="edit.done", priority=True

@@ -187,8 +187,6 @@ def _text_keys() -> list[BindingType]:
 class Composer(TextArea, inherit_bindings=False):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
-    BINDING_GROUP_TITLE = "Message"
-    HELP = "Write a message. `/` completes commands and prompts, `@` resources and files, with Tab."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
 
     class Sent(Message):

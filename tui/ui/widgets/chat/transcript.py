@@ -38,8 +38,6 @@ class QueuedMessages(OptionList):
     """One row for each message that waits; hidden while there is none."""
 
     ALLOW_SELECT: ClassVar[bool] = False
-    BINDING_GROUP_TITLE = "Queued messages"
-    HELP = "They are sent one by one, each once the turn before it has ended."
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.QUEUE)
 
     @dataclass(eq=False, repr=False)
@@ -101,7 +99,6 @@ class SearchLine(Horizontal):
         transcript: The conversation.
     """
 
-    BINDING_GROUP_TITLE = "Search"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SEARCH)
 
     words = query_one(SearchWords)
@@ -162,8 +159,6 @@ def searched_text(entry: Entry) -> str:
 class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
-    BINDING_GROUP_TITLE = "Conversation"
-    HELP = "Up and Down select an entry; Enter opens it; `v` shows all of it; `/` searches."
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CONVERSATION)
 
     cursor: var[EntryView | None] = var(None)

@@ -41,7 +41,6 @@ class JsonArea(TextArea, inherit_bindings=False):
         highlighted: Whether it is JSON.
     """
 
-    BINDING_GROUP_TITLE = "JSON"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "json-area--key",
         "json-area--text",

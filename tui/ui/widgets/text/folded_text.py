@@ -76,7 +76,6 @@ class FoldedText(ScrollView, can_focus=True):
         classes: The widget's classes.
     """
 
-    BINDING_GROUP_TITLE = "Text"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"difference--{name}" for name in ("added", "removed", "added-word", "removed-word")
     }

@@ -44,7 +44,6 @@ def json_in(text: str) -> object:
 class JsonTree(Tree[object]):
     """Show a list or an object; Enter and the arrows fold and unfold."""
 
-    BINDING_GROUP_TITLE = "Tree"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TREE)
 
     def __init__(self, value: object) -> None:
