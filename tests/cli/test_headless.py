@@ -17,7 +17,7 @@ from tests.support import warm
 from tests.unit.engine.sessions.written import turn
 from tests.unit.engine.sessions.written import write as write_session
 from tui import __version__
-from tui.cli.output import ExitCode, json_or_text
+from tui.cli.output import ExitCode
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 

@@ -19,9 +19,9 @@ from tests.fakes.gemini import FakeGemini
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
-from tui.cli.servers.mcp import typed_value
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.keys import key_store
+from tui.engine.mcp.schema.coerce import typed_value
 from tui.text import clip
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}

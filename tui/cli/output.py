@@ -3,7 +3,6 @@
 Standard output is looked at before anything runs, and written at the end.
 """
 
-import json
 import os
 import select
 import stat
@@ -139,14 +138,6 @@ def _to_stderr(text: str) -> None:
     if sys.stderr is not None:  # else it would go to standard output
         with suppress(OSError, ValueError):
             print(text, file=sys.stderr, flush=True)  # noqa: T201 - a message
-
-
-def json_or_text(text: str) -> object:
-    """Read JSON; what is none, such as arguments that were cut, stays text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.cli.output import ExitCode, json_or_text
+from tui.cli.output import ExitCode
 from tui.model import events as e
+from tui.model.bounded_json import json_or_text
 from tui.model.chat import (
     ChatNotice,
     Entry,

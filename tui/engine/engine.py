@@ -13,11 +13,10 @@ from typing import Self
 from tui import __version__
 from tui.engine import late
 from tui.engine.approval.gate import ToolAccess
-from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chats.backends.backend import ModelBackend, Provider
-from tui.engine.chats.calls import CallRunner, ResultReviewer
+from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
@@ -27,9 +26,11 @@ from tui.engine.chats.step import backend_generator
 from tui.engine.chats.turn import TurnSetup
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
+from tui.engine.commands.saved_calls import SavedCalls
 from tui.engine.commands.server_imports import OwnEdits, ServerImports
 from tui.engine.commands.server_trials import ServerTrials
 from tui.engine.commands.sign_in_commands import SignInCommands
+from tui.engine.commands.tool_runs import ToolRuns
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
@@ -38,7 +39,7 @@ from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
@@ -78,6 +79,7 @@ class Engine:
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
+        runs: Runs tools by hand; theirs are the saved calls.
         messages: Takes what the user sends, prompts and resources of servers included.
         conversations: The open conversations; commands mean the current one.
         context_files: What the user, extensions and a trusted project tell the model.
@@ -135,13 +137,15 @@ class Engine:
         )
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
+        saved = SavedCalls(state, publish, say)
+        self.runs = ToolRuns(self._turns, self.access, self.conversations, saved, publish)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self.trials = ServerTrials(self._read_trial, self._context)
         machine = Machine(Path.home(), options.folder, os.environ)
         self.imports = ServerImports(machine, OwnEdits(options.folder, Path.home(), state, say))
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, self.features.workspace, self.conversations)
+        self.messages = TypedMessages(self.servers, self.features, self.conversations)
         self.sessions.send = self.messages.send
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
@@ -197,6 +201,7 @@ class Engine:
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
+        self._stack.push_async_callback(self.runs.aclose)
         self._stack.push_async_callback(self.trials.aclose)
         return self
 
@@ -259,6 +264,7 @@ class Engine:
         self._context.gives_instructions = settings.server_instructions
         self.sessions.configure(settings.sessions, saves=self._options.saves)
         await asyncio.to_thread(self._enablement.load)
+        await self.runs.saved.load()
         await self.access.open(self.servers)
         for problem in first.settings.problems:
             self._publish(NoticeRaised(problem_notice(problem)))
@@ -380,19 +386,7 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        entry, current = self._turns.new_id("c"), self.conversations.current
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        turn = TurnRecord(conversation=current.key)
-        runner = CallRunner(self.servers, self.access.gate, current.publish, turn)
-        if found is None:
-            _, held = self.servers.registry.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self.access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+        return await self.runs.call(server, tool, arguments, by_user=by_user)
 
     # In these, no conversation means the current one.
 

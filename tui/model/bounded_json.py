@@ -175,6 +175,14 @@ def read_value(text: bytes, count: int | None = None) -> object:
         return _parse_in_steps(text)
 
 
+def json_or_text(text: str) -> object:
+    """Read JSON; what is none, such as arguments that were cut, stays text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities, which JSON lacks, by their names."""
     match value:

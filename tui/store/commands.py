@@ -20,6 +20,8 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "sign_ins.begin": lambda server: ("mcp auth", server),
     "sign_ins.end": lambda server: ("mcp logout", server),
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),
+    "runs.start": lambda s, t, arguments: (f"mcp call --args {_quote(arguments)}", s, t),
+    "features.render_prompt": lambda _, s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "messages.send_prompt": lambda s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
@@ -30,6 +32,12 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
 }
 """The command of `gemdeck` that is equal to a method of the engine, if there is one: its words
 without any secret, and its arguments."""
+
+
+def _quote(text: str) -> str:
+    from shlex import quote  # noqa: PLC0415 - not for the first frame
+
+    return quote(text)
 
 
 class AskedEngine:

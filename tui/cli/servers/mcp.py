@@ -1,11 +1,10 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
 import asyncio
-import base64
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +22,7 @@ from tui.cli.command import (
     prints_json,
     shown,
 )
-from tui.cli.output import ExitCode, fields, json_or_text, say, table, write_out
+from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.servers.questions import using
 from tui.cli.servers.server_edits import ServerLast, as_usage, confirm_change, edits_of, own_edits
 from tui.cli.servers.server_session import (
@@ -40,7 +39,7 @@ from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
-from tui.engine.mcp.schema.coerce import property_kinds
+from tui.engine.mcp.schema.coerce import typed_value
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import (
     check_entry,
@@ -154,7 +153,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
 async def call(
     server: str, tool: str, arguments: tuple[str, ...], raw: str | None, start: StartOptions
 ) -> CommandOutput:
-    """Run a tool with exactly these arguments.
+    """Run a tool with exactly these arguments, or @NAME, a call that you saved under a name.
 
     A value is text, or JSON where the tool wants something else. You composed the call, so nobody
     is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
@@ -165,6 +164,11 @@ async def call(
         words = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = [one.name for one in session.ready(server).catalog.tools]
+        if tool.startswith("@") and tool not in known:
+            saved = session.engine.runs.saved.find(ServerId(server), tool[1:])
+            if saved is None:
+                raise CommandError(f"No call is saved as {tool} for {server}.", ExitCode.NOT_FOUND)
+            tool, given = saved.tool, _object(saved.arguments) | given
         if tool not in known:
             raise no_such("tool", tool, known)
         offered = session.engine.servers.offered_tools()
@@ -214,10 +218,10 @@ async def _content_of(
         features = session.engine.servers.features(ServerId(server))
         try:
             found = await using(session, features.read_resource(uri))
+            data = found.data if file is not None or not (as_json or sys.stdout.isatty()) else None
         except ServerCallError as error:
             raise CommandError(str(error)) from error
-    if file is not None or not (as_json or sys.stdout.isatty()):
-        data = _bytes(found.raw["contents"])
+    if data is not None:
         if file is None:
             return CommandOutput(value, data)
         _write(file, data)
@@ -228,19 +232,6 @@ async def _content_of(
     if content.omitted and not as_json:
         say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
     return CommandOutput(_beside(value, found.raw), content.text.removesuffix("\n"))
-
-
-def _bytes(contents: Iterable[Mapping[str, str]]) -> bytes:
-    """Join the contents of a resource: texts as UTF-8, blobs decoded."""
-    try:
-        return b"".join(
-            one["text"].encode("utf-8", "replace")
-            if "text" in one
-            else base64.b64decode("".join(one["blob"].split()), validate=True)
-            for one in contents
-        )
-    except ValueError:
-        raise CommandError("The server sent a blob that is not valid base64.") from None
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -473,12 +464,6 @@ def _details(view: ServerView) -> dict[str, Any]:
 def _offers(server: Mapping[str, Any]) -> str:
     offered = {kind: server[f"{kind}s"] for kind in ("tool", "prompt", "resource")}
     return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
-
-
-def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
-    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
-    kinds = property_kinds(schema, name)
-    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:

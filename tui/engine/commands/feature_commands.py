@@ -1,6 +1,7 @@
-"""Commands on the servers' resources, completions, links and log levels."""
+"""Commands on the servers' prompts and resources, completions, links and log levels."""
 
 import asyncio
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -9,18 +10,21 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.files.pictures import write_new
-from tui.engine.mcp.catalog.offered_tool import CompletionValues
+from tui.engine.files.pictures import write_new, write_picture
+from tui.engine.mcp.catalog.offered_tool import CompletionValues, RenderedPrompt
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.source import shown_path
 from tui.engine.workspace import Workspace, existing_folder, folders_like
+from tui.model.bounded_json import writable
+from tui.model.catalog import PromptView
 from tui.model.chat import Picture, Severity
 from tui.model.events import (
     ArgumentCompleted,
@@ -29,6 +33,8 @@ from tui.model.events import (
     ResourceRead,
     SubscriptionChanged,
 )
+from tui.model.input.typed import TypedPrompt
+from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
 from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
@@ -58,6 +64,8 @@ class FeatureCommands:
 
     Attributes:
         workspace: The opened folders.
+        rendered: The token of the prompt that was rendered last, how it was asked for, and what
+            it says; None while there is none.
     """
 
     def __init__(self, servers: ServerManager, context: ClientContext, publish: Publish) -> None:
@@ -67,6 +75,8 @@ class FeatureCommands:
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
+        self.rendered: tuple[str, TypedPrompt, RenderedPrompt] | None = None
+        self._rendering: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
@@ -91,6 +101,19 @@ class FeatureCommands:
         self._rereading = None
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
+
+    def render_prompt(
+        self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
+    ) -> None:
+        """Let a server render a prompt to look at; it arrives as `PromptRendered`.
+
+        What it says is kept, until another one is asked for, so that it can be sent as it is.
+        """
+        _cancel(self._rendering)
+        self.rendered = None
+        self._rendering = self._start(
+            self._render(token, TypedPrompt(server, PromptView(prompt), values))
+        )
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -181,13 +204,42 @@ class FeatureCommands:
 
     def open_picture(self, picture: Picture) -> None:
         """Open a picture in another program, from a file that goes with the end of the run."""
-        self._start(self._write_picture(picture, opens=True))
+        self._start(self._write("picture", lambda to: write_picture(to, picture.data), opens=True))
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
-        self._start(self._write_picture(picture, opens=False))
+        self._start(self._write("picture", lambda to: write_picture(to, picture.data)))
 
-    async def _write_picture(self, picture: Picture, *, opens: bool) -> None:
+    def save_resource(self, server: ServerId, uri: str) -> None:
+        """Write what a resource holds to a new file in the opened folder."""
+        self._start(self._save_resource(server, uri))
+
+    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
+        """Write the result of a call by hand to a new file in the opened folder.
+
+        Args:
+            run: The call, which has a result.
+            as_json: Whether to write what the server sent as a whole; else the texts in it.
+        """
+        name = f"{run.call.tool}.{'json' if as_json else 'txt'}"
+        self._start(
+            self._write("result", lambda to: write_new(to, name, _written(run, as_json=as_json)))
+        )
+
+    async def _save_resource(self, server: ServerId, uri: str) -> None:
+        try:
+            reading = await self._servers.features(server).read_resource(uri)
+            data = await asyncio.to_thread(lambda: reading.data)
+        except ServerCallError as error:
+            self._report_error(f"{uri} of {server} could not be read: {error}")
+            return
+        name = urlsplit(uri).path.rpartition("/")[2] or "resource"
+        await self._write("resource", lambda to: write_new(to, name, data))
+
+    async def _write(
+        self, what: str, write: Callable[[Path], Path], *, opens: bool = False
+    ) -> None:
+        """Write a new file in a thread, and tell where it is, or open it in another program."""
         folder = self._context.workspaces[0]
         try:
             if opens:
@@ -195,11 +247,11 @@ class FeatureCommands:
                     prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
                 )
                 folder = Path(self._lent.name)
-            path = await asyncio.to_thread(write_new, folder, picture.data)
+            path = await asyncio.to_thread(write, folder)
         except OSError as error:
-            self._report_error(f"The picture was not written: {error.strerror or error}.")
+            self._report_error(f"The {what} was not written: {error.strerror or error}.")
             return
-        words = f"The picture is in {shown_path(path, Path.home())}."
+        words = f"The {what} is in {shown_path(path, Path.home())}."
         if opens and not await open_outside(str(path)):
             words = "No program to open pictures was found."
         self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
@@ -216,6 +268,15 @@ class FeatureCommands:
             self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
             return
         self._publish(ResourceRead(server, uri, reading.content))
+
+    async def _render(self, token: str, typed: TypedPrompt) -> None:
+        try:
+            rendered = await get_prompt(self._servers, typed)
+        except ServerCallError as error:
+            self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
+            return
+        self.rendered = token, typed, rendered
+        self._publish(PromptRendered(token, rendered.messages, rendered.remark))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -266,6 +327,21 @@ class FeatureCommands:
 
     def _failed(self, error: BaseException) -> None:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
+
+
+async def get_prompt(servers: ServerManager, typed: TypedPrompt) -> RenderedPrompt:
+    """Let a server render a prompt, by its name as shown; raises `ServerCallError`."""
+    own = servers.registry.own_prompt_name(typed.server, typed.prompt.name)
+    return await servers.features(typed.server).get_prompt(own, dict(typed.values))
+
+
+def _written(run: ToolRun, *, as_json: bool) -> bytes:
+    """Write a result as JSON, or the texts in it; what was shown where there are none. Slow."""
+    raw = writable(run.raw or {})
+    if as_json:
+        return json.dumps(raw, indent=2, ensure_ascii=False).encode("utf-8", "replace")
+    texts = [one["text"] for one in raw.get("content", ()) if one.get("type") == "text"]
+    return "\n".join(texts or [run.call.result]).encode("utf-8", "replace")
 
 
 async def _found(find: Callable[..., Iterable[str]], *about: object) -> CompletionValues:

@@ -10,7 +10,8 @@ from typing import Final
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Message, MessageContent, MessageError, give_back
-from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
+from tui.engine.commands.feature_commands import FeatureCommands, get_prompt
+from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, RenderedPrompt, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace import (
@@ -195,15 +196,16 @@ class TypedMessages:
 
     Args:
         servers: The servers.
-        workspace: The opened folders.
+        features: Knows the opened folders, and the prompt that was rendered last.
         conversations: Take the messages.
     """
 
     def __init__(
-        self, servers: ServerManager, workspace: Workspace, conversations: Conversations
+        self, servers: ServerManager, features: FeatureCommands, conversations: Conversations
     ) -> None:
         self._servers = servers
-        self._attachments = Attachments(servers, workspace)
+        self._features = features
+        self._attachments = Attachments(servers, features.workspace)
         self._conversations = conversations
 
     def send(self, text: str, key: ConversationId | None = None, *, data: str = "") -> None:
@@ -232,6 +234,18 @@ class TypedMessages:
         text = typed_command(prompt, values)
         message = Message(text, partial(self._render, typed, text, ""))
         self._conversations.current.send(message)
+
+    def send_rendered(self, token: str) -> None:
+        """Send the prompt that was rendered last, as it was shown; another one is not sent."""
+        if (kept := self._features.rendered) is None or kept[0] != token:
+            return
+        _, typed, rendered = kept
+        text = typed_command(typed.prompt.name, typed.values)
+
+        async def fetch(_: Ask) -> MessageContent:
+            return _said(typed.server, text, rendered)
+
+        self._conversations.current.send(Message(text, fetch))
 
     def send_resource(self, server: ServerId, uri: str, words: str) -> None:
         """Send a text with a resource, and with those that it names."""
@@ -305,18 +319,20 @@ class TypedMessages:
 
     async def _render(self, typed: TypedPrompt, text: str, data: str, ask: Ask) -> MessageContent:
         """Let a server render a prompt; what no argument takes goes after it."""
-        server, name = typed.server, typed.prompt.name
-        ask(server)
+        ask(typed.server)
         try:
-            own = self._servers.registry.own_prompt_name(server, name)
-            features = self._servers.features(server)
-            rendered = await features.get_prompt(own, dict(typed.values))
+            rendered = await get_prompt(self._servers, typed)
         except ServerCallError as error:
-            raise MessageError(f"/{name} of {server} was not sent: {error}") from error
-        more = _joined(typed.rest, data)
-        added = (TextPart(for_model(more)[0]),) if more else ()
-        shown = _joined(sanitize(text), rendered.shown, sanitize(more))
-        return MessageContent(shown, (*rendered.parts, *added), (server,), rendered.before)
+            words = f"/{typed.prompt.name} of {typed.server} was not sent: {error}"
+            raise MessageError(words) from error
+        return _said(typed.server, text, rendered, _joined(typed.rest, data))
+
+
+def _said(server: ServerId, text: str, rendered: RenderedPrompt, more: str = "") -> MessageContent:
+    """Return what a rendered prompt says, and what goes after it."""
+    added = (TextPart(for_model(more)[0]),) if more else ()
+    shown = _joined(sanitize(text), rendered.shown, sanitize(more))
+    return MessageContent(shown, (*rendered.parts, *added), (server,), rendered.before)
 
 
 def _joined(*texts: str) -> str:

@@ -1,5 +1,6 @@
 """The types shared by the turn loop and the servers: offered tools, calls and results."""
 
+import base64
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -7,10 +8,12 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+from tui.engine.mcp.errors import ServerCallError
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 
 OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result")
@@ -248,7 +251,8 @@ class ToolResult:
 
     `is_error` says that the tool reported an error; both forms contain its message. The last
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
-    the result as the server wrote it; None if none came back. `pictures` are for the screen.
+    the result as the server wrote it; None if none came back. `pictures` are for the screen, and
+    `faults` say how it breaks the tool's output schema.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -257,6 +261,7 @@ class ToolResult:
     beside: int = 0
     raw: JsonObject | None = field(default=None, repr=False, compare=False)
     pictures: tuple[Picture, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 class ToolCallError(Exception):
@@ -285,13 +290,16 @@ class PromptMessage:
 class RenderedPrompt:
     """A prompt as a server rendered it, for the screen and for the model.
 
-    The model gets the turns of `before`, and then `parts` as the user's message. `raw` is the
+    The model gets the turns of `before`, and then `parts` as the user's message. `messages` are
+    for the screen one by one, and `remark` says how the model gets another text. `raw` is the
     result as the server wrote it.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     before: tuple[PromptMessage, ...] = ()
+    messages: tuple[RenderedMessage, ...] = ()
+    remark: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -308,6 +316,19 @@ class ResourceReading:
     remark: str = ""
     problem: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def data(self) -> bytes:
+        """The contents, joined: texts as UTF-8, blobs decoded; raises `ServerCallError`."""
+        try:
+            return b"".join(
+                one["text"].encode("utf-8", "replace")
+                if "text" in one
+                else base64.b64decode("".join(one["blob"].split()), validate=True)
+                for one in self.raw["contents"]
+            )
+        except ValueError:
+            raise ServerCallError("The server sent a blob that is not valid base64.") from None
 
 
 @dataclass(frozen=True, slots=True)

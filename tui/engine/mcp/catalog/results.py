@@ -24,6 +24,7 @@ from tui.engine.mcp.schema.coerce import as_json_compares
 from tui.model.bounded_json import JsonError, read_value, writable
 from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
+from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 from tui.text import MAX_TEXT, clip_middle, counted, for_model, sanitize, sanitize_line
 
@@ -365,8 +366,15 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
         for role, own in said
         for piece in ([text_piece(f"[{role}]")] if is_dialogue else []) + own
     )
-    shown = _display([*labelled, *notes], cut_note(parts, MAX_PROMPT_TEXT))
-    return RenderedPrompt(shown, turns[-1].parts, tuple(turns[:-1]))
+    cut = cut_note(parts, MAX_PROMPT_TEXT)
+    shown = _display([*labelled, *notes], cut)
+    one_by_one = (
+        RenderedMessage(role, _display(own), tuple(p.picture for p in own if p.picture is not None))
+        for role, own in said
+    )
+    return RenderedPrompt(
+        shown, turns[-1].parts, tuple(turns[:-1]), tuple(one_by_one), _display(notes, cut)
+    )
 
 
 def alternating(messages: Iterable[PromptMessage]) -> list[PromptMessage]:

@@ -11,6 +11,7 @@ from tui.engine.mcp.schema.flatten import (
     UnresolvedReferenceError,
     resolve_reference,
 )
+from tui.model.bounded_json import json_or_text
 
 MAX_STEPS: Final = 20_000
 """Schema nodes visited for one call; the rest stays unchanged."""
@@ -36,6 +37,12 @@ def property_kinds(schema: Mapping[str, Any], name: str) -> list[object]:
     """Return the types that a schema names for a property; none if it names none."""
     coercer = _Coercer(schema)
     return coercer.kinds(coercer.properties(schema).get(name))
+
+
+def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
+    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
+    kinds = property_kinds(schema, name)
+    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def as_json_compares(value: object) -> object:

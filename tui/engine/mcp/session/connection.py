@@ -449,7 +449,7 @@ class Connection:
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
-        return replace(convert_result(result, faults), raw=raw)
+        return replace(convert_result(result, faults), raw=raw, faults=tuple(faults))
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
