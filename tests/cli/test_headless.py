@@ -20,6 +20,7 @@ from tui import __version__
 from tui.cli.output import ExitCode
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
+from tui.model.bounded_json import json_or_text
 
 SERVERS = Path(servers.__file__).parent
 

@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from tui.model import chat, models, servers, sessions
+from tui.model import chat, models, runs, servers, sessions
 from tui.model import events as e
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
@@ -146,6 +146,9 @@ def one_of_each() -> dict[type, e.Event]:
         models.ModelOptionsChanged(models.ModelOptions(temperature=1.0)),
         models.ContextMeasured((models.ContextPart("messages", 5),)),
         sessions.SessionPreviewed(SESSION.id, (chat.UserMessage(chat.EntryId("r1"), "hello"),)),
+        runs.ToolRunChanged(runs.ToolRun(tool_call(chat.EntryId("call-3")), {"content": []})),
+        runs.SavedCallsChanged((runs.SavedCall(SERVER, "milk", "add_note", "{}"),)),
+        runs.PromptRendered("token-2", (runs.RenderedMessage("user", "Greet me."),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

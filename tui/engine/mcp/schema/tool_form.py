@@ -241,8 +241,7 @@ class _Reader:
         chosen = self._choices.get(key)
         if chosen not in {option.value for option in options}:
             fitting = [n for n, one in enumerate(branches) if self.fits(one, value)]
-            whole = (n for n in fitting if _has_needed(branches[n], value))
-            best = next(whole, next(iter(fitting), None))
+            best = max(fitting, key=lambda n: _likeness(branches[n], value), default=None)
             chosen = None if best is None else str(best)
         title = _label(path, sanitize_line(str(own.get("title", "")), MAX_TITLE))
         field = FormField(key, FieldKind.CHOICE, title, "", required, chosen, options)
@@ -300,7 +299,7 @@ class _Reader:
         return own.get("default") is not None and self.fits(own, own["default"])
 
     def fits(self, schema: object, value: _Value) -> bool:
-        """Return whether a value is of the kind that a schema describes, with known keys alone."""
+        """Return whether a value is of the kind that a schema describes."""
         own, nullable = self._own(schema)
         if value is None and nullable:
             return True
@@ -311,7 +310,7 @@ class _Reader:
         kind = _TYPES.get(str(own.get("type")), object)
         properties = _properties(own)
         if isinstance(value, dict) and properties:
-            return all(k in properties and self.fits(properties[k], v) for k, v in value.items())
+            return all(self.fits(properties[key], value[key]) for key in properties if key in value)
         is_number = isinstance(value, bool) and kind not in {bool, object}
         return value is not _NOTHING and isinstance(value, kind) and not is_number
 
@@ -355,7 +354,11 @@ class _Reader:
         if isinstance(kinds := own.get("type"), list):
             return tuple({**own, "type": kind} for kind in kinds)
         for key in ("oneOf", "anyOf"):
-            branches = [b for one in _list(own.get(key)) for b in self._branches(one) or (one,)]
+            branches = [
+                b
+                for one in _list(own.get(key))
+                for b in self._branches(self._own(one)[0]) or (one,)
+            ]
             says_kind = all(_SAYS_KIND & one.keys() and "const" not in one for one in branches)
             if 1 < len(branches) <= MAX_OPTIONS and says_kind:
                 rest = {name: value for name, value in own.items() if name != key}
@@ -459,10 +462,12 @@ def _words(branch: _Json, own: _Json) -> str:
     return sanitize_line(str(title or ", ".join(map(str, fixed or names)) or kind), MAX_TITLE)
 
 
-def _has_needed(own: _Json, value: _Value) -> bool:
-    """Return whether an object has all that it needs."""
-    needed = _list(own.get("required"))
-    return isinstance(value, dict) and all(str(name) in value for name in needed)
+def _likeness(branch: _Json, value: _Value) -> tuple[bool, int]:
+    """Return how well an object fits an alternative: whether it is whole, and the known keys."""
+    if not isinstance(value, dict):
+        return True, 0
+    needed = map(str, _list(branch.get("required")))
+    return all(name in value for name in needed), len(value.keys() & _properties(branch).keys())
 
 
 def _properties(own: _Json) -> _Json:
