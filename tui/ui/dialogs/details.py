@@ -1,7 +1,6 @@
-"""Reports, and the details of a server or a tool."""
+"""Reports, and the details of a server."""
 
 from collections.abc import Callable
-from functools import partial
 from time import monotonic
 
 from textual.app import ComposeResult
@@ -9,12 +8,11 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.widgets.text.describe import describe_server, describe_tool
+from tui.ui.widgets.text.describe import describe_server
 from tui.ui.widgets.text.plain import PlainText
 
 
@@ -54,31 +52,3 @@ class ServerDetailsScreen(DetailsScreen):
             return describe_server(view, monotonic(), state.instructions.get(server, ""))
 
         super().__init__(server, bridge, describe)
-
-
-class ToolDetailsScreen(DetailsScreen):
-    """Show the details of a tool, with its schema and what happens on a call.
-
-    Args:
-        bridge: Provides the state.
-        commands: Explains what happens on a call; asked again whenever a rule changes.
-        server: The tool's server.
-        tool: The tool's name on its server.
-    """
-
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, server: ServerId, tool: str
-    ) -> None:
-        def describe(state: AppState) -> Content:
-            view = find_server(state, server)
-            tools = view.catalog.tools if view is not None else ()
-            found = next((one for one in tools if one.name == tool), None)
-            if found is None:
-                return Content("The server no longer has this tool.")
-            return describe_tool(server, found, schema=True, standing=state.standing, framed=True)
-
-        super().__init__(f"{server} · {tool}", bridge, describe)
-        self._explain = partial(commands.engine.explain_tool, server, tool)
-
-    def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.grants, lambda _: self._explain())

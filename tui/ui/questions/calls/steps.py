@@ -105,11 +105,11 @@ class EditingScreen(ModalScreen[str | None]):
     """Arguments that are edited: what they are for above them, and below how they stand, and keys.
 
     Attributes:
-        TITLE: The title of the frame.
+        heading: The title of the frame.
         WAYS: The buttons: the action of each, its key, its words, and fewer of them.
     """
 
-    TITLE: str | None = "Edit the arguments"
+    heading: str = "Edit the arguments"
     WAYS: ClassVar[Sequence[tuple[str, str, str, str]]] = (
         ("done", "^S", "Back to the question", "Back"),
         ("switch", "^T", "", ""),
@@ -123,7 +123,7 @@ class EditingScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="step -editor") as frame:
-            frame.border_title = Content(one_line(self.TITLE or ""))
+            frame.border_title = Content(one_line(self.heading))
             yield from self.compose_about()
             yield self.editor
             yield PlainText(classes="step-status")

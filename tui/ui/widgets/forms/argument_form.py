@@ -99,6 +99,10 @@ class ArgumentForm(Vertical, Generic[Row]):
             wrong[0].scroll_visible(animate=False)
         return not wrong
 
+    def readable(self) -> dict[str, FormValue]:
+        """Give what was filled in but for what has the wrong type."""
+        return {row.field.key: row.value() for row in self.rows if not row.check(whole=False)}
+
     def values(self) -> dict[str, FormValue]:
         """Give what was filled in; None for an empty field.
 
@@ -137,7 +141,7 @@ class FlatForms:
     def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:  # noqa: ARG002
         text = arguments or "{}"
         filled = fill(self._fields, read_arguments(text))
-        return ToolForm(filled or (), text, NO_FIT if self._fields else NO_FORM)
+        return ToolForm(filled or (), text, NO_FIT if self._fields else "")
 
     def merge(
         self,
@@ -235,6 +239,13 @@ class ArgumentEditor(ContentSwitcher):
             after = self._forms.merge(entered, self._made.arguments, self._choices)
         return self._made.arguments if after == canonical_json(before) else after
 
+    def draft(self) -> str:
+        """Write what is shown as JSON, but for what cannot be read."""
+        if self.current != FORM:
+            return self.written()
+        entered = self.form.readable()
+        return self._forms.merge(entered, self._made.arguments, self._choices)
+
     async def switch(self) -> str:
         """Show the same arguments the other way; what is wrong stays where it is.
 
@@ -258,8 +269,18 @@ class ArgumentEditor(ContentSwitcher):
             self.text.load_text(values[name])
             self.current = TEXT
         else:
-            return made.problem
+            return made.problem or NO_FORM
         return ""
+
+    async def load(self, arguments: str) -> None:
+        """Show other arguments (JSON), as a form if that can be.
+
+        Raises:
+            ValueError: If they cannot be read; they are shown all the same.
+        """
+        self.json.load_text(arguments)
+        self.current, self._choices = JSON, {}
+        await self.switch()
 
     def focus_first(self) -> None:
         """Give the keys to what is shown."""

@@ -25,6 +25,7 @@ from textual.widgets import Input, OptionList, Select, SelectionList
 from textual.widgets._toggle_button import ToggleButton
 from textual.widgets.selection_list import Selection
 
+from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip, counted
 from tui.ui.widgets.frame import WORDY
@@ -325,6 +326,8 @@ class TypedField(FieldRow):
             return self.field.default
         if self.field.kind in _TYPES:
             return _number_in(text, self.field.kind)
+        if self.field.kind is FieldKind.JSON and text.strip():
+            _check_json(text)
         return text or None
 
     @property
@@ -453,6 +456,15 @@ def _number_in(text: str, kind: FieldKind) -> float | None:
         if math.isfinite(number := float(text)):
             return number
     raise ValueError("Enter a whole number." if kind is FieldKind.INTEGER else "Enter a number.")
+
+
+def _check_json(text: str) -> None:
+    try:
+        values = read_arguments(f'{{"value": {text}\n}}')
+    except ArgumentsError as error:
+        raise ValueError(f"Not JSON: {error.reason}.") from None
+    if len(values) > 1:
+        raise ValueError("Not JSON: it has more than one value.")
 
 
 def _bound(number: float, unit: str) -> str:

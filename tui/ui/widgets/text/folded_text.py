@@ -92,7 +92,7 @@ class FoldedText(ScrollView, can_focus=True):
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self._text: str | Content = ""
+        self._lines: Sequence[str | Content] = ()
         self._folded = lru_cache(MAX_FOLDS)(self._make_fold)
         self._shown = Fold(0)
         self._set(text)
@@ -139,7 +139,11 @@ class FoldedText(ScrollView, can_focus=True):
         self._fold()
 
     def _set(self, text: str | Content) -> None:
-        self._text = text if isinstance(text, Content) else text.expandtabs(TAB)
+        self._lines = (
+            text.split("\n", allow_blank=True)
+            if isinstance(text, Content)
+            else text.expandtabs(TAB).split("\n")
+        )
         self._folded.cache_clear()
         self._shown = Fold(0)
 
@@ -152,11 +156,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def _make_fold(self, width: int) -> Fold:
         """Lay the text out at a width."""
-        text = self._text
-        lines: Sequence[str | Content] = (
-            text.split("\n") if isinstance(text, str) else text.split("\n", allow_blank=True)
-        )
-        return Fold(width, lines, first_rows(lines, width))
+        return Fold(width, self._lines, first_rows(self._lines, width))
 
     def _parse(self, style: str | Style) -> Style:
         """Read a style; what begins with a dot is a component class."""
