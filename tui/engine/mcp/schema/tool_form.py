@@ -419,18 +419,21 @@ def _in_texts(own: _Json, value: _Value) -> tuple[dict[str, Any], dict[str, Any]
     items = own.get("items")
     is_list = own.get("type") == "array" and isinstance(items, Mapping)
     options, labels = _options(items if is_list and isinstance(items, Mapping) else own)
-    default = None if value is _NOTHING else value
     if not options:
-        return {**own, "default": default}, {}
+        return {**own, "default": None if value is _NOTHING else value}, {}
     texts = {_text(one): one if isinstance(one, str) else _text(one) for one in options}
     if len({*texts.values()}) < len(texts):
         texts = {text: text for text in texts}
     plain = {k: own[k] for k in ("title", "description", "minItems", "maxItems") if k in own}
     choice = {"type": "string", "enum": [*texts.values()], "enumNames": labels}
     values = dict(zip(texts.values(), options, strict=False))
+    given = (
+        [texts.get(_text(one)) for one in (_list(value) if is_list else [value])]
+        if value is not _NOTHING
+        else []
+    )
     if not is_list:
-        return {**plain, **choice, "default": texts.get(_text(default))}, values
-    given = [texts.get(_text(one)) for one in _list(default)]
+        return {**plain, **choice, "default": next(iter(given), None)}, values
     in_order = [one for one in texts.values() if one in given]  # as its row gives them back
     chosen = given if given and given == in_order else None
     return {**plain, "type": "array", "items": choice, "default": chosen}, values

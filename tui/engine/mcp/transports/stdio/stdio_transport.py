@@ -98,16 +98,26 @@ class StdioTransport:
         """Deliver messages until the output ends or the session has closed."""
         async with to_session:
             try:
-                while (line := await self._process.read_line()) is not None:
-                    for part in await split_batch(line):
-                        if (message := await self._flow_control.take(part)) is not None:
-                            await deliver(to_session, message)
+                while await self._pass_on(to_session):
+                    pass
             except FloodError as error:
                 self.problem = error
                 self._process.give_up(error.reason)
             except Exception as error:  # noqa: BLE001 - or nobody would learn that it is deaf
                 _log.exception("a server's output could not be read")
                 self._process.give_up(f"could not be read ({type(error).__name__})")
+
+    async def _pass_on(self, to_session: ToSession) -> bool:
+        """Deliver the messages of the next line, and return whether there was one.
+
+        In a call of its own, a long line does not stay until the next one comes.
+        """
+        if (line := await self._process.read_line()) is None:
+            return False
+        for part in await split_batch(line):
+            if (message := await self._flow_control.take(part)) is not None:
+                await deliver(to_session, message)
+        return True
 
     async def _write(self, from_session: FromSession, to_session: ToSession) -> None:
         """Write messages until the session closes or the server stops reading."""
