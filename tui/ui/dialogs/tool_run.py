@@ -94,8 +94,8 @@ class ToolFormScreen(EditingScreen):
     WAYS = (
         ("done", "^S", "Run", "Run"),
         ("switch", "^T", "", ""),
-        ("saved", "^O", "Saved calls", "Saved"),
-        ("leave", "Esc", "Close", "Close"),
+        ("saved", "^O", "Saved calls", "@"),
+        ("leave", "Esc", "Close", "Back"),
     )
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         only=("call.run", "call.switch", "call.saved", "call.leave", *keymap.HELP)
@@ -326,9 +326,7 @@ class RunScreen(ViewerScreen):
         status = Content.styled(f"{glyph} {verb}  ", _STYLES.get(call.status, "$text-accent"))
         yield Content.assemble(status, (" · ".join(filter(None, facts)), "$text-muted"))
         if arguments := arguments_line(call.arguments):
-            yield Content.styled(arguments, "$text-muted").truncate(
-                max(1, self.facts.size.width), ellipsis=True
-            )
+            yield Content.styled(arguments, "$text-muted")
         if call.progress is not None and not call.status.is_over:
             yield Content(progress_line(call.progress, self.facts.size.width).plain)
         for fault in run.faults:

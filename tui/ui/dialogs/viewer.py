@@ -59,9 +59,6 @@ class ViewerScreen(Dialog):
             rows = max(4, self.app.size.height * 3 // 4 - 4)
             self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures, rows))))
 
-    def on_mount(self) -> None:
-        self.body.children[0].focus()
-
     @property
     def body(self) -> Widget:
         """What holds the view."""

@@ -128,8 +128,9 @@ class EditingScreen(ModalScreen[str | None]):
             yield self.editor
             yield PlainText(classes="step-status")
             with Horizontal(classes="step-buttons"):
-                for name, *_ in self.WAYS:
-                    yield Button(id=name, compact=True, action=f"screen.{name}")
+                for name, key, *_, few in self.WAYS:
+                    label = key_label(key, few)
+                    yield Button(label, id=name, compact=True, action=f"screen.{name}")
 
     @abstractmethod
     def compose_about(self) -> ComposeResult:
