@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_910,
+    "ui": 12_860,
     "engine/mcp": 7_080,
     "engine/chats": 4_100,
     "cli": 2_700,

@@ -19,7 +19,7 @@ from tui.ui.themes import DARK, SIXTEEN
 from tui.ui.widgets.forms.argument_form import fill, merge
 from tui.ui.widgets.forms.form_fields import MAX_TYPED
 from tui.ui.widgets.text.difference import marked
-from tui.ui.widgets.text.folded_text import GAP
+from tui.ui.widgets.text.folded_text import FoldedText
 
 
 class Unmounted(ArgumentsText):
@@ -36,7 +36,7 @@ def rows(
     view = Unmounted()
     view.show_lines(argument_lines(values, change))
     empty = Size(0, 0)
-    view.get_content_height(empty, empty, width + view.scrollbar_size_vertical + GAP)
+    view.get_content_height(empty, empty, width + view.scrollbar_size_vertical + FoldedText.AIR)
     selected = view.get_selection(SELECT_ALL)
     assert selected is not None
     return [row.rstrip() for row in selected[0].split("\n")]

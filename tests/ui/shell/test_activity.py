@@ -12,7 +12,7 @@ from tui.model import events as e
 from tui.model.chat import Severity
 from tui.store.state import MAX_LOG_LINES
 from tui.ui.panes.activity import ActivityPane, lines_after
-from tui.ui.widgets.lists.log_view import LogView, wrapped
+from tui.ui.widgets.lists.log_view import LogView
 
 
 def line(text: str, at: float = decks.EPOCH) -> e.LogLine:
@@ -248,9 +248,3 @@ def test_new_lines_are_found_behind_the_last_one_seen() -> None:
     assert lines_after(lines, lines[2]) == ()
     assert lines_after(lines, line("a")) == lines
     assert lines_after((), None) == ()
-
-
-def test_lines_break_between_words_and_wide_letters_fit_too() -> None:
-    assert wrapped("one two three", 7) == ["one two", "three"]
-    assert wrapped("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
-    assert all(len(part) <= 2 for part in wrapped("漢字漢字", 4))

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Click
+from textual.style import Style
 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
@@ -46,21 +46,13 @@ def _tabs_width(tabs: Tabs, gap: int) -> int:
 
 
 def tabs_title(active: PaneName, tabs: Tabs, gap: int) -> Content:
-    """Return the tabs for the border, the active one bold and underlined."""
+    """Return the tabs for the border, the active one bold and underlined; a click shows one."""
     return Content(" " * gap).join(
-        Content.styled(text, "bold underline" if name is active else "$text-muted")
+        Content.styled(text, "bold underline" if name is active else "$text-muted").stylize(
+            Style.from_meta({"@click": f"show('{name}')"})
+        )
         for name, text in tabs
     )
-
-
-def tab_at(x: int, tabs: Tabs, gap: int) -> PaneName | None:
-    """Return the tab at a column, counted from the first letter of the first tab."""
-    start = 0
-    for name, text in tabs:
-        if start <= x < start + len(text):
-            return name
-        start += len(text) + gap
-    return None
 
 
 class SidePane(Vertical):
@@ -80,10 +72,8 @@ class SidePane(Vertical):
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.border_title = tabs_title(self.active, *self._tabs())
-
-    def _tabs(self) -> tuple[Tabs, int]:
-        return fitting_tabs(self.active, self.outer_size.width)
+        tabs, gap = fitting_tabs(self.active, self.outer_size.width)
+        self.border_title = tabs_title(self.active, tabs, gap)
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.
@@ -136,8 +126,5 @@ class SidePane(Vertical):
         }
         return parts[name](self._bridge, self._commands)
 
-    async def on_click(self, event: Click) -> None:
-        if event.y == 0 and event.widget is self:
-            name = tab_at(event.x - FRAME // 2, *self._tabs())
-            if name is not None:
-                await self.show(name)
+    async def action_show(self, name: str) -> None:
+        await self.show(PaneName(name))

@@ -6,7 +6,8 @@ from typing import Final
 from rich.cells import cell_len
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Click, Leave, MouseMove
+from textual.events import Leave, MouseMove
+from textual.style import Style
 
 from tui.model.chat import ConversationId
 from tui.model.frozen import dataclass
@@ -30,6 +31,9 @@ LENGTHS: Final = (60, *range(40, 5, -1), 0)
 
 CURRENT: Final = 16
 """Cells that the title of the current one keeps, but where not even numbers fit."""
+
+TAB: Final = "tab"
+"""Key of a tab's words in the style's metadata."""
 
 _MARKS: Final = {
     "asks": ("◆", "asks", "$text-warning", "a question waits"),
@@ -83,12 +87,16 @@ class Tab:
         return cell_len(self.words(cells)) + (len(f" {_mark(self, wordy)}") if self.state else 0)
 
     def label(self, cells: int, *, wordy: bool) -> Content:
-        """Return it with so many cells of its title, and with the word for its mark or not."""
+        """Return it with so many cells of its title, and with the word for its mark or not.
+
+        A click shows its conversation; the meta-data of its style has all that is said of it.
+        """
         style = "bold underline" if self.is_current else "$text-muted"
         parts = [(self.words(cells), style)]
         if self.state:
             parts += [(" ", ""), (_mark(self, wordy), _MARKS[self.state][2])]
-        return Content.assemble(*parts)
+        meta = {"@click": f"show_tab({self.number})", TAB: self.whole}
+        return Content.assemble(*parts).stylize(Style.from_meta(meta))
 
 
 def _mark(tab: Tab, wordy: bool) -> str:
@@ -123,22 +131,7 @@ def _state_of(conversation: ConversationState) -> str:
     return "news" if conversation.has_news else ""
 
 
-@dataclass(frozen=True, slots=True)
-class TabLine:
-    """The tabs as they fit a width: their words, and which tab stands in which columns."""
-
-    content: Content
-    places: tuple[tuple[range, Tab], ...]
-
-    def at(self, x: int) -> Tab | None:
-        """Return the tab at a column."""
-        return next((tab for columns, tab in self.places if x in columns), None)
-
-
-NO_TABS: Final = TabLine(Content(), ())
-
-
-def tab_line(tabs: Sequence[Tab], width: int) -> TabLine:
+def tab_line(tabs: Sequence[Tab], width: int) -> Content:
     """Lay the tabs out in one line: with words for their marks, else shorter and without.
 
     Where not even their numbers fit, those around the current one are shown.
@@ -153,7 +146,7 @@ def tab_line(tabs: Sequence[Tab], width: int) -> TabLine:
     return _around_current(tabs, width - sum(map(cell_len, ENDS)))
 
 
-def _around_current(tabs: Sequence[Tab], width: int) -> TabLine:
+def _around_current(tabs: Sequence[Tab], width: int) -> Content:
     first = last = next(i for i, tab in enumerate(tabs) if tab.is_current)
     while True:
         wider = (max(0, first - 1), min(len(tabs) - 1, last + 1))
@@ -172,16 +165,11 @@ def _width(cells: Mapping[Tab, int], *, wordy: bool = False) -> int:
 
 def _joined(
     cells: Mapping[Tab, int], *, wordy: bool = False, before: str = "", after: str = ""
-) -> TabLine:
+) -> Content:
     muted = "$text-muted"
-    places, start = [], len(before)
-    for tab, length in cells.items():
-        end = start + tab.width(length, wordy=wordy)
-        places.append((range(start, end), tab))
-        start = end + len(GAP)
     labels = [tab.label(length, wordy=wordy) for tab, length in cells.items()]
     line = Content.styled(GAP, muted).join(labels)
-    return TabLine(Content.assemble((before, muted), line, (after, muted)), tuple(places))
+    return Content.assemble((before, muted), line, (after, muted))
 
 
 class TabbedPane(Vertical):
@@ -190,37 +178,30 @@ class TabbedPane(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self.tabs: tuple[Tab, ...] = ()
-        self._line = NO_TABS
 
     def show_tabs(self, tabs: tuple[Tab, ...]) -> None:
         """Show the tabs, or the title if there are none."""
         self.tabs = tabs
         self.set_class(bool(tabs), "-tabbed")
-        self._line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else NO_TABS
-        title = Content(self.BORDER_TITLE or "")
-        self.border_title = Content.assemble(self._line.content) if tabs else title
+        line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else Content()
+        self.border_title = Content.assemble(line) if tabs else Content(self.BORDER_TITLE or "")
 
     def on_resize(self) -> None:
         if self.tabs:
             self.show_tabs(self.tabs)
 
-    def on_click(self, event: Click) -> None:
-        if event.widget is self and (tab := self._tab_at(event)) is not None:
-            event.stop()
-            self.post_message(ShowConversation(tab.key))
+    def action_show_tab(self, number: int) -> None:
+        self.post_message(ShowConversation(self.tabs[number - 1].key))
 
     def on_mouse_move(self, event: MouseMove) -> None:
         """Tell all of a tab that may be cut."""
-        tab = self._tab_at(event) if event.widget is self else None
-        tooltip = Content(tab.whole) if tab is not None else None
+        whole = event.style.meta.get(TAB)
+        tooltip = Content(whole) if isinstance(whole, str) else None
         if self.tooltip != tooltip:
             self.tooltip = tooltip
 
     def on_leave(self, _: Leave) -> None:
         self.tooltip = None
-
-    def _tab_at(self, event: Click | MouseMove) -> Tab | None:
-        return self._line.at(event.x - FRAME // 2) if event.y == 0 else None
 
 
 def asking_elsewhere(state: AppState) -> str:

@@ -21,9 +21,6 @@ from tui.model.frozen import dataclass
 from tui.ui.widgets.text.difference import GROUNDS
 from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 
-GAP: Final = 1
-"""Cells between the text and the scrollbar."""
-
 MAX_EXACT: Final = 10_000
 """Characters of a line that is broken between words; longer ones are cut without looking."""
 
@@ -80,6 +77,9 @@ class FoldedText(ScrollView, can_focus=True):
         f"difference--{name}" for name in ("added", "removed", "added-word", "removed-word")
     }
     BINDINGS: ClassVar[list[BindingType]] = []
+    AIR: ClassVar[int] = 1
+    """Cells between the text and the scrollbar."""
+
     DEFAULT_CSS = """
     FoldedText { overflow-x: hidden; scrollbar-size: 0 1; scrollbar-gutter: stable; }
     """
@@ -110,7 +110,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         """Need as many rows as the text takes; the styles bound what is given."""
-        fold = self._folded(max(1, width - self.scrollbar_size_vertical - GAP))
+        fold = self._folded(max(1, width - self.scrollbar_size_vertical - self.AIR))
         if not self._shown.width:
             # Drawn for the first time, it is complete before it hears of its size.
             self._shown = fold
@@ -149,7 +149,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def _fold(self) -> None:
         """Lay the text out at the current width."""
-        width = self.scrollable_content_region.width - GAP
+        width = self.scrollable_content_region.width - self.AIR
         if width >= 1 and width != self._shown.width:
             self._shown = self._folded(width)
             self.virtual_size = Size(width, self.row_count)
@@ -212,7 +212,7 @@ def _step(text: str, width: int) -> int:
     return width if text.isascii() else max(1, width // 2)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2_000)
 def _offsets(text: str, width: int) -> Sequence[int]:
     """Return the offset of each row of a line, followed by the line's length."""
     return [0, *cuts(text, width), len(text)]
