@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, Select
 
 from tests.conftest import World
 from tests.ui.engine_deck import over_an_engine
@@ -22,7 +21,7 @@ from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import entries
 from tui.store.store import Store
 from tui.ui.dialogs.tool_run import RunScreen, SavedCallsScreen, ToolFormScreen
-from tui.ui.panes import RunTool, ShowRun
+from tui.ui.panes import RunTool
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions.form import FormQuestion
 from tui.ui.widgets.forms.argument_form import FORM, JSON
@@ -98,13 +97,11 @@ SAYS: Final[dict[str, Any]] = {
     "resources": ["note://shape"],
     "silent": ["wait"],
     "before": {
-        "wait": [
+        "ask": [
             {
                 "method": "notifications/progress",
                 "params": {"progress": 3, "total": 12, "message": "third of twelve"},
-            }
-        ],
-        "ask": [
+            },
             {
                 "id": "asked",
                 "method": "elicitation/create",
@@ -116,7 +113,7 @@ SAYS: Final[dict[str, Any]] = {
                         "required": ["colour"],
                     },
                 },
-            }
+            },
         ],
     },
 }
@@ -202,15 +199,12 @@ async def by_hand(
     servers = {"shop": entry, **(more or {})}
     path.write_text(json.dumps({"mcpServers": servers, **(settings or {})}))
     workspace.mkdir(exist_ok=True)
-    options = EngineOptions(workspace, follow_settings=False, attended=True, needs_model=False)
+    options = EngineOptions(workspace, follow_settings=False, attended=True)
     async with over_an_engine(options) as (engine, store, _, pilot):
         ready = ServerStatus.READY
         await until(
             pilot,
-            lambda: (
-                len(store.state.servers) == len(servers)
-                and all(one.status is ready for one in store.state.servers)
-            ),
+            lambda: {*servers} <= {one.id for one in store.state.servers if one.status is ready},
         )
         yield ByHand(engine, store, pilot, record)
 
@@ -246,8 +240,9 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         await hand.press("d")
         await hand.until(lambda: screen.query(LabelledText))
         await hand.pilot.pause()
-        assert '-   "text": "hello"' in hand.text.replace("│", "")
-        assert '+   "text": "hello you"' in hand.text.replace("│", "")
+        lines = [line.strip("│ ").split(maxsplit=1) for line in hand.text.split("\n")]
+        assert ["-", '"text": "hello"'] in lines
+        assert ["+", '"text": "hello you"'] in lines
         await hand.press("n", *"1 x", "enter")
         assert "Saved" not in hand.text
         assert not hand.store.state.saved_calls
@@ -262,7 +257,9 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         [written] = (world.home / "shop").glob("*")
         assert "hello you" in written.read_text("utf-8")
         await hand.press("m")
-        await hand.until(lambda: any(isinstance(one, UserMessage) for one in entries(hand.store.state)))
+        await hand.until(
+            lambda: any(isinstance(one, UserMessage) for one in entries(hand.store.state))
+        )
         message = next(one for one in entries(hand.store.state) if isinstance(one, UserMessage))
         assert "I ran echo of shop myself" in message.text
         assert "hello you" in message.text
@@ -270,3 +267,226 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         await hand.press("f3")
         assert "saved calls" in hand.text
         assert "hi" in hand.text
+
+
+async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: World) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("order")
+        editor = hand.form.editor
+        assert json.loads(editor.json.text) == {"gift": False, "many": 1}, "the defaults"
+        await hand.press("ctrl+s")
+        assert hand.is_on(ToolFormScreen)
+        assert "This is required." in hand.text
+        assert not hand.sent("tools/call")
+        await hand.press(*"tea", "enter", "backspace", "7")
+        hand.row("/price").value = "2.5"
+        hand.row("/gift").action_choose(True)
+        hand.row("/size").value = 1
+        hand.row("/extras").select(1)
+        hand.row("/tags").value = "[1, "
+        hand.row("/to/city").value = "Ulm"
+        hand.row("/pay?").value = 1
+        await hand.until(lambda: "Not JSON" in hand.text)
+        hand.row("/tags").value = '["hot", "green"]'
+        await hand.until(lambda: any(one.field.key == "/pay/days" for one in editor.form.rows))
+        hand.row("/pay/customer").value = "me"
+        hand.row("/pay/days").value = "30"
+        whole = {
+            "what": "tea",
+            "many": 7,
+            "price": 2.5,
+            "gift": True,
+            "size": "large",
+            "extras": ["card"],
+            "tags": ["hot", "green"],
+            "to": {"city": "Ulm"},
+            "pay": {"customer": "me", "days": 30},
+        }
+        await hand.until(lambda: json.loads(editor.json.text) == whole)
+        hand.row("/pay?").value = 0
+        await hand.until(lambda: any(one.field.key == "/pay/card" for one in editor.form.rows))
+        assert "pay" not in json.loads(editor.json.text), "what is of the other alone goes"
+        hand.row("/pay/card").value = "1234"
+        await hand.press("ctrl+t")
+        assert hand.pilot.app.focused is editor.json
+        editor.json.load_text(json.dumps({**json.loads(editor.json.text), "what": "milk", "x": 1}))
+        await hand.until(lambda: hand.row("/what").value == "milk")
+        await hand.press("ctrl+t")
+        assert "1 more is not in this form" in hand.text
+        hand.row("/many").value = "70"
+        await hand.press("ctrl+s")
+        assert "At most 9." in hand.text
+        hand.row("/many").value = "9"
+        await hand.pilot.pause()
+        await hand.run()
+        await hand.ended(1)
+        sent = hand.sent("tools/call")[-1]["arguments"]
+        assert sent == {**whole, "what": "milk", "x": 1, "many": 9, "pay": {"card": "1234"}}
+
+
+async def test_what_was_typed_is_there_again_and_json_that_is_not_complete(world: World) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("order")
+        await hand.press(*"tea")
+        hand.row("/many").value = "x"
+        hand.row("/price").value = "3.5"
+        await hand.press("escape")
+        await hand.open("order")
+        assert (hand.row("/what").value, hand.row("/price").value) == ("tea", "3.5")
+        await hand.pilot.resize_terminal(80, 24)
+        await hand.until(lambda: not hand.form.editor.has_class("-beside"))
+        assert not hand.form.editor.json.display
+        await hand.press("ctrl+t", *'"')
+        assert hand.form.editor.current == JSON
+        assert hand.form.editor.json.display
+        await hand.press("ctrl+s")
+        assert "Not JSON yet" in hand.text
+        text = hand.form.editor.json.text
+        await hand.press("escape")
+        await hand.open("order")
+        assert (hand.form.editor.current, hand.form.editor.json.text) == (JSON, text)
+        await hand.press("backspace", "delete", "ctrl+t")
+        assert hand.form.editor.current == (FORM if text[1:2] != '"' else JSON)
+
+
+async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_above(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("wait")
+        screen = await hand.run()
+        await hand.until(lambda: hand.sent("tools/call"))
+        await hand.until(lambda: "◐ running" in hand.text)
+        await hand.press("q")
+        assert hand.is_on(type(hand.pilot.app.screen_stack[0])), "it goes on meanwhile"
+        await hand.press("ctrl+p", *"result")
+        await hand.until(lambda: "Result: wait" in hand.text)
+        await hand.press("enter")
+        await hand.until(lambda: hand.is_on(RunScreen))
+        await hand.press("escape")
+        screen = await hand.ended(1, ToolCallStatus.CANCELLED)
+        await hand.until(lambda: hand.sent("notifications/cancelled"))
+        assert "■ cancelled" in hand.text
+        await hand.press("escape")
+        assert not screen.is_active
+        await hand.open("ask")
+        screen = await hand.run()
+        await hand.until(lambda: "third of twelve" in hand.text or hand.is_on(FormQuestion))
+        await hand.until(lambda: hand.is_on(FormQuestion))
+        question = hand.pilot.app.screen
+        assert isinstance(question, FormQuestion)
+        await hand.until(lambda: question.armed)
+        await hand.press(*"blue", "ctrl+s")
+        await hand.until(lambda: hand.pilot.app.screen is screen)
+        await hand.ended(2)
+        assert "✓ ran" in hand.text
+
+
+async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("shape")
+        await hand.run()
+        screen = await hand.ended(1)
+        assert "! against its output schema: result.sides" in hand.text
+        assert screen.query(JsonTree)
+        await hand.press("t")
+        assert screen.query(FoldedText)
+        assert "https://example.org/shape" in hand.text
+        await hand.press("t")
+        assert '"structuredContent"' in hand.text
+        await hand.press("s")
+        folder = world.home / "shop"
+        await hand.until(lambda: [*folder.glob("*.json")])
+        [written] = folder.glob("*.json")
+        assert json.loads(written.read_text("utf-8"))["structuredContent"] == {"sides": "three"}
+        await hand.press("o")
+        await hand.until(lambda: "note://shape" in hand.text)
+        await hand.press(*"note", "enter")
+        await hand.until(lambda: "content of note://shape" in hand.text)
+        assert hand.sent("resources/read")[-1]["uri"] == "note://shape"
+
+
+async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
+    rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
+    async with by_hand(world, settings=rules) as hand:
+        await hand.open("wipe")
+        assert "! The server says that this tool destroys." in hand.text
+        await hand.run()
+        await hand.ended(1, ToolCallStatus.ERROR)
+        assert "✕ failed" in hand.text
+        assert "alwaysDeny" in hand.text
+        assert not hand.sent("tools/call")
+
+
+async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("echo")
+        await hand.press("ctrl+o")
+        assert "No call of this tool is saved" in hand.text
+        for name in ("one", "two"):
+            hand.engine.runs.save_call(SHOP, name, "echo", json.dumps({"text": name}))
+        await hand.until(lambda: len(hand.store.state.saved_calls) == 2)
+        await hand.press("ctrl+o")
+        await hand.until(lambda: hand.is_on(SavedCallsScreen))
+        await hand.press("down", "enter")
+        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        await hand.until(lambda: hand.row("/text").value == "two")
+        await hand.press("ctrl+o")
+        await hand.until(lambda: hand.is_on(SavedCallsScreen))
+        await hand.press("d")
+        assert "again to forget @one" in hand.text
+        await hand.press("d")
+        await hand.until(lambda: [one.name for one in hand.store.state.saved_calls] == ["two"])
+        await hand.press("escape", "escape", "ctrl+p", *"@two")
+        await hand.until(lambda: "Run: @two" in hand.text)
+        await hand.press("enter")
+        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        assert hand.row("/text").value == "two"
+
+
+HOSTILE: Final = "\x1b[31m[bold]x[/]\u202e\n✓ ran\u200b"
+
+
+async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
+    says = {
+        "tools": {"evil": []},
+        "definitions": {
+            "evil": {
+                "description": HOSTILE,
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        HOSTILE: {"type": "string", "title": HOSTILE, "default": HOSTILE},
+                        "pick": {"enum": [HOSTILE, "b"], "description": HOSTILE},
+                        "deep": {"oneOf": [{"type": "object", "title": HOSTILE}, ADDRESS]},
+                    },
+                },
+            }
+        },
+        "results": {
+            "evil": {
+                "content": [{"type": "text", "text": HOSTILE}],
+                "structuredContent": {HOSTILE: HOSTILE},
+                HOSTILE: HOSTILE,
+            }
+        },
+    }
+    async with by_hand(world, says) as hand:
+        await hand.open("evil")
+        for size in ((120, 36), (80, 24), (40, 12)):
+            await hand.pilot.resize_terminal(*size)
+            await hand.pilot.pause()
+            assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
+            for name in ("done", "saved", "leave"):
+                button = hand.form.query_one(f"#{name}")
+                assert hand.pilot.app.screen.region.contains_region(button.region), (size, name)
+        await hand.run()
+        screen = await hand.ended(1)
+        for _ in screen._views:
+            assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
+            await hand.press("t")
+        assert hand.sent("tools/call")[-1]["arguments"] == {HOSTILE: HOSTILE}

@@ -234,6 +234,7 @@ class RunScreen(ViewerScreen):
     """
 
     KIND = "viewer -whole"
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Place.RUN),
         *keymap.bindings(only=("dialog.close",)),
@@ -264,6 +265,7 @@ class RunScreen(ViewerScreen):
         super().__init__(
             f"{what.server} · {what.tool}" if what else "A call by hand", "", None, commands
         )
+        self._note = ""  # its size stands with the rest that is known of it
         self._views = []
 
     def compose_body(self) -> ComposeResult:

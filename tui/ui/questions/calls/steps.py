@@ -176,7 +176,9 @@ class EditingScreen(ModalScreen[str | None]):
         is_short = self.app.size.width < WORDY
         for name, key, words, few in self.WAYS:
             shown = (few if is_short else words) or (other.capitalize() if is_short else other)
-            self.query_one(f"#{name}", Button).label = key_label(key, shown)
+            button = self.query_one(f"#{name}", Button)
+            button.label = key_label(key, shown)
+            button.display = name != "switch" or self.editor.has_other
 
 
 class EditArgumentsScreen(EditingScreen, QuestionStep):
@@ -267,11 +269,6 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
     @on(JsonArea.Changed)
     def _on_went_on(self) -> None:
         self._second.forget()
-
-    def show_buttons(self) -> None:
-        super().show_buttons()
-        has_other = bool(self.request.fields or self.editor.text_name)
-        self.query_one("#switch", Button).display = has_other
 
     def _look_at_arming(self) -> None:
         if self._arming.armed and self._held:

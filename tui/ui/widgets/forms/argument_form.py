@@ -194,6 +194,11 @@ class ArgumentEditor(ContentSwitcher):
             return True
 
     @property
+    def has_other(self) -> bool:
+        """Whether there is another way to show them, or a reason why not."""
+        return bool(self._made.fields or self._made.problem or self.text_name)
+
+    @property
     def status(self) -> tuple[str, bool]:
         """How the arguments stand, and whether something is wrong with them."""
         if self.current == FORM:
