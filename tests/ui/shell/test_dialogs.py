@@ -27,13 +27,14 @@ from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
-from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
@@ -397,7 +398,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
             ("weather: details", ServerDetailsScreen),
             ("/stats", DetailsScreen),
             ("grants: rules", GrantsScreen),
-            ("branch_list", ToolDetailsScreen),
+            ("run: branch_list", ToolFormScreen),
             ("/complex_prompt", ArgumentsScreen),
             ("static resource", ArgumentsScreen),  # a template is filled in first
             ("resource 2", ResourceScreen),
