@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.cli.running import finish, library, opened, run, write_settings
+from tests.conftest import World
 from tests.support import warm
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
@@ -87,6 +88,20 @@ async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
     assert prompted.json == {"server": "a", "name": "p", **PROMPT}
     piped = await run("mcp", "call", "a", "t")
     assert RESULT["content"][0]["text"] in piped.stdout
+
+
+async def test_a_saved_call_is_made_again_by_its_name(world: World) -> None:
+    write_settings({"mcpServers": {"a": library(tools={"t": ["x", "y"]})}})
+    saved = {"server": "a", "name": "two", "tool": "t", "arguments": '{"x": "1", "y": "2"}'}
+    world.state.mkdir(parents=True, exist_ok=True)
+    (world.state / "calls.json").write_text(json.dumps({"version": 1, "calls": [saved]}), "utf-8")
+    again = await run("mcp", "call", "a", "@two", "--json")
+    assert (again.code, again.json["arguments"]) == (ExitCode.OK, {"x": "1", "y": "2"})
+    changed = await run("mcp", "call", "a", "@two", "y=3", "--json")
+    assert (changed.json["tool"], changed.json["arguments"]) == ("t", {"x": "1", "y": "3"})
+    gone = await run("mcp", "call", "a", "@three")
+    assert (gone.code, gone.stdout) == (ExitCode.NOT_FOUND, "")
+    assert "No call is saved as @three for a." in gone.stderr
 
 
 async def test_a_task_in_place_of_a_result_is_called_one() -> None:

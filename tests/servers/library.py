@@ -1,9 +1,10 @@
 """A server without any SDK that offers prompts and resources.
 
 Its argument is the path of a JSON object: ``tools`` and ``prompts`` (names to argument names; ``!``
-after one makes it required), ``completions`` (values), ``resources`` and ``templates`` (URIs),
-``contents`` (what is read, by URI), ``silent`` (names and URIs that are never answered), ``record``
-(a file that takes every message, one a line), ``gate`` (a file without which it does not start),
+after one makes it required), ``completions`` (values, or those of each argument by its name),
+``resources`` and ``templates`` (URIs), ``contents`` (what is read, by URI; or the file that holds
+it), ``silent`` (names and URIs that are never answered), ``record`` (a file that takes every
+message, one a line), ``gate`` (a file without which it does not start),
 ``definitions`` (more members of tools, by name), ``results`` (those of a call or a prompt, by name)
 and ``before`` (what is sent before one; the result waits for the answer to the last request).
 A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
@@ -27,7 +28,7 @@ def initialize(_: Message) -> Message:
     return {
         "protocolVersion": "2025-06-18",
         "capabilities": {
-            **{"prompts": {}, "resources": {}},
+            **{"prompts": {}, "resources": {"subscribe": True}},
             **({"tools": {}} if "tools" in SAYS else {}),
             **({"completions": {}} if "completions" in SAYS else {}),
         },
@@ -60,8 +61,9 @@ def call_tool(params: Message) -> Message:
 
 def complete(params: Message) -> Message:
     """Give the completions that begin with what was typed."""
-    typed = params["argument"]["value"]
-    return {"completion": {"values": [v for v in SAYS["completions"] if v.startswith(typed)]}}
+    typed, known = params["argument"]["value"], SAYS["completions"]
+    values = known if isinstance(known, list) else known.get(params["argument"]["name"], [])
+    return {"completion": {"values": [v for v in values if v.startswith(typed)]}}
 
 
 def list_prompts(_: Message) -> Message:
@@ -104,7 +106,10 @@ def list_templates(_: Message) -> Message:
 def read_resource(params: Message) -> Message:
     """Give a resource."""
     if params["uri"] in SAYS.get("contents", {}):
-        return {"contents": SAYS["contents"][params["uri"]]}
+        contents = SAYS["contents"][params["uri"]]
+        if isinstance(contents, str):
+            contents = json.loads(Path(contents).read_text(encoding="utf-8"))
+        return {"contents": contents}
     return {"contents": [{"uri": params["uri"], "text": f"content of {params['uri']}"}]}
 
 
@@ -119,6 +124,8 @@ METHODS: dict[str, Callable[[Message], Message]] = {
     "resources/list": list_resources,
     "resources/templates/list": list_templates,
     "resources/read": read_resource,
+    "resources/subscribe": lambda _: {},
+    "resources/unsubscribe": lambda _: {},
 }
 
 

@@ -148,7 +148,7 @@ def one_of_each() -> dict[type, e.Event]:
         sessions.SessionPreviewed(SESSION.id, (chat.UserMessage(chat.EntryId("r1"), "hello"),)),
         runs.ToolRunChanged(runs.ToolRun(tool_call(chat.EntryId("call-3")), {"content": []})),
         runs.SavedCallsChanged((runs.SavedCall(SERVER, "milk", "add_note", "{}"),)),
-        runs.PromptRendered("token-2", (runs.RenderedMessage("user", "Greet me."),)),
+        runs.PromptRendered("token-2", (runs.RenderedMessage("user", ("Greet me.",)),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

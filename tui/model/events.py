@@ -1,8 +1,9 @@
 """Events: frozen facts that the engine publishes and the store reduces."""
 
+from collections.abc import Mapping
 from dataclasses import field, replace
 from time import time as now
-from typing import Final
+from typing import Any, Final
 
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
@@ -342,12 +343,25 @@ class RequestsQueued:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRead:
-    """A resource was read for the user; `failure` says why it could not be."""
+    """A resource was read for the user.
+
+    Attributes:
+        server: Its server.
+        uri: Its address.
+        content: Its content as shown.
+        pictures: Those in it.
+        failure: Why it could not be read, or an empty string.
+        at: When, in seconds since the epoch; None if that is not known.
+        raw: The result as the server wrote it.
+    """
 
     server: ServerId
     uri: str
     content: ResourceContent = ResourceContent()
     failure: str = ""
+    pictures: tuple[Picture, ...] = ()
+    at: float | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,7 @@ class RenderedMessage:
     """One message of a rendered prompt, as shown; `role` is ``user`` or ``assistant``."""
 
     role: str
-    text: str
-    pictures: tuple[Picture, ...] = ()
+    parts: tuple[str | Picture, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +90,12 @@ class PromptRendered:
 
     Attributes:
         token: Identifies the request.
-        messages: What it says.
-        remark: What the model gets otherwise than shown, or an empty string.
+        messages: What is sent of it.
         failure: Why there is nothing to show, or an empty string.
     """
 
     token: str
     messages: tuple[RenderedMessage, ...] = ()
-    remark: str = ""
     failure: str = ""
 
 

@@ -22,7 +22,6 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),
     "runs.start": lambda s, t, arguments: (f"mcp call --args {_quote(arguments)}", s, t),
     "features.render_prompt": lambda _, s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
-    "messages.send_prompt": lambda s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
     "service.use_api_key": lambda _: ("key set",),

@@ -214,7 +214,7 @@ KEYS: Final = (
     _call("call.saved", "ctrl+o", "saved", "", "Fill in a saved call", priority=True),
     _call("call.leave", "escape", "leave", "", "Close; what you typed stays"),
     _call("call.forget", "d,delete", "forget", "forget", "Forget the saved call"),
-    _run("run.cancel", "escape", "cancel", "cancel", "Cancel the call, on its server too"),
+    _run("run.leave", "b", "leave", "leave it running", "Close, and let the call go on"),
     _run("run.again", "r", "again", "run again", "Run it again"),
     _run("run.edit", "e", "edit", "edit", "Change the arguments, and run it again"),
     _run("run.compare", "d", "compare", "compare", "Compare it with the run before"),
@@ -232,7 +232,7 @@ KEYS: Final = (
     _sessions("sessions.export", "e", "export", "export", "Write it to a Markdown file"),
     _sessions("sessions.delete", "d,delete", "delete", "delete", "Delete it"),
     _prompts(
-        "prompts.open", "enter", "choose", "open", "Fill in the arguments and send the prompt"
+        "prompts.open", "enter", "choose", "open", "Fill in the arguments and show the prompt"
     ),
     _resources(
         "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
@@ -316,7 +316,10 @@ KEYS: Final = (
     _help("help.search", "slash", "search", "pages, search", "List all pages, search in them"),
     _help("help.links", "enter", "links", "links", "List the links of the page"),
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
-    _dialog("arguments.send", "ctrl+s", "send", "send", "Send or read it", priority=True),
+    _dialog("arguments.send", "ctrl+s", "send", "send", "Show or read it", priority=True),
+    _dialog("prompt.send", "enter", "send", "send", "Send the prompt as it is shown"),
+    _dialog("fetched.reload", "r", "reload", "ask again", "Ask the server for it again"),
+    _dialog("fetched.save", "f", "save", "to a file", "Save it to a file in the opened folder"),
     _dialog("server.imports", "ctrl+o", "app.open('imports')", "", "Servers of other clients"),
     _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),
     _dialog("welcome.back", "escape", "close", "back", "Go back, or close"),

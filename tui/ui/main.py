@@ -28,6 +28,7 @@ from tui.ui.panes import (
     InsertText,
     PaneName,
     RunCommand,
+    SendPrompt,
     SendResource,
     ShowConversation,
     ShowPane,
@@ -352,6 +353,9 @@ class MainScreen(SaysWhy, Screen[None]):
             case InsertText():
                 self.bring_composer()
                 self.chat.composer.insert_words(asked.text)
+            case SendPrompt():
+                self.bring_composer()
+                self.chat.send_rendered(asked.token)
             case SendResource():
                 self.bring_composer()
                 self.chat.send_resource(asked.server, asked.uri)

@@ -1,10 +1,12 @@
 """The engine's warnings, errors and answers as toasts; the activity pane has all notices.
 
 Toasts wait while a question or dialog is open: they would cover it, or be gone before it closes.
+An answer, such as where a file is, comes above the dialog that it was asked for in.
 """
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from textual.widget import Widget
@@ -68,13 +70,14 @@ class Toasts:
 
     def show_held(self) -> None:
         """Show the notices that waited, if nothing is open that they would cover."""
-        if self._is_asking or self._owner.app.screen is not self._owner.screen:
+        if self._is_asking:
             return
-        held = tuple(self._held)
-        self._held.clear()
-        self._toast(held)
+        is_covered = self._owner.app.screen is not self._owner.screen
+        self._toast([one for one in self._held if one.is_answer or not is_covered])
+        waiting = [one for one in self._held if is_covered and not one.is_answer]
+        self._held = deque(waiting, maxlen=MAX_NOTICES)
 
-    def _toast(self, notices: "tuple[Notice, ...]") -> None:
+    def _toast(self, notices: "Sequence[Notice]") -> None:
         if len(notices) > MAX_TOASTS:
             has_error = any(notice.severity is Severity.ERROR for notice in notices)
             self._owner.notify(

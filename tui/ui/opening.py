@@ -171,16 +171,21 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
 
 
 def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
-    """Open the form for the arguments, even without any."""
+    """Open the form for the arguments, if there are any, then show the prompt."""
+    from tui.ui.dialogs.prompt import PromptScreen  # noqa: PLC0415 - parses Markdown
+
     name = asked.prompt.name
 
-    def send(arguments: dict[str, str] | None) -> None:
+    def show(arguments: dict[str, str] | None) -> None:
         if arguments is not None:
-            deck.bring_composer()
-            deck.chat.send_prompt(asked.server, name, arguments)
+            what = deck.bridge, deck.commands, asked, arguments
+            deck.app.push_screen(PromptScreen(*what, opener=deck))
         elif asked.typed:
             deck.chat.composer.replace_all(asked.typed)
 
+    if not asked.has_form:
+        show({})
+        return
     screen = ArgumentsScreen(
         deck.bridge,
         deck.commands,
@@ -194,9 +199,9 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
             )
             for one in asked.prompt.arguments
         ],
-        verb="send",
+        verb="show",
     )
-    deck.app.push_screen(screen, send)
+    deck.app.push_screen(screen, show)
 
 
 async def _run_command(deck: MainScreen, asked: RunCommand) -> None:

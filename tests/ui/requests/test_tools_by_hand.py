@@ -357,7 +357,7 @@ async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_ab
         screen = await hand.run()
         await hand.until(lambda: hand.sent("tools/call"))
         await hand.until(lambda: "◐ running" in hand.text)
-        await hand.press("q")
+        await hand.press("b")
         assert hand.is_on(type(hand.pilot.app.screen_stack[0])), "it goes on meanwhile"
         await hand.press("ctrl+p", *"result")
         await hand.until(lambda: "Result: wait" in hand.text)

@@ -225,7 +225,7 @@ async def test_a_result_of_ten_megabytes_is_held_once(
         assert held < 1.5 * size, f"{held:,} bytes for {size:,}"
         for ending, as_json in (("txt", False), ("json", True)):
             running.engine.features.save_result(run, as_json=as_json)
-            file = Path.home() / "work" / f"give-1.{ending}"
+            file = Path.home() / "work" / f"result-give-1.{ending}"
             words = f"The result is in ~/work/{file.name}."
             await eventually(lambda: words in [e.text for e in running.store.state.notices])  # noqa: B023
             assert size <= file.stat().st_size < size + 1_000

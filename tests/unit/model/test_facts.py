@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from tests.support.rows import row
 from tui.model import events as e
-from tui.model.addresses import is_loopback
 from tui.model.chat import EntryId, TurnEnd, TurnId, TurnOutcome, Usage, UserMessage
 from tui.model.consent import Choice, Decision
+from tui.model.input.addresses import is_loopback
 from tui.model.input.fuzzy import best
 from tui.model.models import PricesSet
 from tui.model.requests import Reply, ReplyAction

@@ -47,6 +47,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import RequestId
+from tui.model.runs import ToolRun, ToolRunChanged
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
 from tui.store import reducer
 from tui.store.reducer import reduce
@@ -452,3 +453,27 @@ def test_a_call_outside_a_turn_shows_its_end_although_turns_came_and_went() -> N
     assert state.conversation.transcript.live == ()
     ids = [entry.id for entry in state.conversation.transcript.settled]
     assert ids == ["e1", "u1", "e2", "t1-end", "u2", "t2-end"]
+
+
+def run_by_hand(number: int, size: int = 0, status: ToolCallStatus = ToolCallStatus.OK) -> ToolRun:
+    call = ToolCall(EntryId(f"c{number}"), SERVER, "look", "{}", status)
+    return ToolRun(call, {"content": []}, size=size)
+
+
+def test_of_calls_by_hand_the_oldest_that_have_ended_go_and_the_newest_never(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reducer, "MAX_RUNS", 3)
+    monkeypatch.setattr(reducer, "MAX_RESULTS", 1_000)
+    state = AppState()
+    running = run_by_hand(0, status=ToolCallStatus.RUNNING)
+    for run in (running, *map(run_by_hand, range(1, 5))):
+        state = reduce(state, ToolRunChanged(run))
+    assert [*state.runs] == ["c0", "c3", "c4"], "what runs stays"
+    state = reduce(state, ToolRunChanged(run_by_hand(5, 2_000)))
+    assert [*state.runs] == ["c0", "c5"], "however large it is"
+    state = reduce(state, ToolRunChanged(run_by_hand(0, 10)))
+    assert [*state.runs] == ["c0", "c5"], "what just ended can be looked at"
+    state = reduce(state, ToolRunChanged(run_by_hand(6)))
+    assert [*state.runs] == ["c6"]
+    assert state.conversation == AppState().conversation

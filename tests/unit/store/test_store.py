@@ -269,13 +269,14 @@ def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) ->
     engine.sign_ins.begin(samples.SERVER)
     engine.sign_ins.end(samples.SERVER)
     engine.features.read_resource(samples.SERVER, "notes://a b")
-    engine.messages.send_prompt(samples.SERVER, "poem", {"mood": "it's ok"})
+    engine.features.render_prompt("1", samples.SERVER, "poem", {"mood": "it's ok"})
     engine.sessions.delete(SessionId("3f9a2c1b"))
     engine.sessions.resume("3f9a2c1b")
     engine.review_folder()
     engine.forget_folder()
     early.commands.choose(lambda service: service.use_api_key("AIza-secret"))
     early.commands.choose(lambda service: service.forget_key())
+    engine.runs.start(hostile, "look", '{\n  "a": "it\'s"\n}')
     for event in early.said:
         assert isinstance(event, e.NoticeRaised)
         assert event.notice.severity is Severity.INFO
@@ -294,5 +295,6 @@ def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) ->
         "gemdeck trust forget",
         "gemdeck key set",
         "gemdeck key forget",
+        """gemdeck mcp call --args '{ "a": "it'"'"'s" }' -- '--help; rm '"'"'*'"'"'' look""",
     ]
     assert len(calls) == len(told) + 1, "all is carried out; a restart has no command"

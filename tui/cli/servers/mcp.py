@@ -36,6 +36,7 @@ from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
@@ -218,10 +219,13 @@ async def _content_of(
         features = session.engine.servers.features(ServerId(server))
         try:
             found = await using(session, features.read_resource(uri))
-            data = found.data if file is not None or not (as_json or sys.stdout.isatty()) else None
         except ServerCallError as error:
             raise CommandError(str(error)) from error
-    if data is not None:
+    if file is not None or not (as_json or sys.stdout.isatty()):
+        try:
+            data = joined_contents(found.raw["contents"])
+        except ValueError:
+            raise CommandError("The server sent a blob that is not valid base64.") from None
         if file is None:
             return CommandOutput(value, data)
         _write(file, data)
@@ -260,10 +264,9 @@ async def prompt(
         if name not in known:
             raise no_such("prompt", name, known)
         _check_arguments(known[name], given)
-        servers = session.engine.servers
-        own = servers.registry.own_prompt_name(ServerId(server), name)
         try:
-            found = await using(session, servers.features(ServerId(server)).get_prompt(own, given))
+            asked = session.engine.servers.render_prompt(ServerId(server), name, given)
+            found = await using(session, asked)
         except ServerCallError as error:
             raise CommandError(str(error)) from error
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]

@@ -24,6 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     MediaPart,
     OfferedTool,
     PromptMessage,
+    RenderedPrompt,
     TextPart,
 )
 from tui.engine.mcp.manager import ServerManager
@@ -88,8 +89,19 @@ class MessageContent:
         """Return the content of a text of the user, which the model gets as data."""
         return cls(sanitize(text), (TextPart(for_model(text)[0]),))
 
+    @classmethod
+    def of_prompt(
+        cls, typed: str, server: ServerId, rendered: RenderedPrompt, more: str = ""
+    ) -> Self:
+        """Return the content of a prompt that a server rendered, with a text after it."""
+        added = (TextPart(for_model(more)[0]),) if more else ()
+        shown = "\n\n".join(filter(None, (sanitize(typed), rendered.shown, sanitize(more))))
+        return cls(shown, (*rendered.parts, *added), (server,), rendered.before)
 
-Fetch = Callable[[Callable[[ServerId], None]], Awaitable[MessageContent]]
+
+Ask = Callable[[ServerId], None]
+
+Fetch = Callable[[Ask], Awaitable[MessageContent]]
 """Gets the content of a message; calls its argument with each server before it is asked.
 
 Raises `MessageError` if the message cannot be sent.

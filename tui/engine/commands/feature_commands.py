@@ -1,30 +1,29 @@
-"""Commands on the servers' prompts and resources, completions, links and log levels."""
+"""Commands on the servers' resources, completions, links and log levels."""
 
 import asyncio
-import json
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
+from tui.engine.chats.turn import Ask, Message, MessageContent
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.files.pictures import write_new, write_picture
-from tui.engine.mcp.catalog.offered_tool import CompletionValues, RenderedPrompt
+from tui.engine.files.saved import write_picture, write_resource, write_result
+from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.source import shown_path
 from tui.engine.workspace import Workspace, existing_folder, folders_like
-from tui.model.bounded_json import writable
-from tui.model.catalog import PromptView
 from tui.model.chat import Picture, Severity
 from tui.model.events import (
     ArgumentCompleted,
@@ -33,7 +32,7 @@ from tui.model.events import (
     ResourceRead,
     SubscriptionChanged,
 )
-from tui.model.input.typed import TypedPrompt
+from tui.model.input.typed import typed_command
 from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
 from tui.model.trust import FoldersOpened
@@ -64,22 +63,22 @@ class FeatureCommands:
 
     Attributes:
         workspace: The opened folders.
-        rendered: The token of the prompt that was rendered last, how it was asked for, and what
-            it says; None while there is none.
+        rendered: The prompt that was rendered last for the user to look at, as a message, and its
+            token.
     """
 
     def __init__(self, servers: ServerManager, context: ClientContext, publish: Publish) -> None:
         self._servers = servers
         self.workspace = Workspace(lambda: context.workspaces)
+        self.rendered: tuple[str, Message] | None = None
         self._context = context
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
-        self.rendered: tuple[str, TypedPrompt, RenderedPrompt] | None = None
-        self._rendering: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
+        self._rendering: asyncio.Task[None] | None = None
         self._is_stale = False
         self._lent: TemporaryDirectory[str] | None = None
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -102,18 +101,65 @@ class FeatureCommands:
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
 
+    def save_resource(self, read: ResourceRead) -> None:
+        """Write a resource as it was read to a new file in the opened folder."""
+        self._start(self._save_resource(read))
+
+    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
+        """Write the result of a call by hand to a new file in the opened folder.
+
+        Args:
+            run: The call, which has a result.
+            as_json: Whether to write what the server sent as a whole; else the texts in it.
+        """
+        self._start(self._save_result(run, as_json=as_json))
+
+    async def _save_result(self, run: ToolRun, *, as_json: bool) -> None:
+        folder = self._context.workspaces[0]
+        try:
+            path = await asyncio.to_thread(write_result, folder, run, as_json=as_json)
+        except OSError as error:
+            self._report_error(f"The result was not written: {error.strerror or error}.")
+            return
+        words = f"The result is in {shown_path(path, Path.home())}."
+        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+
+    async def _save_resource(self, read: ResourceRead) -> None:
+        folder, contents = self._context.workspaces[0], read.raw["contents"]
+        try:
+            path = await asyncio.to_thread(write_resource, folder, read.uri, contents)
+        except OSError as error:
+            self._report_unwritten("resource", error)
+        else:
+            self._answer(f"The resource is in {shown_path(path, Path.home())}.")
+
     def render_prompt(
         self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
     ) -> None:
-        """Let a server render a prompt to look at; it arrives as `PromptRendered`.
+        """Let a server render a prompt for the user to look at; earlier requests are cancelled.
 
-        What it says is kept, until another one is asked for, so that it can be sent as it is.
+        It arrives as `PromptRendered`, and is kept to be sent as it is.
         """
         _cancel(self._rendering)
         self.rendered = None
-        self._rendering = self._start(
-            self._render(token, TypedPrompt(server, PromptView(prompt), values))
-        )
+        self._rendering = self._start(self._render(token, server, prompt, dict(values)))
+
+    async def _render(
+        self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
+    ) -> None:
+        try:
+            rendered = await self._servers.render_prompt(server, prompt, values)
+        except ServerCallError as error:
+            self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
+            return
+        typed = typed_command(prompt, values)
+        content = MessageContent.of_prompt(typed, server, rendered)
+
+        async def fetched(_: Ask) -> MessageContent:
+            return content
+
+        self.rendered = token, Message(typed, fetched)
+        self._publish(PromptRendered(token, rendered.messages))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -180,15 +226,13 @@ class FeatureCommands:
             self._publish(NoticeRaised(Notice(Severity.WARNING, str(error))))
             return
         if folder in folders:
-            words = f"{shown_path(folder, Path.home())} is open already."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+            self._answer(f"{shown_path(folder, Path.home())} is open already.")
             return
         self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        words = f"{shown_path(folder, Path.home())} was added; the servers are told."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self._answer(f"{shown_path(folder, Path.home())} was added; the servers are told.")
 
     def open_folders(self, further: Iterable[Path]) -> None:
         """Let servers that start from now on have further roots."""
@@ -204,42 +248,13 @@ class FeatureCommands:
 
     def open_picture(self, picture: Picture) -> None:
         """Open a picture in another program, from a file that goes with the end of the run."""
-        self._start(self._write("picture", lambda to: write_picture(to, picture.data), opens=True))
+        self._start(self._write_picture(picture, opens=True))
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
-        self._start(self._write("picture", lambda to: write_picture(to, picture.data)))
+        self._start(self._write_picture(picture, opens=False))
 
-    def save_resource(self, server: ServerId, uri: str) -> None:
-        """Write what a resource holds to a new file in the opened folder."""
-        self._start(self._save_resource(server, uri))
-
-    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
-        """Write the result of a call by hand to a new file in the opened folder.
-
-        Args:
-            run: The call, which has a result.
-            as_json: Whether to write what the server sent as a whole; else the texts in it.
-        """
-        name = f"{run.call.tool}.{'json' if as_json else 'txt'}"
-        self._start(
-            self._write("result", lambda to: write_new(to, name, _written(run, as_json=as_json)))
-        )
-
-    async def _save_resource(self, server: ServerId, uri: str) -> None:
-        try:
-            reading = await self._servers.features(server).read_resource(uri)
-            data = await asyncio.to_thread(lambda: reading.data)
-        except ServerCallError as error:
-            self._report_error(f"{uri} of {server} could not be read: {error}")
-            return
-        name = urlsplit(uri).path.rpartition("/")[2] or "resource"
-        await self._write("resource", lambda to: write_new(to, name, data))
-
-    async def _write(
-        self, what: str, write: Callable[[Path], Path], *, opens: bool = False
-    ) -> None:
-        """Write a new file in a thread, and tell where it is, or open it in another program."""
+    async def _write_picture(self, picture: Picture, *, opens: bool) -> None:
         folder = self._context.workspaces[0]
         try:
             if opens:
@@ -247,14 +262,14 @@ class FeatureCommands:
                     prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
                 )
                 folder = Path(self._lent.name)
-            path = await asyncio.to_thread(write, folder)
+            path = await asyncio.to_thread(write_picture, folder, picture.data)
         except OSError as error:
-            self._report_error(f"The {what} was not written: {error.strerror or error}.")
+            self._report_unwritten("picture", error)
             return
-        words = f"The {what} is in {shown_path(path, Path.home())}."
+        words = f"The picture is in {shown_path(path, Path.home())}."
         if opens and not await open_outside(str(path)):
             words = "No program to open pictures was found."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self._answer(words)
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):
@@ -265,18 +280,11 @@ class FeatureCommands:
         try:
             reading = await self._servers.features(server).read_resource(uri)
         except ServerCallError as error:
-            self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
-            return
-        self._publish(ResourceRead(server, uri, reading.content))
-
-    async def _render(self, token: str, typed: TypedPrompt) -> None:
-        try:
-            rendered = await get_prompt(self._servers, typed)
-        except ServerCallError as error:
-            self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
-            return
-        self.rendered = token, typed, rendered
-        self._publish(PromptRendered(token, rendered.messages, rendered.remark))
+            read = ResourceRead(server, uri, failure=sanitize_line(str(error)))
+        else:
+            shown = reading.content, "", reading.pictures
+            read = ResourceRead(server, uri, *shown, raw=reading.raw)
+        self._publish(replace(read, at=time.time()))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -315,6 +323,13 @@ class FeatureCommands:
             await self._read(*self._shown)
             await asyncio.sleep(REREAD_INTERVAL)
 
+    def _answer(self, words: str, severity: Severity = Severity.INFO) -> None:
+        self._publish(NoticeRaised(Notice(severity, words, is_answer=True)))
+
+    def _report_unwritten(self, what: str, error: OSError) -> None:
+        words = f"The {what} was not written: {error.strerror or error}."
+        self._answer(words, Severity.ERROR)
+
     def _report_error(self, text: str) -> None:
         self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
 
@@ -327,21 +342,6 @@ class FeatureCommands:
 
     def _failed(self, error: BaseException) -> None:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
-
-
-async def get_prompt(servers: ServerManager, typed: TypedPrompt) -> RenderedPrompt:
-    """Let a server render a prompt, by its name as shown; raises `ServerCallError`."""
-    own = servers.registry.own_prompt_name(typed.server, typed.prompt.name)
-    return await servers.features(typed.server).get_prompt(own, dict(typed.values))
-
-
-def _written(run: ToolRun, *, as_json: bool) -> bytes:
-    """Write a result as JSON, or the texts in it; what was shown where there are none. Slow."""
-    raw = writable(run.raw or {})
-    if as_json:
-        return json.dumps(raw, indent=2, ensure_ascii=False).encode("utf-8", "replace")
-    texts = [one["text"] for one in raw.get("content", ()) if one.get("type") == "text"]
-    return "\n".join(texts or [run.call.result]).encode("utf-8", "replace")
 
 
 async def _found(find: Callable[..., Iterable[str]], *about: object) -> CompletionValues:

@@ -2,16 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
 
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
-from tui.engine.chats.turn import Message, MessageContent, MessageError, give_back
-from tui.engine.commands.feature_commands import FeatureCommands, get_prompt
-from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, RenderedPrompt, TextPart
+from tui.engine.chats.turn import Ask, Message, MessageContent, MessageError, give_back
+from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace import (
@@ -22,7 +22,6 @@ from tui.engine.workspace import (
     Workspace,
     WorkspacePath,
 )
-from tui.model.catalog import PromptView
 from tui.model.chat import ConversationId
 from tui.model.frozen import dataclass
 from tui.model.input.mentions import (
@@ -45,8 +44,6 @@ _SHELL: Final = re.compile(r"![\w./~]")
 """How a command for a shell begins, as gemini-cli has one."""
 
 _AS_TEXT: Final = "Write \\@ for an @ that is only text."
-
-Ask = Callable[[ServerId], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +193,7 @@ class TypedMessages:
 
     Args:
         servers: The servers.
-        features: Knows the opened folders, and the prompt that was rendered last.
+        features: Has the opened folders, and the prompt that was rendered last.
         conversations: Take the messages.
     """
 
@@ -229,23 +226,10 @@ class TypedMessages:
             whole = Message(_joined(data, text)) if is_plain else self._later(text, data)
             conversation.send(whole)
 
-    def send_prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> None:
-        typed = TypedPrompt(server, PromptView(prompt), values)
-        text = typed_command(prompt, values)
-        message = Message(text, partial(self._render, typed, text, ""))
-        self._conversations.current.send(message)
-
     def send_rendered(self, token: str) -> None:
-        """Send the prompt that was rendered last, as it was shown; another one is not sent."""
-        if (kept := self._features.rendered) is None or kept[0] != token:
-            return
-        _, typed, rendered = kept
-        text = typed_command(typed.prompt.name, typed.values)
-
-        async def fetch(_: Ask) -> MessageContent:
-            return _said(typed.server, text, rendered)
-
-        self._conversations.current.send(Message(text, fetch))
+        """Send the prompt that was rendered last for the user to look at, if it is this one."""
+        if self._features.rendered is not None and self._features.rendered[0] == token:
+            self._conversations.current.send(self._features.rendered[1])
 
     def send_resource(self, server: ServerId, uri: str, words: str) -> None:
         """Send a text with a resource, and with those that it names."""
@@ -319,20 +303,13 @@ class TypedMessages:
 
     async def _render(self, typed: TypedPrompt, text: str, data: str, ask: Ask) -> MessageContent:
         """Let a server render a prompt; what no argument takes goes after it."""
-        ask(typed.server)
+        server, name = typed.server, typed.prompt.name
+        ask(server)
         try:
-            rendered = await get_prompt(self._servers, typed)
+            rendered = await self._servers.render_prompt(server, name, typed.values)
         except ServerCallError as error:
-            words = f"/{typed.prompt.name} of {typed.server} was not sent: {error}"
-            raise MessageError(words) from error
-        return _said(typed.server, text, rendered, _joined(typed.rest, data))
-
-
-def _said(server: ServerId, text: str, rendered: RenderedPrompt, more: str = "") -> MessageContent:
-    """Return what a rendered prompt says, and what goes after it."""
-    added = (TextPart(for_model(more)[0]),) if more else ()
-    shown = _joined(sanitize(text), rendered.shown, sanitize(more))
-    return MessageContent(shown, (*rendered.parts, *added), (server,), rendered.before)
+            raise MessageError(f"/{name} of {server} was not sent: {error}") from error
+        return MessageContent.of_prompt(text, server, rendered, _joined(typed.rest, data))
 
 
 def _joined(*texts: str) -> str:

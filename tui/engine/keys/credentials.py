@@ -12,9 +12,9 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
-from tui.model.addresses import is_loopback
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
+from tui.model.input.addresses import is_loopback
 from tui.text import sanitize_line
 
 FILE_NAME: Final = "service.json"

@@ -6,7 +6,7 @@ This module does not import the MCP SDK; a thread does, before the first server 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -23,6 +23,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     OfferedTool,
     OwnTool,
     Permit,
+    RenderedPrompt,
     ToolCallError,
     ToolResult,
 )
@@ -359,6 +360,13 @@ class ServerManager:
         if live is None:
             raise ServerCallError(f"The server {server} cannot be asked ({self._status(server)}).")
         return live.features
+
+    async def render_prompt(
+        self, server: ServerId, name: str, arguments: Mapping[str, str]
+    ) -> RenderedPrompt:
+        """Let a server render a prompt, by its name here; raises `ServerCallError`."""
+        own = self.registry.own_prompt_name(server, name)
+        return await self.features(server).get_prompt(own, arguments)
 
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:

@@ -15,8 +15,8 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from tui.engine.sign_in.sign_in_record import AuthError
-from tui.model.addresses import is_loopback
 from tui.model.frozen import dataclass
+from tui.model.input.addresses import is_loopback
 
 MAX_HEAD: Final = 8_192
 """Largest request, in bytes."""

@@ -38,8 +38,8 @@ from tui.engine.sign_in.token_endpoint import (
     ask_for_token,
     checked_endpoint,
 )
-from tui.model.addresses import AddressError, check_address
 from tui.model.frozen import dataclass
+from tui.model.input.addresses import AddressError, check_address
 from tui.model.requests import Reply, SignInRequest
 from tui.model.settings import GrantType, OAuthSettings
 from tui.text import sanitize_line

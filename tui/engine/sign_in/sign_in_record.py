@@ -12,8 +12,8 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.model.addresses import is_loopback
 from tui.model.frozen import dataclass
+from tui.model.input.addresses import is_loopback
 
 MAX_CHALLENGE: Final = 8_192
 """Characters of the header that are read."""

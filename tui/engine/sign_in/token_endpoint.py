@@ -15,9 +15,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
-from tui.model.addresses import is_loopback, is_number
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import dataclass
+from tui.model.input.addresses import is_loopback, is_number
 from tui.text import sanitize_line
 
 MAX_ENDPOINT: Final = 2_048

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_variable
 from tui.engine.definitions.programs import is_within
 from tui.engine.logs.redaction import is_secret_name
-from tui.model.addresses import is_loopback
+from tui.model.input.addresses import is_loopback
 from tui.text import sanitize
 
 BLANK: Final = "␠"

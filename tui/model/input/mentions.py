@@ -25,6 +25,8 @@ MAX_TEMPLATES: Final = 2_000
 _PUNCTUATION: Final = ".,;:!?'\""
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 _ESCAPED: Final = re.compile(r"\\(\s)")
+_AT: Final = r"""(?<![^\s(\[{<"'])@"""
+"""What begins a mention: it stands not within a word, as in a mail address."""
 _BLANK: Final = re.compile(r"\s")
 
 
@@ -58,7 +60,7 @@ def mentions(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[Mention]:
     """
     ids = "|".join(re.escape(one) for one in sorted(catalogs, key=len, reverse=True)) or "(?!)"
     word = rf"""
-        (?<![^\s(\[{{<"'])@                           # not within a word, as in a mail address
+        {_AT}
         (?: (?P<server>{ids}): )?+
         (?: "(?P<quoted>[^"\n]++)" | (?!")(?P<plain>(?:\\[^\S\n]|\S)++) )
     """
@@ -79,6 +81,11 @@ def mentions(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[Mention]:
             plain = typed if quoted else _ESCAPED.sub(r"\1", typed)
             found[PathMention(plain, plain if quoted else without_punctuation(plain))] = None
     return list(found)
+
+
+def as_text(text: str) -> str:
+    """Write a text of somebody else so that, as a message, it mentions and commands nothing."""
+    return re.sub(rf"{_AT}|\A/", lambda found: f"\\{found[0]}", text.strip())
 
 
 def typed_mention(target: str, server: str = "") -> str:

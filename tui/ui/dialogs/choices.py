@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from textual.app import App
 from textual.content import Content
 
+from tui.model.chat import Picture
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.model.trust import ImportOffer, ImportState
@@ -120,6 +122,17 @@ def pick(
         for text, item in offered
     ]
     return ListDialog(title, DialogFilterList(noun, entries=entries), use)
+
+
+def use_picture(
+    app: App[Any], pictures: Sequence[Picture], use: Callable[[Picture], object]
+) -> None:
+    """Use the picture, or the one that is picked."""
+    if len(pictures) == 1:
+        use(pictures[0])
+        return
+    names = ((f"{n}  {p.width}x{p.height}", p) for n, p in enumerate(pictures, 1))
+    app.push_screen(pick("Pictures", "picture", names, use))
 
 
 def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer]:

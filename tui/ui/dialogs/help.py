@@ -36,7 +36,7 @@ KEY_WIDTH: Final = 16
 
 PAGES: Final[Mapping[str, str]] = {
     "ServersPane": "servers#in-the-pane",
-    "ToolsPane": "servers#run-a-tool-yourself",
+    "ToolsPane": "servers#tools-by-hand",
     "PromptsPane": "chat#prompts",
     "ResourcesPane": "chat#files-and-resources",
     "ActivityPane": "troubleshooting",
@@ -47,9 +47,9 @@ PAGES: Final[Mapping[str, str]] = {
     "ModelScreen": "chat#the-model",
     "ModelsScreen": "chat#the-model",
     "ServerDetailsScreen": "servers",
-    "ToolFormScreen": "servers#run-a-tool-yourself",
-    "RunScreen": "servers#run-a-tool-yourself",
-    "SavedCallsScreen": "servers#run-a-tool-yourself",
+    "ToolFormScreen": "servers#tools-by-hand",
+    "RunScreen": "servers#tools-by-hand",
+    "SavedCallsScreen": "servers#tools-by-hand",
     "ArgumentsScreen": "chat#prompts",
     "ResourceScreen": "chat#files-and-resources",
     "ViewerScreen": "chat#the-conversation",

@@ -1,5 +1,7 @@
-"""The content of a resource over the whole height, and what can be done with it."""
+"""What a server gave, over the whole height: a resource, and what can be done with it."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -9,7 +11,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 
-from tui.model.catalog import ResourceContent
+from tui.model.chat import Picture
 from tui.model.events import ResourceRead
 from tui.model.input.mentions import typed_mention
 from tui.model.servers import ServerId
@@ -18,33 +20,31 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.choices import use_picture
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.panes import InsertText, SendResource
-from tui.ui.widgets.text.blocks import BlockView, TextPage
+from tui.ui.widgets.text.blocks import Block, TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of
 from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.picture import PictureView, picture_rows
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 READING: Final = "Reading…"
 """Shown until the content is there."""
 
 
-class ResourceScreen(Dialog):
-    """Read a resource and show it as what it is.
+class FetchedScreen(Dialog):
+    """Shows what a server is asked for, once it is there.
 
     Args:
-        bridge: Provides what was read.
-        commands: Reads the resource.
-        server: Its server.
-        uri: Its address.
-        name: Its name.
+        bridge: Provides it.
+        commands: Ask for it.
+        server: The server.
+        title: What it is.
+        address: The line above it at first.
         opener: The widget that hears what the user wants to do with it.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("insert.insert", "resources.send", "resources.watch", "viewer.copy", "viewer.close")
-    )
 
     KIND = "viewer -whole"
 
@@ -56,25 +56,89 @@ class ResourceScreen(Dialog):
         bridge: StoreBridge,
         commands: Commands,
         server: ServerId,
+        title: str,
+        address: str,
+        opener: Widget,
+    ) -> None:
+        super().__init__(title, one_line(server))
+        self._bridge = bridge
+        self._commands = commands
+        self._server = server
+        self._address = address
+        self._opener = opener
+        self._text = ""
+        self._pictures: tuple[Picture, ...] = ()
+
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(Content.styled(one_line(self._address), "$text-muted"), classes="facts")
+        with Vertical(classes="resource-body"):
+            yield PlainText(Content.styled(READING, "$text-muted"))
+
+    async def fill(self, view: Widget) -> None:
+        """Put a widget in the place of what is shown, scrolled as that was, and focus it."""
+        at = self.body.children[0].scroll_offset.y
+        with self.app.batch_update():
+            await self.body.remove_children()
+            await self.body.mount(view)
+        view.focus()
+        self.call_after_refresh(view.scroll_to, y=at, animate=False)
+        self.refresh_bindings()
+
+    async def fail(self, words: str, advice: str = "") -> None:
+        """Say in its place why it is not there."""
+        said = Content.assemble((block(words), "$text-error"), f"\n{advice}")
+        await self.fill(VerticalScroll(PlainText(said)))
+
+    def page(self, parts: Iterable[Block | Picture]) -> Widget:
+        """Return a widget that scrolls with text and pictures."""
+        return TextPage(PictureView(parts, picture_rows(self.app)))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Enable only the keys that have an effect now."""
+        return {"copy": bool(self._text), "use": bool(self._pictures)}.get(action, True)
+
+    def action_use(self, _: str) -> None:
+        use_picture(self.app, self._pictures, self._commands.engine.features.open_picture)
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._text)
+        self.notify("Copied.", timeout=2)
+
+
+class ResourceScreen(FetchedScreen):
+    """Read a resource and show it as what it is, again when it changes while it is watched.
+
+    Args:
+        bridge: Provides what was read.
+        commands: Reads the resource.
+        server: Its server.
+        uri: Its address.
+        name: Its name.
+        opener: The widget that hears what the user wants to do with it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=(
+            *("insert.insert", "resources.send", "resources.watch", "fetched.reload"),
+            *("fetched.save", "viewer.open", "viewer.copy", "viewer.close"),
+        )
+    )
+
+    def __init__(
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        server: ServerId,
         uri: str,
         name: str,
         opener: Widget,
     ) -> None:
-        super().__init__(name, one_line(server))
-        self._bridge = bridge
-        self._commands = commands
-        self._server = server
+        super().__init__(bridge, commands, server, name, uri, opener)
         self._uri = uri
-        self._opener = opener
-        self._content: ResourceContent | None = None
-
-    def compose_body(self) -> ComposeResult:
-        yield PlainText(Content.styled(one_line(self._uri), "$text-muted"), classes="facts")
-        with Vertical(classes="resource-body"):
-            yield PlainText(Content.styled(READING, "$text-muted"))
+        self._shown: ResourceRead | None = None
 
     def on_mount(self) -> None:
-        self._commands.engine.features.read_resource(self._server, self._uri)
+        self.action_reload()
         self._bridge.watch(self, self._read, self._show)
         self._bridge.watch(self, lambda state: state.subscriptions, lambda _: self.show_keys())
 
@@ -89,28 +153,32 @@ class ResourceScreen(Dialog):
             self.call_next(self._fill, read)
 
     async def _fill(self, read: ResourceRead) -> None:
-        """Put what was read in the place of what is shown, and focus it to scroll it."""
-        self._content = None if read.failure else read.content
-        await self.body.remove_children()
+        before, self._shown = self._shown, read
         if read.failure:
-            words = Content.styled(f"It cannot be read: {block(read.failure)}", "$text-error")
-            await self.body.mount(VerticalScroll(PlainText(words)))
-        else:
-            self.facts.update(resource_facts(self._uri, read.content))
-            await self.body.mount(_view(self._uri, read.content))
-        self.body.children[0].focus()
-        self.refresh_bindings()
+            self._text, self._pictures = "", ()
+            await self.fail(f"It cannot be read: {read.failure}")
+            return
+        self._text, self._pictures = read.content.text, read.pictures
+        self.facts.update(resource_facts(self._uri, read.content, read.at))
+        if before is None or replace(before, at=read.at) != read:
+            await self.fill(self._view(read.content.mime_type))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable only the keys that have an effect now."""
+    def _view(self, mime_type: str) -> Widget:
+        """Return a widget that scrolls with the resource."""
+        if not fits(self._text):
+            return FoldedText(self._text)
+        blocks = blocks_of(self._text, kind_of(mime_type, self._uri)) if self._text else ()
+        return self.page([*blocks, *self._pictures])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
-            case "copy":
-                return self._content is not None and bool(self._content.text)
             case "watch":
                 view = find_server(self._bridge.state, self._server)
                 return view is not None and view.info is not None and view.info.subscriptions
+            case "save":
+                return self._shown is not None and bool(self._shown.raw)
             case _:
-                return True
+                return super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
         return "unwatch" if action == "watch" and self._is_watched else None
@@ -118,6 +186,13 @@ class ResourceScreen(Dialog):
     @property
     def _is_watched(self) -> bool:
         return (self._server, self._uri) in self._bridge.state.subscriptions
+
+    def action_reload(self) -> None:
+        self._commands.engine.features.read_resource(self._server, self._uri)
+
+    def action_save(self) -> None:
+        if self._shown is not None:
+            self._commands.engine.features.save_resource(self._shown)
 
     def action_insert(self) -> None:
         self.dismiss()
@@ -130,15 +205,3 @@ class ResourceScreen(Dialog):
     def action_watch(self) -> None:
         watched = self._is_watched
         self._commands.engine.features.subscribe(self._server, self._uri, subscribed=not watched)
-
-    def action_copy(self) -> None:
-        if self._content is not None:
-            self.app.copy_to_clipboard(self._content.text)
-            self.notify("Copied.", timeout=2)
-
-
-def _view(uri: str, content: ResourceContent) -> Widget:
-    """Return a widget that scrolls with the text of a resource."""
-    if not fits(content.text):
-        return FoldedText(content.text)
-    return TextPage(BlockView(blocks_of(content.text, kind_of(content.mime_type, uri))))

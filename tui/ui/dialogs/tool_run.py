@@ -235,10 +235,7 @@ class RunScreen(ViewerScreen):
 
     KIND = "viewer -whole"
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings(keymap.Place.RUN),
-        *keymap.bindings(only=("dialog.close",)),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.RUN)
 
     _commands: Commands
 
@@ -339,8 +336,8 @@ class RunScreen(ViewerScreen):
         run = self._run
         is_over = run is not None and run.call.status.is_over
         match action, parameters:
-            case "cancel", _:
-                return run is not None and not is_over
+            case "leave", _:
+                return self._is_running
             case "use", ("open",):
                 return is_over and bool(self._pictures or self._links)
             case "use", _:
@@ -355,6 +352,8 @@ class RunScreen(ViewerScreen):
                 return super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
+        if action == "close":
+            return "cancel" if self._is_running else None
         if action == "use('open')" and not self._shows("picture"):
             return "links" if self._links else ""
         return super().action_label(action) if len(self._views) > 1 else None
@@ -362,14 +361,20 @@ class RunScreen(ViewerScreen):
     def _shows(self, *names: str) -> bool:
         return bool(self._views) and self._views[0][0] in names
 
-    def action_cancel(self) -> None:
-        self._commands.engine.runs.cancel(self._entry)
+    @property
+    def _is_running(self) -> bool:
+        return self._run is not None and not self._run.call.status.is_over
+
+    def action_leave(self) -> None:
+        self.dismiss()
 
     def action_close(self) -> None:
-        """Leave the line for the name, else close; what runs goes on."""
+        """Leave the line for the name, else cancel what runs, on its server too, else close."""
         if self.name_line.display:
             self.name_line.display = False
             self.body.children[0].focus()
+        elif self._is_running:
+            self._commands.engine.runs.cancel(self._entry)
         else:
             self.dismiss()
 

@@ -11,12 +11,12 @@ from tui.model.chat import Picture, ToolCall
 from tui.store.commands import Commands
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.dialogs.choices import pick
+from tui.ui.dialogs.choices import use_picture
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
-from tui.ui.widgets.text.picture import PictureView, draws_pictures
+from tui.ui.widgets.text.picture import PictureView, picture_rows
 
 
 class ViewerScreen(Dialog):
@@ -55,8 +55,7 @@ class ViewerScreen(Dialog):
 
     def begin_with_picture(self) -> None:
         """Show the pictures first, where there are any and they can be drawn."""
-        if self._pictures and draws_pictures(self.app):
-            rows = max(4, self.app.size.height * 3 // 4 - 4)
+        if self._pictures and (rows := picture_rows(self.app)):
             self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures, rows))))
 
     @property
@@ -82,11 +81,7 @@ class ViewerScreen(Dialog):
             return
         features = self._commands.engine.features
         use = features.open_picture if what == "open" else features.save_picture
-        if len(self._pictures) == 1:
-            use(self._pictures[0])
-            return
-        names = ((f"{n}  {p.width}x{p.height}", p) for n, p in enumerate(self._pictures, 1))
-        self.app.push_screen(pick("Pictures", "picture", names, use))
+        use_picture(self.app, self._pictures, use)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)

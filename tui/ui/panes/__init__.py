@@ -154,12 +154,24 @@ class ShowResource(Opens):
 
 @dataclass(eq=False, repr=False)
 class FillPrompt(Opens):
-    """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
+    """Ask for the arguments of a prompt, then show it; `typed` returns if the user cancels."""
 
     server: ServerId
     prompt: "PromptView"
     values: Mapping[str, str] = field(default_factory=dict)
     typed: str = ""
+
+    @property
+    def has_form(self) -> bool:
+        """Whether there is something to fill in, or the user asked what it is."""
+        return bool(self.prompt.arguments or self.typed)
+
+
+@dataclass(eq=False, repr=False)
+class SendPrompt(Asks):
+    """Send the prompt that was rendered and looked at under this token."""
+
+    token: str
 
 
 @dataclass(eq=False, repr=False)

@@ -1,6 +1,5 @@
 """The chat pane: the conversation, the state of the turn, and the composer."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
@@ -290,9 +289,9 @@ class ChatPane(TabbedPane):
         self.composer.replace_all(message.typed)
         self.composer.focus()
 
-    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
+    def send_rendered(self, token: str) -> None:
         self.transcript.go_to_end()
-        self._commands.engine.messages.send_prompt(server, prompt, arguments)
+        self._commands.engine.messages.send_rendered(token)
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.model.addresses import MAX_URL, Address, AddressError, check_address
+from tui.model.input.addresses import MAX_URL, Address, AddressError, check_address
 
 
 def test_a_plain_address_is_taken_as_it_is() -> None:

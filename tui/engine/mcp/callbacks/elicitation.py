@@ -23,9 +23,9 @@ from tui.engine.mcp.schema.form_schema import (
     asks_for_secret,
     read_form,
 )
-from tui.model.addresses import Address, AddressError, check_address
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
+from tui.model.input.addresses import Address, AddressError, check_address
 from tui.model.requests import (
     FieldKind,
     FormField,

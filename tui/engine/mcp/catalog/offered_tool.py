@@ -1,6 +1,5 @@
 """The types shared by the turn loop and the servers: offered tools, calls and results."""
 
-import base64
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -8,7 +7,6 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from tui.engine.mcp.errors import ServerCallError
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import dataclass
@@ -290,16 +288,15 @@ class PromptMessage:
 class RenderedPrompt:
     """A prompt as a server rendered it, for the screen and for the model.
 
-    The model gets the turns of `before`, and then `parts` as the user's message. `messages` are
-    for the screen one by one, and `remark` says how the model gets another text. `raw` is the
-    result as the server wrote it.
+    The model gets the turns of `before`, and then `parts` as the user's message; `messages` shows
+    all of that, while `shown` leaves out what is for the model only. `raw` is the result as the
+    server wrote it.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     before: tuple[PromptMessage, ...] = ()
     messages: tuple[RenderedMessage, ...] = ()
-    remark: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -308,7 +305,7 @@ class ResourceReading:
     """The content of a resource, for the screen and for the model.
 
     `remark` says how the two differ, and `problem` what the model cannot be given; or both are
-    empty. `raw` is the result as the server wrote it.
+    empty. `raw` is the result as the server wrote it; `pictures` are for the screen.
     """
 
     content: ResourceContent
@@ -316,19 +313,7 @@ class ResourceReading:
     remark: str = ""
     problem: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def data(self) -> bytes:
-        """The contents, joined: texts as UTF-8, blobs decoded; raises `ServerCallError`."""
-        try:
-            return b"".join(
-                one["text"].encode("utf-8", "replace")
-                if "text" in one
-                else base64.b64decode("".join(one["blob"].split()), validate=True)
-                for one in self.raw["contents"]
-            )
-        except ValueError:
-            raise ServerCallError("The server sent a blob that is not valid base64.") from None
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

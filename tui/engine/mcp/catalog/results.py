@@ -151,8 +151,13 @@ def data_piece(mime_type: str | None, data: str) -> Piece:
     if problem := data_problem(data):
         return text_piece(f"[{problem}.]")
     part = MediaPart(media_type(mime_type), "".join(data.split()))
+    return Piece(part, "", picture=picture_of(part))
+
+
+def picture_of(part: MediaPart) -> Picture | None:
+    """Return data as a picture, if it is one whose size is known."""
     size = image_size(part.data) if part.mime_type.startswith("image/") else None
-    return Piece(part, "", picture=Picture(part.mime_type, part.data, *size) if size else None)
+    return Picture(part.mime_type, part.data, *size) if size else None
 
 
 def data_problem(data: str) -> str:
@@ -366,15 +371,21 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
         for role, own in said
         for piece in ([text_piece(f"[{role}]")] if is_dialogue else []) + own
     )
-    cut = cut_note(parts, MAX_PROMPT_TEXT)
-    shown = _display([*labelled, *notes], cut)
-    one_by_one = (
-        RenderedMessage(role, _display(own), tuple(p.picture for p in own if p.picture is not None))
-        for role, own in said
+    shown = _display([*labelled, *notes], cut_note(parts, MAX_PROMPT_TEXT))
+    seen = tuple(map(_looked_at, turns))
+    return RenderedPrompt(shown, turns[-1].parts, tuple(turns[:-1]), seen)
+
+
+def _looked_at(turn: PromptMessage) -> RenderedMessage:
+    """Return a turn for the screen as the model gets it: all of its parts."""
+    shown = (
+        sanitize(part.text)
+        if isinstance(part, TextPart)
+        else picture_of(part) or f"[{part.mime_type}, {_size(part.data)}]"
+        for part in turn.parts
+        if isinstance(part, TextPart | MediaPart)
     )
-    return RenderedPrompt(
-        shown, turns[-1].parts, tuple(turns[:-1]), tuple(one_by_one), _display(notes, cut)
-    )
+    return RenderedMessage("user" if turn.role == "user" else "assistant", tuple(shown))
 
 
 def alternating(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
@@ -440,6 +451,7 @@ def convert_resource(
         (opening, *parts, closing),
         " ".join(note.shown for note in notes),
         _problem(contents, text_length(parts)),
+        pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),
     )
 
 

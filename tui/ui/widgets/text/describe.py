@@ -130,8 +130,8 @@ def _problem(what: str, problem: str) -> list[Content]:
     return [Content(), Content.styled(f"✕ {what}: {one_line(problem)}", "$text-error")]
 
 
-def resource_facts(uri: str, content: ResourceContent) -> Content:
-    """Describe the content of a resource: address, media type, size, and what is not text."""
+def resource_facts(uri: str, content: ResourceContent, at: float | None) -> Content:
+    """Describe the content of a resource: address, media type, size, what is not text, and when."""
     size = counted(len(content.text), "character") if content.text else ""
     blobs = [one_line(blob) for blob in content.blobs[:MAX_BLOBS]]
     more = len(content.blobs) - len(blobs)
@@ -141,6 +141,7 @@ def resource_facts(uri: str, content: ResourceContent) -> Content:
         f"{counted(content.omitted, 'more character')} left out" if content.omitted else "",
         *blobs,
         f"{more} more" if more else "",
+        moment(at, "read at %H:%M:%S", ""),
     )
     return _lines([Content(one_line(uri)), muted(" · ".join(filter(None, facts)))])
 

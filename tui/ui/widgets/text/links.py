@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 from textual.content import Content, Span
 from textual.style import Style
 
-from tui.model.addresses import is_loopback
 from tui.model.frozen import dataclass
+from tui.model.input.addresses import is_loopback
 from tui.text import clip
 
 MAX_URL: Final = 2_000

@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from tui.model.chat import Picture
-from tui.ui.widgets.text.blocks import Block, BlockView, styled
+from tui.ui.widgets.text.blocks import Block, BlockView, TextBlock, styled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -36,6 +36,11 @@ GROUND: Final = (128, 128, 128)
 def draws_pictures(app: App[Any]) -> bool:
     """Return whether there are colors for pictures."""
     return not (app.no_color or app.current_theme.ansi)
+
+
+def picture_rows(app: App[Any]) -> int:
+    """Return the most rows of a picture in a dialog; 0 where there are no colors for it."""
+    return max(4, app.size.height * 3 // 4 - 4) if draws_pictures(app) else 0
 
 
 class PictureBlock(Block):
@@ -105,16 +110,25 @@ async def load_all(view: BlockView, blocks: Sequence[PictureBlock]) -> None:
 
 
 class PictureView(BlockView):
-    """Pictures as large as there is room.
+    """Pictures as large as there is room, with text between them.
 
     Args:
-        pictures: The pictures.
-        rows: The most rows of one.
+        parts: The pictures and the text; further pictures than `MAX_PICTURES` are named.
+        rows: The most rows of one; 0 names them all.
     """
 
-    def __init__(self, pictures: Sequence[Picture], rows: int) -> None:
-        self._pictures = [PictureBlock(one, rows) for one in pictures[:MAX_PICTURES]]
-        super().__init__(self._pictures)
+    def __init__(self, parts: Iterable[Block | Picture], rows: int) -> None:
+        self._pictures: list[PictureBlock] = []
+        super().__init__([self._block(one, rows) for one in parts])
+
+    def _block(self, part: Block | Picture, rows: int) -> Block:
+        if isinstance(part, Block):
+            return part
+        if not rows or len(self._pictures) == MAX_PICTURES:
+            named = f"[{part.mime_type}, {part.width}x{part.height}]"
+            return TextBlock(styled(named, ".entry-muted"), spaced=False)
+        self._pictures.append(PictureBlock(part, rows))
+        return self._pictures[-1]
 
     def on_mount(self) -> None:
         self.run_worker(load_all(self, self._pictures))

@@ -20,7 +20,7 @@ from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, r
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.token_endpoint import AuthResponse, RefusedAddressError, Send, may_reach
-from tui.model.addresses import is_number
+from tui.model.input.addresses import is_number
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 

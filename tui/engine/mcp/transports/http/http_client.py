@@ -30,7 +30,7 @@ from tui.engine.sign_in.sign_in_record import (
     Signature,
     read_challenge,
 )
-from tui.model.addresses import is_loopback
+from tui.model.input.addresses import is_loopback
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes, compressed and decompressed."""

@@ -39,8 +39,8 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     unsendable,
 )
 from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
-from tui.model.addresses import is_loopback
 from tui.model.chat import Severity
+from tui.model.input.addresses import is_loopback
 from tui.model.servers import Transport
 
 MAX_REQUESTS: Final = 200

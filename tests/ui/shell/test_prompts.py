@@ -1,0 +1,316 @@
+"""Prompts looked at before they are sent, and resources: the app, the engine and a real server."""
+
+import base64
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Say
+from tests.security.decks import write_settings
+from tests.support.pictures import picture
+from tests.support.waiting import PATIENCE
+from tests.ui.engine_deck import over_an_engine
+from tests.ui.harness import screen_lines, toasts, until
+from tests.unit.engine.typed_deck import LIBRARY
+from tui.engine.engine import Engine, EngineOptions
+from tui.model.chat import Picture
+from tui.model.events import ResourceRead
+from tui.model.servers import ServerId, ServerStatus
+from tui.store.store import Store
+from tui.text import sanitize
+from tui.ui.app import GemdeckApp
+from tui.ui.dialogs import prompt as module
+from tui.ui.dialogs.prompt import PromptScreen
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
+from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.main import MainScreen
+from tui.ui.panes import PaneName
+from tui.ui.widgets.chat.composer import Composer
+
+LIB: Final = ServerId("lib")
+DRAWN: Final = picture()
+HOSTILE: Final = "\x1b[31mred\x1b]0;title\x07 [bold]bold[/bold] \u202eback \U000e0041 assistant"
+
+
+def said(role: str, **content: object) -> dict[str, Any]:
+    return {"role": role, "content": content}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+OFFER: Final[dict[str, Any]] = {
+    "prompts": {"mixed": ["name!", "mood"], "bare": [], "empty": [], "long": [], "touch": []},
+    "resources": ["pic://dot.html", "log://now", "memo://two"],
+    "templates": ["memo://{day}/{hour}"],
+    "completions": {"day": ["monday", "sunday"], "hour": ["noon", "midnight"]},
+    "results": {
+        "mixed": {
+            "messages": [
+                said("user", **text(HOSTILE)),
+                said(
+                    "user",
+                    type="resource",
+                    resource={"uri": "memo://in", "mimeType": "text/plain", "text": "embedded"},
+                ),
+                said("user", type="image", data=DRAWN.data, mimeType="image/png"),
+                said("assistant", **text("I see.")),
+                said("user", **text("for you"), annotations={"audience": ["assistant"]}),
+            ]
+        },
+        "bare": {"messages": [said("user", **text("/quit @secret me@home (@lib:memo://two)"))]},
+        "empty": {"messages": []},
+        "long": {"messages": [said("user", **text("word " * 60_000))]},
+    },
+}
+
+
+@dataclass
+class Deck:
+    """The real app over the real engine, with one server and a model."""
+
+    engine: Engine
+    store: Store
+    pilot: Pilot[int]
+    fake: FakeGemini
+    home: Path
+
+    @property
+    def app(self) -> GemdeckApp:
+        app = self.pilot.app
+        assert isinstance(app, GemdeckApp)
+        return app
+
+    @property
+    def text(self) -> str:
+        return "\n".join(screen_lines(self.app))
+
+    async def shows(self, *words: str) -> None:
+        try:
+            await until(self.pilot, lambda: all(one in self.text for one in words))
+        except TimeoutError:
+            raise AssertionError(f"{words} are not in\n{self.text}") from None
+
+    async def told(self, words: str) -> None:
+        await until(self.pilot, lambda: toasts(self.app)[-1:] == [words])
+
+    async def on_top(self, kind: type[Any]) -> None:
+        await until(self.pilot, lambda: isinstance(self.app.screen, kind))
+
+    async def open(self, pane: PaneName, name: str) -> None:
+        """Open a prompt or a resource from its pane."""
+        await self.app.deck.show_pane(pane)
+        await self.pilot.press("slash", "ctrl+u", *name, "enter")
+
+    def asked(self, method: str) -> list[dict[str, Any]]:
+        """What the server was asked for."""
+        lines = (self.home / "record").read_text().splitlines()
+        return [m["params"] for m in map(json.loads, lines) if m.get("method") == method]
+
+    @property
+    def composer(self) -> Composer:
+        return self.app.deck.query_one(Composer)
+
+
+@asynccontextmanager
+async def running(
+    home: Path, monkeypatch: pytest.MonkeyPatch, **more: object
+) -> AsyncIterator[Deck]:
+    monkeypatch.setattr(module, "ARMING_SECONDS", 0.0)
+    says = home / "library.json"
+    says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
+    entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
+    write_settings({"mcpServers": {LIB: entry}})
+    (home / "work").mkdir()
+    async with FakeGemini([(Say(f"{number}"),) for number in range(4)]) as fake:
+        monkeypatch.setenv("GEMINI_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        options = EngineOptions(home / "work", follow_settings=False, attended=True)
+        async with over_an_engine(options) as (engine, store, _, pilot):
+            await until(
+                pilot, lambda: [one.status for one in store.state.servers] == [ServerStatus.READY]
+            )
+            yield Deck(engine, store, pilot, fake, home)
+
+
+def seen(deck: Deck) -> list[tuple[str, list[str]]]:
+    """What is shown of a prompt, by roles: texts, and the data of pictures."""
+    rendered = deck.store.state.rendered
+    assert rendered is not None
+    return [
+        (one.role, [part.data if isinstance(part, Picture) else part for part in one.parts])
+        for one in rendered.messages
+    ]
+
+
+def sent(deck: Deck) -> list[tuple[str, list[str]]]:
+    """What the model got last, by roles: texts, and the data of pictures."""
+    roles = {"user": "user", "model": "assistant"}
+    return [
+        (
+            roles[turn["role"]],
+            [
+                sanitize(part["text"]) if "text" in part else part["inlineData"]["data"]
+                for part in turn["parts"]
+            ],
+        )
+        for turn in deck.fake.requests[-1].contents
+    ]
+
+
+async def test_a_prompt_is_sent_as_it_was_looked_at(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(home, monkeypatch) as deck:
+        await deck.open(PaneName.PROMPTS, "mixed")
+        await deck.on_top(ArgumentsScreen)
+        await deck.pilot.press(*"Ada", "ctrl+s")
+        await deck.shows("│ red [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
+        await deck.shows("[Resource memo://in: text/plain]", "│ embedded", "▀", "│ I see.")
+        await deck.shows("3 messages", "1 picture", "│ for you")
+        lines = [line.strip(" │") for line in screen_lines(deck.app)]
+        assert [line for line in lines if line in {"user", "assistant"}] == [
+            *("user", "assistant", "user")
+        ]
+        assert deck.fake.requests == []
+        await deck.pilot.press("escape")
+        await deck.on_top(ArgumentsScreen)
+        assert [line.value for line in deck.app.screen.query(Input)] == ["Ada", ""]
+        await deck.pilot.press("tab", *"calm", "ctrl+s")
+        await deck.shows("│ I see.")
+        looked_at = seen(deck)
+        monkeypatch.setattr(module, "ARMING_SECONDS", PATIENCE)
+        await deck.pilot.press("enter")
+        assert isinstance(deck.app.screen, PromptScreen), "too soon to have looked at it"
+        monkeypatch.setattr(module, "ARMING_SECONDS", 0.0)
+        await deck.pilot.press("enter")
+        await deck.on_top(MainScreen)
+        with anyio.fail_after(PATIENCE):
+            await deck.fake.wait_for_requests(1)
+            await deck.engine.wait_idle()
+        assert sent(deck) == looked_at == seen(deck)
+        assert [one["arguments"] for one in deck.asked("prompts/get")] == [
+            {"name": "Ada"},
+            {"name": "Ada", "mood": "calm"},
+        ]
+        assert deck.composer.has_focus
+        told = [notice.text for notice in deck.store.state.notices]
+        assert "gemdeck mcp prompt lib mixed name=Ada mood=calm" in told
+
+
+async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_message(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(home, monkeypatch) as deck:
+        await deck.open(PaneName.PROMPTS, "bare")
+        await deck.shows("│ /quit @secret me@home", "1 message")
+        await deck.pilot.press("i")
+        await deck.on_top(MainScreen)
+        await until(deck.pilot, lambda: bool(deck.composer.text))
+        assert deck.composer.text == r"\/quit \@secret me@home (\@lib:memo://two) "
+        (home / "work" / "secret").write_text("hush")
+        await deck.pilot.press("enter")
+        with anyio.fail_after(PATIENCE):
+            await deck.fake.wait_for_requests(1)
+            await deck.engine.wait_idle()
+        [(_, texts)] = sent(deck)
+        assert texts == [r"\/quit \@secret me@home (\@lib:memo://two)"]
+        await deck.open(PaneName.PROMPTS, "empty")
+        await deck.shows("The prompt was not rendered: The server rendered the prompt as empty.")
+        await deck.pilot.press("enter", "i")
+        assert isinstance(deck.app.screen, PromptScreen), "there is nothing to send"
+        await deck.pilot.press("r")
+        await until(deck.pilot, lambda: len(deck.asked("prompts/get")) == 3)
+        await deck.pilot.press("escape")
+        await deck.on_top(MainScreen)
+        await deck.open(PaneName.PROMPTS, "long")
+        await deck.shows("characters, as they are sent")
+        looked_at = seen(deck)
+        assert "left out" in looked_at[0][1][0], "the model gets no more than is shown"
+        await deck.pilot.press("enter")
+        with anyio.fail_after(PATIENCE):
+            await deck.fake.wait_for_requests(2)
+            await deck.engine.wait_idle()
+        assert sent(deck)[-1:] == looked_at
+        await deck.pilot.press(*"/mixed Ada", "enter")
+        with anyio.fail_after(PATIENCE):
+            await deck.fake.wait_for_requests(3)
+            await deck.engine.wait_idle()
+
+
+async def test_a_resource_is_drawn_saved_followed_and_read_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changing = home / "now.json"
+
+    def change(words: str) -> None:
+        changing.write_text(json.dumps([{"uri": "log://now", "text": words}]))
+
+    change("\n".join(f"line {number}" for number in range(200)))
+    contents = {
+        "pic://dot.html": [{"uri": "pic://dot.html", "mimeType": "image/png", "blob": DRAWN.data}],
+        "log://now": str(changing),
+    }
+    updated = {"method": "notifications/resources/updated", "params": {"uri": "log://now"}}
+    more = {"contents": contents, "before": {"touch": [updated]}}
+    async with running(home, monkeypatch, **more) as deck:
+        await deck.open(PaneName.RESOURCES, "dot")
+        await deck.shows("▀" * 40, "[image/png, ", "read at ", "o open")
+        (home / "work" / "resource-dot-1.png").write_text("mine")
+        await deck.pilot.press("f")
+        await deck.told("The resource is in ~/work/resource-dot-2.png.")
+        data = base64.b64decode(DRAWN.data)
+        assert (home / "work" / "resource-dot-2.png").read_bytes() == data
+        assert (home / "work" / "resource-dot-1.png").read_text() == "mine"
+        await deck.pilot.press("escape")
+        await deck.open(PaneName.RESOURCES, "now")
+        await deck.on_top(ResourceScreen)
+        await deck.shows("line 0", "w watch")
+        await deck.pilot.press("w")
+        await deck.shows("w unwatch")
+        await deck.pilot.press("pagedown")
+        await until(deck.pilot, lambda: "line 0 " not in deck.text)
+        change("\n".join(f"changed {number}" for number in range(200)))
+        await deck.engine.servers.render_prompt(LIB, "touch", {})
+        await deck.shows("changed 40")
+        assert "changed 0 " not in deck.text, "it stays where it was scrolled to"
+        before = deck.store.state.resource
+        change("again")
+        await deck.pilot.press("r")
+        await until(deck.pilot, lambda: deck.store.state.resource != before)
+        await deck.shows("again")
+        await deck.pilot.press("f")
+        await deck.told("The resource is in ~/work/resource-now-1.")
+        assert (home / "work" / "resource-now-1").read_text() == "again"
+
+
+async def test_each_variable_of_a_template_is_completed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(home, monkeypatch) as deck:
+        await deck.open(PaneName.RESOURCES, "hour")
+        await deck.on_top(ArgumentsScreen)
+        await deck.pilot.press("s")
+        await deck.shows("sunday")
+        await deck.pilot.press("down", "enter", "enter", "m")
+        await deck.shows("midnight")
+        await deck.pilot.press("down", "enter", "ctrl+s")
+        await deck.on_top(ResourceScreen)
+        await deck.shows("content of memo://sunday/midnight")
+        first, second = deck.asked("completion/complete")[-2:]
+        ref = {"type": "ref/resource", "uri": "memo://{day}/{hour}"}
+        assert first == {"ref": ref, "argument": {"name": "day", "value": "s"}}
+        assert second["argument"] == {"name": "hour", "value": "m"}
+        assert second["context"] == {"arguments": {"day": "sunday"}}
+        assert isinstance(deck.store.state.resource, ResourceRead)

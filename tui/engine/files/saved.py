@@ -1,0 +1,105 @@
+"""What the user saves of servers: always in new files."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from tui.model.bounded_json import writable
+from tui.model.runs import ToolRun
+
+ENDINGS: Final = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp"}
+"""The endings of the formats, by how their data begins: a server's word for it opens nothing."""
+
+MAX_NAME: Final = 60
+"""Characters of a server's name for its data that are kept."""
+
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}")
+
+
+def write_new(folder: Path, name: str, ending: str, data: bytes) -> Path:
+    """Write data to a file that does not exist yet, and return its path.
+
+    Args:
+        folder: Its folder.
+        name: What its name begins with; a number follows.
+        ending: How its name ends, with the dot.
+        data: What it holds.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    names = (folder / f"{name}-{number}{ending}" for number in count(1))
+    path = next(name for name in names if not os.path.lexists(name))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+    return path
+
+
+def write_picture(folder: Path, data: str) -> Path:
+    """Write a picture, given in base64, to a new file.
+
+    Raises:
+        OSError: If it cannot be written, or is of no format that we know.
+    """
+    raw = base64.b64decode(data)
+    if not (ending := _picture_ending(raw)):
+        raise OSError("it is of an unknown format")
+    return write_new(folder, "picture", ending, raw)
+
+
+def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]) -> Path:
+    """Write a resource to a new file, whose name says which one it is.
+
+    No name that a server gives means anything to a program: all begin with ``resource-``.
+
+    Raises:
+        OSError: If it cannot be written, or a blob is not valid base64.
+    """
+    try:
+        data = joined_contents(contents)
+    except ValueError:
+        raise OSError("its data is not valid base64") from None
+    last = PurePosixPath(re.split(r"[?#]", uri)[0])
+    ending = last.suffix if _ENDING.fullmatch(last.suffix) else ""
+    name = _NO_NAME.sub("-", last.stem)[:MAX_NAME].strip("-")
+    return write_new(folder, f"resource-{name}".strip("-"), _picture_ending(data) or ending, data)
+
+
+def write_result(folder: Path, run: ToolRun, *, as_json: bool) -> Path:
+    """Write a result to a new file: as its server sent it, or the texts in it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    raw = writable(run.raw or {})
+    texts = [one["text"] for one in raw.get("content", ()) if one.get("type") == "text"]
+    text = "\n".join(texts or [run.call.result])
+    if as_json:
+        text = json.dumps(raw, indent=2, ensure_ascii=False)
+    name = _NO_NAME.sub("-", run.call.tool)[:MAX_NAME]
+    ending = ".json" if as_json else ".txt"
+    return write_new(folder, f"result-{name}".strip("-"), ending, text.encode("utf-8", "replace"))
+
+
+def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
+    """Join the contents of a resource as its server wrote them: texts as UTF-8, blobs decoded.
+
+    Raises:
+        ValueError: If a blob is not valid base64.
+    """
+    return b"".join(
+        one["text"].encode("utf-8", "replace")
+        if "text" in one
+        else base64.b64decode("".join(one["blob"].split()), validate=True)
+        for one in contents
+    )
+
+
+def _picture_ending(data: bytes) -> str:
+    return next((name for start, name in ENDINGS.items() if data.startswith(start)), "")
