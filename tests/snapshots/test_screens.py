@@ -14,8 +14,17 @@ from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
 from tui.model.catalog import Catalog
-from tui.model.chat import EntryId, ModelText, UserMessage
+from tui.model.chat import (
+    EntryId,
+    ModelText,
+    Progress,
+    ToolCall,
+    ToolCallStatus,
+    UserMessage,
+)
 from tui.model.models import ContextMeasured, ContextPart
+from tui.model.requests import FieldKind, FieldOption, FormField
+from tui.model.runs import SavedCall, SavedCallsChanged, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import (
     ConversationRestored,
@@ -27,6 +36,7 @@ from tui.model.sessions import (
 from tui.model.trust import ImportOffer, ImportState
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen
+from tui.ui.panes import RunTool, ShowRun
 from tui.ui.themes import LIGHT, UiPreferences
 
 FILES = ImportOffer(
@@ -141,3 +151,76 @@ async def test_servers_of_other_clients(album: Album) -> None:
     async with album.of(deck(HISTORIES["ready"]), WIDE) as pilot:
         pilot.app.push_screen(ImportScreen((FILES, SEARCH), lambda one: one))
         await album.take(pilot, "")
+
+
+_PAY = (FieldOption("0", "card"), FieldOption("1", "invoice"))
+
+ORDER: Final = ToolForm(
+    (
+        FormField("/what", FieldKind.TEXT, "what", "What to order", True, "tea"),
+        FormField("/many", FieldKind.INTEGER, "many", "", False, 1),
+        FormField("/gift", FieldKind.BOOLEAN, "gift", "", False, False),
+        FormField("/tags", FieldKind.JSON, "tags"),
+        FormField("/to/city", FieldKind.TEXT, "to · city"),
+        FormField("/pay?", FieldKind.CHOICE, "pay", "", False, "1", _PAY),
+        FormField("/pay/customer", FieldKind.TEXT, "pay · customer", "", True),
+    ),
+    '{\n  "gift": false,\n  "many": 1,\n  "what": "tea"\n}',
+)
+
+
+def ran(number: int, result: str, arguments: str, **changes: object) -> ToolRun:
+    """Make a call by hand that gave this."""
+    content = [{"type": "text", "text": result}]
+    call = ToolCall(
+        EntryId(f"c{number}"),
+        shell.GIT,
+        "branch_list",
+        arguments,
+        ToolCallStatus.OK,
+        0.042,
+        result,
+    )
+    run = ToolRun(call, {"content": content, "structuredContent": {"branches": ["main", "dev"]}})
+    return replace(run, **changes)  # type: ignore[arg-type]  # of the fields
+
+
+async def test_a_tool_is_run_by_hand(album: Album) -> None:
+    commands, store = RecordingCommands(), shell.full_store()
+    commands.replies["runs.form"] = lambda *_: ORDER
+    commands.replies["runs.merge"] = lambda *_: ORDER.arguments
+    app = GemdeckApp(store, commands, preferences=UiPreferences())
+    faults = ("result.branches: ['main', 'dev'] is too short",)
+    first = ran(1, "main\ndev", '{\n  "repo_path": "shop"\n}')
+    second = ran(2, "main\ndev\nfix", '{\n  "repo_path": "~/shop"\n}', faults=faults)
+    going = replace(
+        first.call,
+        id=EntryId("c3"),
+        status=ToolCallStatus.RUNNING,
+        seconds=None,
+        result="",
+        progress=Progress(3, 12, "reading"),
+    )
+    destroys = shell.tool("wipe", "Wipe all.", claims=("destructive",))
+    store.dispatch(e.CatalogChanged(shell.GIT, Catalog((destroys, *shell.GIT_TOOLS))))
+    saved = SavedCall(shell.GIT, "main", "wipe", "{}")
+    for event in (SavedCallsChanged((saved,)), *map(ToolRunChanged, (first, second))):
+        store.dispatch(event)
+    store.dispatch(ToolRunChanged(ToolRun(going)))
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f3")
+        await album.take(pilot, "pane")
+        for name, asked, keys in (
+            ("form", RunTool(shell.GIT, "wipe"), ()),
+            ("running", ShowRun(EntryId("c3")), ()),
+            ("result", ShowRun(EntryId("c2")), ()),
+            ("difference", ShowRun(EntryId("c2")), ("d",)),
+        ):
+            app.deck.post_message(asked)
+            await settle(pilot)
+            await press(pilot, *keys)
+            await album.take(pilot, name)
+            await pilot.resize_terminal(*WIDE)
+            await album.take(pilot, name)
+            await pilot.resize_terminal(*NARROW)
+            await press(pilot, "b" if name == "running" else "escape")

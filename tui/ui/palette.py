@@ -244,7 +244,10 @@ def _tools(deck: MainScreen) -> Actions:
             yield PaletteAction(f"Run: {tool.name}", f"tool of {view.id}", run)
     for one in deck.bridge.state.saved_calls:
         run = partial(deck.post_message, RunTool(one.server, one.tool, one.arguments))
-        yield PaletteAction(f"Run: @{one.name}", f"{one.tool} of {one.server}", run)
+        words = f"{one.tool} of {one.server}"
+        yield PaletteAction(f"Run: @{one.name}", words, run)
+        forget = partial(deck.commands.engine.runs.forget_call, one.server, one.name)
+        yield PaletteAction(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
         show = partial(deck.post_message, ShowRun(made.call.id))
         words = f"{made.call.status} · {made.call.server}"

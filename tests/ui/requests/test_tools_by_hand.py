@@ -20,7 +20,8 @@ from tui.model.runs import ToolRun
 from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import entries
 from tui.store.store import Store
-from tui.ui.dialogs.tool_run import RunScreen, SavedCallsScreen, ToolFormScreen
+from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.panes import RunTool
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions.form import FormQuestion
@@ -335,10 +336,10 @@ async def test_what_was_typed_is_there_again_and_json_that_is_not_complete(world
         assert (hand.row("/what").value, hand.row("/price").value) == ("tea", "3.5")
         await hand.pilot.resize_terminal(80, 24)
         await hand.until(lambda: not hand.form.editor.has_class("-beside"))
-        assert not hand.form.editor.json.display
+        assert '"what": "tea"' not in hand.text
         await hand.press("ctrl+t", *'"')
         assert hand.form.editor.current == JSON
-        assert hand.form.editor.json.display
+        assert '"what": "tea"' in hand.text
         await hand.press("ctrl+s")
         assert "Not JSON yet" in hand.text
         text = hand.form.editor.json.text
@@ -431,17 +432,15 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
             hand.engine.runs.save_call(SHOP, name, "echo", json.dumps({"text": name}))
         await hand.until(lambda: len(hand.store.state.saved_calls) == 2)
         await hand.press("ctrl+o")
-        await hand.until(lambda: hand.is_on(SavedCallsScreen))
-        await hand.press("down", "enter")
+        await hand.until(lambda: hand.is_on(ListDialog))
+        await hand.press(*"two", "enter")
         await hand.until(lambda: hand.is_on(ToolFormScreen))
         await hand.until(lambda: hand.row("/text").value == "two")
-        await hand.press("ctrl+o")
-        await hand.until(lambda: hand.is_on(SavedCallsScreen))
-        await hand.press("d")
-        assert "again to forget @one" in hand.text
-        await hand.press("d")
+        await hand.press("escape", "ctrl+p", *"forget: @one")
+        await hand.until(lambda: "Forget: @one" in hand.text)
+        await hand.press("enter")
         await hand.until(lambda: [one.name for one in hand.store.state.saved_calls] == ["two"])
-        await hand.press("escape", "escape", "ctrl+p", *"@two")
+        await hand.press("ctrl+p", *"run: @two")
         await hand.until(lambda: "Run: @two" in hand.text)
         await hand.press("enter")
         await hand.until(lambda: hand.is_on(ToolFormScreen))

@@ -49,7 +49,6 @@ PAGES: Final[Mapping[str, str]] = {
     "ServerDetailsScreen": "servers",
     "ToolFormScreen": "servers#tools-by-hand",
     "RunScreen": "servers#tools-by-hand",
-    "SavedCallsScreen": "servers#tools-by-hand",
     "ArgumentsScreen": "chat#prompts",
     "ResourceScreen": "chat#files-and-resources",
     "ViewerScreen": "chat#the-conversation",

@@ -1,7 +1,7 @@
-"""Calls by hand: the form of a tool, the calls of it that are saved, and what a call gave."""
+"""Calls by hand: the form of a tool, and what a call gave."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from time import monotonic
 from typing import ClassVar, Final
@@ -27,14 +27,11 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick
-from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.panes import FollowLink, PaneName, RunTool, ShowPane, ShowRun
 from tui.ui.questions.calls.steps import EditingScreen
 from tui.ui.widgets.chat.tool_call import CALL_LOOKS, arguments_line, progress_line
 from tui.ui.widgets.forms.argument_form import ArgumentEditor
-from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
-from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
 from tui.ui.widgets.text.labelled_text import LabelledText
@@ -168,7 +165,8 @@ class ToolFormScreen(EditingScreen):
 
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
-        if not saved_calls(self._bridge.state, *self._tool):
+        calls = saved_calls(self._bridge.state, *self._tool)
+        if not calls:
             self.say(NONE_SAVED)
             return
 
@@ -176,7 +174,8 @@ class ToolFormScreen(EditingScreen):
             await self.editor.load(call.arguments)
             self.show_status()
 
-        self.app.push_screen(SavedCallsScreen(self._bridge, self._commands, *self._tool, fill_in))
+        offered = ((f"@{one.name}  {arguments_line(one.arguments)}", one) for one in calls)
+        self.app.push_screen(pick("Saved calls", "saved call", offered, fill_in))
 
     def action_leave(self) -> None:
         """Close, and keep what was typed."""
@@ -185,41 +184,6 @@ class ToolFormScreen(EditingScreen):
         while len(self._drafts) > MAX_DRAFTS:
             self._drafts.pop(next(iter(self._drafts)))
         self.dismiss(None)
-
-
-class SavedCallsScreen(ListDialog[SavedCall]):
-    """List the saved calls of a tool, to use one or to forget it."""
-
-    AUTO_FOCUS = "RowList"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("call.forget",))
-
-    def __init__(
-        self,
-        bridge: StoreBridge,
-        commands: Commands,
-        server: ServerId,
-        tool: str,
-        use: Callable[[SavedCall], object],
-    ) -> None:
-        super().__init__(f"Saved calls of {tool}", FilterList("saved call", NONE_SAVED), use)
-        self._bridge = bridge
-        self._commands = commands
-        self._tool = server, tool
-
-    def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: saved_calls(state, *self._tool), self._show)
-
-    def _show(self, calls: list[SavedCall]) -> None:
-        rows = [Row("", f"@{one.name}", note=arguments_line(one.arguments)) for one in calls]
-        self.listed.set_entries(
-            [ListEntry(one, row, one.name.lower()) for one, row in zip(calls, rows, strict=True)]
-        )
-
-    def action_forget(self) -> None:
-        """Forget the call under the cursor on the second press."""
-        call = self.listed.current
-        if call and self.is_again("call.forget", call.name, f"forget @{call.name}"):
-            self._commands.engine.runs.forget_call(call.server, call.name)
 
 
 class RunScreen(ViewerScreen):
@@ -327,36 +291,35 @@ class RunScreen(ViewerScreen):
         if arguments := arguments_line(call.arguments):
             yield Content.styled(arguments, "$text-muted")
         if call.progress is not None and not call.status.is_over:
-            yield Content(progress_line(call.progress, self.facts.size.width).plain)
+            yield Content(progress_line(call.progress, self.app.size.width).plain)
         for fault in run.faults:
             yield Content.styled(f"! against its output schema: {one_line(fault)}", "$text-warning")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what can be done now."""
-        run = self._run
-        is_over = run is not None and run.call.status.is_over
-        match action, parameters:
-            case "leave", _:
-                return self._is_running
-            case "use", ("open",):
-                return is_over and bool(self._pictures or self._links)
-            case "use", _:
-                return is_over and run is not None and run.raw is not None
-            case "compare", _:
-                return is_over and self._before() is not None
-            case (("again" | "send" | "copy"), _):
-                return is_over
-            case (("edit" | "name" | "command"), _):
-                return run is not None
-            case _:
-                return super().check_action(action, parameters)
+        run, is_over = self._run, self._run is not None and not self._is_running
+        can_open = bool(self._pictures or self._links)
+        can_save = run is not None and run.raw is not None
+        can_use = is_over and (can_open if parameters == ("open",) else can_save)
+        return {
+            "leave": self._is_running,
+            "use": can_use,
+            "compare": is_over and self._before() is not None,
+            **dict.fromkeys(("again", "send", "copy"), is_over),
+            **dict.fromkeys(("edit", "name", "command"), run is not None),
+            "switch": len(self._views) > 1,
+        }.get(action, True)
 
     def action_label(self, action: str) -> str | None:
-        if action == "close":
-            return "cancel" if self._is_running else None
-        if action == "use('open')" and not self._shows("picture"):
-            return "links" if self._links else ""
-        return super().action_label(action) if len(self._views) > 1 else None
+        match action:
+            case "close" if self._is_running:
+                return "cancel"
+            case "use('open')" if not self._shows("picture"):
+                return "links"
+            case "switch":
+                return self._views[1][0]
+            case _:
+                return None
 
     def _shows(self, *names: str) -> bool:
         return bool(self._views) and self._views[0][0] in names

@@ -1,10 +1,12 @@
 """A scrolling view of any amount of plain text that computes only the visible rows."""
 
+import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.binding import BindingType
@@ -24,8 +26,25 @@ from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 MAX_EXACT: Final = 10_000
 """Characters of a line that is broken between words; longer ones are cut without looking."""
 
+_BREAK: Final = re.compile("\n")
+
 MAX_FOLDS: Final = 3
 """Widths for which the layout is cached: Textual asks with and without a scrollbar."""
+
+
+class _Lines(Sequence[str]):
+    """The lines of a text, each cut out of it when it is asked for: a long text is held once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.expandtabs(TAB) if "\t" in text else text
+        self._ends = array("q", (at.start() for at in _BREAK.finditer(self._text)))
+        self._ends.append(len(self._text))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, line: Any) -> Any:  # noqa: ANN401 - slices, of which nobody asks for
+        return self._text[self._ends[line - 1] + 1 if line else 0 : self._ends[line]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +159,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def _set(self, text: str | Content) -> None:
         self._lines = (
-            text.split("\n", allow_blank=True)
-            if isinstance(text, Content)
-            else text.expandtabs(TAB).split("\n")
+            text.split("\n", allow_blank=True) if isinstance(text, Content) else _Lines(text)
         )
         self._folded.cache_clear()
         self._shown = Fold(0)
@@ -196,7 +213,7 @@ def position_in(view: Widget) -> Position:
 
 def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:
     """Return the first row of each line, followed by the number of rows."""
-    return (0, *accumulate(rows_of(line, width) for line in lines))
+    return array("q", accumulate((rows_of(line, width) for line in lines), initial=0))
 
 
 def rows_of(line: str | Content, width: int) -> int:
