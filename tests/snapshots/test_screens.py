@@ -204,7 +204,8 @@ async def test_a_tool_is_run_by_hand(album: Album) -> None:
     destroys = shell.tool("wipe", "Wipe all.", claims=("destructive",))
     store.dispatch(e.CatalogChanged(shell.GIT, Catalog((destroys, *shell.GIT_TOOLS))))
     saved = SavedCall(shell.GIT, "main", "wipe", "{}")
-    for event in (SavedCallsChanged((saved,)), *map(ToolRunChanged, (first, second))):
+    made: list[e.Event] = [SavedCallsChanged((saved,)), *map(ToolRunChanged, (first, second))]
+    for event in made:
         store.dispatch(event)
     store.dispatch(ToolRunChanged(ToolRun(going)))
     async with album.of(app, NARROW) as pilot:
