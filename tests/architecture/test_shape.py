@@ -212,7 +212,7 @@ BUDGET: Final = {
     "engine/trust": 1_380,
     "engine/approval": 1_325,
     "engine/definitions": 1_090,
-    "engine/commands": 1_330,
+    "engine/commands": 1_310,
     "engine/files": 840,
     "store": 800,
     "engine/demo": 460,

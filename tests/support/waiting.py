@@ -6,7 +6,7 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
-PATIENCE: Final = 6.0
+PATIENCE: Final = 30.0
 """Seconds after which what has not come is missing; a busy machine may need many of them."""
 
 INTERVAL: Final = 0.01

@@ -351,7 +351,7 @@ class ResourceRead:
         content: Its content as shown.
         pictures: Those in it.
         failure: Why it could not be read, or an empty string.
-        at: When, in seconds since the epoch; None if that is not known.
+        at: When, in seconds since the epoch.
         raw: The result as the server wrote it.
     """
 
@@ -360,7 +360,7 @@ class ResourceRead:
     content: ResourceContent = ResourceContent()
     failure: str = ""
     pictures: tuple[Picture, ...] = ()
-    at: float | None = None
+    at: float = field(default_factory=now)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -162,8 +162,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
         case ShowResource():
             from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
 
-            what = asked.server, asked.uri, asked.name
-            push(ResourceScreen(bridge, commands, *what, opener=deck))
+            push(ResourceScreen(bridge, commands, deck, asked))
         case FillPrompt():
             _fill_prompt(deck, asked)
         case RunCommand():
@@ -178,12 +177,12 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
 
     def show(arguments: dict[str, str] | None) -> None:
         if arguments is not None:
-            what = deck.bridge, deck.commands, asked, arguments
-            deck.app.push_screen(PromptScreen(*what, opener=deck))
+            filled = FillPrompt(asked.server, asked.prompt, arguments, asked.typed)
+            deck.app.push_screen(PromptScreen(deck.bridge, deck.commands, deck, filled))
         elif asked.typed:
             deck.chat.composer.replace_all(asked.typed)
 
-    if not asked.has_form:
+    if not asked.prompt.arguments:
         show({})
         return
     screen = ArgumentsScreen(

@@ -6,6 +6,7 @@ from time import perf_counter
 import pytest
 from textual.widgets import Input, OptionList, TextArea
 
+from tests.support.pictures import picture
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tui.model import events as e
@@ -18,9 +19,12 @@ from tui.model.catalog import (
     ToolId,
     ToolView,
 )
+from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
+from tui.ui.dialogs import prompt
 from tui.ui.dialogs.details import ServerDetailsScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
+from tui.ui.dialogs.prompt import PromptScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.tool_run import ToolFormScreen
@@ -195,7 +199,7 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
         await deck.press("i")
         assert composer.text.strip() == "@everything:test://static/resource/1"
         await deck.press("f4", "slash", *"simple", "enter")
-        assert deck.on_top(ArgumentsScreen), "Enter in the filter chooses the first match"
+        assert deck.on_top(PromptScreen), "Enter in the filter chooses the first match"
         assert "/simple_prompt" in deck.text
         await deck.press("escape")
         blank = Catalog(resources=(ResourceView("test://a b", "a b"),))
@@ -343,7 +347,23 @@ async def open_complex_prompt(deck: Running) -> ArgumentsScreen:
     return screen
 
 
-async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in() -> None:
+async def looks_at(deck: Running, name: str, values: dict[str, str]) -> None:
+    """Wait until the server is to render a prompt, and send what it says."""
+    await deck.until(lambda: deck.on_top(PromptScreen))
+    token, *asked = deck.asked("features.render_prompt")[-1]
+    assert asked == [decks.EVERYTHING, name, values]
+    said = RenderedMessage("user", (f"a text for {values}",))
+    await deck.happen(PromptRendered(str(token), (said,)))
+    await deck.until(lambda: f"│ a text for {values}" in deck.text)
+    await deck.press("enter")
+    await deck.until(lambda: deck.on_top(MainScreen))
+    await deck.until(lambda: deck.asked("messages.send_rendered")[-1:] == [(token,)])
+
+
+async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prompt, "ARMING_SECONDS", 0.0)
     async with running(decks.full_store(), NARROW) as deck:
         await open_complex_prompt(deck)
         assert "How warm." in deck.text
@@ -351,21 +371,18 @@ async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in() -> None
         assert deck.on_top(MainScreen)
         await deck.press("enter", "ctrl+s")
         assert "This is required." in deck.text
-        assert deck.asked("messages.send_prompt") == []
+        assert deck.asked("features.render_prompt") == []
         await deck.press(*"hot", "enter", "enter", "enter")
-        await deck.until(lambda: deck.on_top(MainScreen))
+        await looks_at(deck, "complex_prompt", {"temperature": "hot"})
         await deck.until(lambda: isinstance(deck.focus, TextArea))
         await deck.press("f4", "up", "enter")
-        assert "takes no arguments" in deck.text
-        assert deck.asked("messages.send_prompt") == [
-            (decks.EVERYTHING, "complex_prompt", {"temperature": "hot"})
-        ]
-        await deck.press("enter")
-        await deck.until(lambda: len(deck.asked("messages.send_prompt")) == 2)
-        assert deck.asked("messages.send_prompt")[1] == (decks.EVERYTHING, "simple_prompt", {})
+        await looks_at(deck, "simple_prompt", {})
 
 
-async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in() -> None:
+async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prompt, "ARMING_SECONDS", 0.0)
     async with running(decks.full_store()) as deck:
         await deck.typed("/complex_prompt help")
         await deck.until(lambda: deck.on_top(ArgumentsScreen))
@@ -382,10 +399,7 @@ async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in() 
         await deck.press("enter")
         await deck.until(lambda: deck.on_top(ArgumentsScreen))
         await deck.press(*"hot", "ctrl+s")
-        await deck.until(lambda: bool(deck.asked("messages.send_prompt")))
-        values = {"temperature": "hot", "style": "calm"}
-        sent = (decks.EVERYTHING, "complex_prompt", values)
-        assert deck.asked("messages.send_prompt") == [sent]
+        await looks_at(deck, "complex_prompt", {"temperature": "hot", "style": "calm"})
         assert deck.asked("messages.send") == []
         await deck.press(*"/compl", "tab", *"hot", "enter")
         await deck.until(lambda: deck.asked("messages.send") == [("/complex_prompt hot",)])
@@ -442,6 +456,14 @@ async def test_a_resource_opens_over_the_whole_height() -> None:
             assert words in deck.text
         assert "7 more characters left out" in deck.text
         assert deck.app.screen.query_one(".viewer").region.height == 50
+        assert deck.app.screen.check_action("use", ()) is False
+        again = e.ResourceRead(decks.EVERYTHING, ONE, content, pictures=(picture(),), raw={"a": 1})
+        await deck.happen(again)
+        await deck.until(lambda: "▀" * 40 in deck.text)
+        await deck.press("o", "f", "r")
+        assert deck.asked("features.open_picture") == [(picture(),)]
+        assert deck.asked("features.save_resource") == [(again,)]
+        assert len(deck.asked("features.read_resource")) == 3
         await deck.press("c", "escape")
         assert deck.app.clipboard == "the [bold]text[/bold]"
         assert "the [bold]text[/bold]" not in deck.text

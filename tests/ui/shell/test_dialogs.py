@@ -14,7 +14,7 @@ from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
 from tui.manual import TOPICS, Page
-from tui.model.catalog import PromptView
+from tui.model.catalog import PromptArgument, PromptView
 from tui.model.chat import BackendKind, EntryId, ModelView, Severity, TurnPhase, UserMessage
 from tui.model.events import (
     ModelSelected,
@@ -107,7 +107,8 @@ async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open()
         await deck.press("f1")
         assert deck.on_top(ModelScreen)
         await deck.press("escape")
-        deck.app.deck.post_message(FillPrompt(ServerId("git"), PromptView("summarise")))
+        summarise = PromptView("summarise", arguments=(PromptArgument("what", required=True),))
+        deck.app.deck.post_message(FillPrompt(ServerId("git"), summarise))
         await deck.until(lambda: deck.on_top(ArgumentsScreen))
         await deck.press("f1")
         assert deck.on_top(HelpScreen)

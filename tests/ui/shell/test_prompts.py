@@ -178,7 +178,7 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
         await deck.pilot.press(*"Ada", "ctrl+s")
         await deck.shows("│ red [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
         await deck.shows("[Resource memo://in: text/plain]", "│ embedded", "▀", "│ I see.")
-        await deck.shows("3 messages", "1 picture", "│ for you")
+        await deck.shows("3 messages", "│ for you")
         lines = [line.strip(" │") for line in screen_lines(deck.app)]
         assert [line for line in lines if line in {"user", "assistant"}] == [
             *("user", "assistant", "user")
@@ -227,7 +227,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         [(_, texts)] = sent(deck)
         assert texts == [r"\/quit \@secret me@home (\@lib:memo://two)"]
         await deck.open(PaneName.PROMPTS, "empty")
-        await deck.shows("The prompt was not rendered: The server rendered the prompt as empty.")
+        await deck.shows("It was not rendered: The server rendered the prompt as empty.")
         await deck.pilot.press("enter", "i")
         assert isinstance(deck.app.screen, PromptScreen), "there is nothing to send"
         await deck.pilot.press("r")
@@ -235,7 +235,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         await deck.pilot.press("escape")
         await deck.on_top(MainScreen)
         await deck.open(PaneName.PROMPTS, "long")
-        await deck.shows("characters, as they are sent")
+        await deck.shows("1 message, as the model gets")
         looked_at = seen(deck)
         assert "left out" in looked_at[0][1][0], "the model gets no more than is shown"
         await deck.pilot.press("enter")

@@ -294,9 +294,23 @@ async def test_a_message_that_fails_on_its_way_comes_back_as_typed(at: Typed) ->
     await at.ask(text)
     assert "longer than 50000 characters" in at.error
     assert at.unsent == text
-    at.engine.messages.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
+    features, values = at.engine.features, {"name": 'a\n"b"\\'}
+    features.render_prompt("1", LIB, "greet", {**values, "mood": "x" * 60_000})
+    await eventually(lambda: at.rendered("1"))
+    assert "longer than 50000 characters" in at.rendered("1")[0].failure
+    features.render_prompt("2", LIB, "slow", {})
+    features.render_prompt("3", LIB, "greet", values)
+    await eventually(lambda: at.rendered("3"))
+    assert at.rendered("2") == []
+    for token in ("1", "2", "no"):
+        at.engine.messages.send_rendered(token)
+        assert at.turn is None
+    requests = len(at.fake.requests)
+    at.engine.messages.send_rendered("3")
     await at.idle()
-    assert at.unsent.startswith('/greet --name="a\n\\"b\\"\\\\" --mood="xxx')
+    assert len(at.fake.requests) == requests + 1
+    assert at.sent == [part for one in at.rendered("3")[0].messages for part in one.parts]
+    assert at.messages[-1].typed == '/greet --name="a\n\\"b\\"\\\\"'
     at.engine.messages.send_resource(LIB, "memo://today", "What is it?")
     await at.idle()
     assert at.sent == ["What is it?", *at.sent[1:]]

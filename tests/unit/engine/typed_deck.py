@@ -17,6 +17,7 @@ from tests.security.decks import Deck, deck
 from tests.support.waiting import PATIENCE, eventually
 from tui.model.chat import ChatNotice, TurnPhase, UserMessage
 from tui.model.events import MessageReturned, NoticeRaised, TurnFinished
+from tui.model.runs import PromptRendered
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
 from tui.store.state import ConversationState
@@ -115,6 +116,11 @@ class Typed(Deck):
     @property
     def shown(self) -> list[str]:
         return [one.text for one in self.messages]
+
+    def rendered(self, token: str) -> list[PromptRendered]:
+        """How often a prompt was rendered for the user to look at."""
+        found = (one for one in self.events if isinstance(one, PromptRendered))
+        return [one for one in found if one.token == token]
 
     @property
     def record(self) -> Path:

@@ -114,11 +114,12 @@ class Message:
 
     Attributes:
         text: What was typed; it returns to the user if the model never answers.
-        fetch: Gets what servers add to it, once its turn has come; None if it is the text alone.
+        fetch: Gets what servers add to it, once its turn has come, or has it; None if it is the
+            text alone.
     """
 
     text: str
-    fetch: Fetch | None = None
+    fetch: Fetch | MessageContent | None = None
 
 
 def give_back(publish: Publish, text: str, error: MessageError) -> None:
@@ -315,10 +316,11 @@ class Turn:
 
     async def _add_message(self) -> None:
         """Add the user's message to the history, with what servers add to it."""
-        if self._message.fetch is None:
+        fetch, ask = self._message.fetch, partial(self._set_phase, TurnPhase.ASKING)
+        if fetch is None:
             content = MessageContent.of_text(self._message.text)
         else:
-            content = await self._message.fetch(partial(self._set_phase, TurnPhase.ASKING))
+            content = fetch if isinstance(fetch, MessageContent) else await fetch(ask)
             shown, typed = content.shown, sanitize(self._message.text)
             self._publish(
                 e.MessageExpanded(UserMessage(self._entry, shown, typed, content.servers))

@@ -2,20 +2,18 @@
 
 import asyncio
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
-from tui.engine.chats.turn import Ask, Message, MessageContent
+from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
@@ -48,6 +46,8 @@ REREAD_INTERVAL: Final = 0.5
 """Minimum seconds between two reads of a changing resource."""
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class FeatureCommands:
@@ -101,38 +101,6 @@ class FeatureCommands:
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
 
-    def save_resource(self, read: ResourceRead) -> None:
-        """Write a resource as it was read to a new file in the opened folder."""
-        self._start(self._save_resource(read))
-
-    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
-        """Write the result of a call by hand to a new file in the opened folder.
-
-        Args:
-            run: The call, which has a result.
-            as_json: Whether to write what the server sent as a whole; else the texts in it.
-        """
-        self._start(self._save_result(run, as_json=as_json))
-
-    async def _save_result(self, run: ToolRun, *, as_json: bool) -> None:
-        folder = self._context.workspaces[0]
-        try:
-            path = await asyncio.to_thread(write_result, folder, run, as_json=as_json)
-        except OSError as error:
-            self._report_error(f"The result was not written: {error.strerror or error}.")
-            return
-        words = f"The result is in {shown_path(path, Path.home())}."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
-
-    async def _save_resource(self, read: ResourceRead) -> None:
-        folder, contents = self._context.workspaces[0], read.raw["contents"]
-        try:
-            path = await asyncio.to_thread(write_resource, folder, read.uri, contents)
-        except OSError as error:
-            self._report_unwritten("resource", error)
-        else:
-            self._answer(f"The resource is in {shown_path(path, Path.home())}.")
-
     def render_prompt(
         self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
     ) -> None:
@@ -140,26 +108,22 @@ class FeatureCommands:
 
         It arrives as `PromptRendered`, and is kept to be sent as it is.
         """
+        given = dict(values)
+
+        async def render() -> None:
+            try:
+                rendered = await self._servers.render_prompt(server, prompt, given)
+            except ServerCallError as error:
+                self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
+                return
+            typed = typed_command(prompt, given)
+            content = MessageContent.of_prompt(typed, server, rendered)
+            self.rendered = token, Message(typed, content)
+            self._publish(PromptRendered(token, rendered.messages))
+
         _cancel(self._rendering)
         self.rendered = None
-        self._rendering = self._start(self._render(token, server, prompt, dict(values)))
-
-    async def _render(
-        self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
-    ) -> None:
-        try:
-            rendered = await self._servers.render_prompt(server, prompt, values)
-        except ServerCallError as error:
-            self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
-            return
-        typed = typed_command(prompt, values)
-        content = MessageContent.of_prompt(typed, server, rendered)
-
-        async def fetched(_: Ask) -> MessageContent:
-            return content
-
-        self.rendered = token, Message(typed, fetched)
-        self._publish(PromptRendered(token, rendered.messages))
+        self._rendering = self._start(render())
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -248,28 +212,46 @@ class FeatureCommands:
 
     def open_picture(self, picture: Picture) -> None:
         """Open a picture in another program, from a file that goes with the end of the run."""
-        self._start(self._write_picture(picture, opens=True))
+        self._start(self._open_picture(picture))
+
+    async def _open_picture(self, picture: Picture) -> None:
+        self._lent = self._lent or TemporaryDirectory(
+            prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
+        )
+        path = await self._write("picture", write_picture, Path(self._lent.name), picture.data)
+        if path is not None and not await open_outside(str(path)):
+            self._answer("No program to open pictures was found.")
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
-        self._start(self._write_picture(picture, opens=False))
-
-    async def _write_picture(self, picture: Picture, *, opens: bool) -> None:
         folder = self._context.workspaces[0]
+        self._start(self._write("picture", write_picture, folder, picture.data))
+
+    def save_resource(self, read: ResourceRead) -> None:
+        """Write a resource as it was read to a new file in the opened folder."""
+        what = self._context.workspaces[0], read.uri, read.raw["contents"]
+        self._start(self._write("resource", write_resource, *what))
+
+    def save_result(self, run: ToolRun, *, as_json: bool) -> None:
+        """Write the result of a call by hand to a new file in the opened folder.
+
+        Args:
+            run: The call, which has a result.
+            as_json: Whether to write what the server sent as a whole; else the texts in it.
+        """
+        folder = self._context.workspaces[0]
+        self._start(self._write("result", partial(write_result, as_json=as_json), folder, run))
+
+    async def _write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
+        """Write a file in a thread, and say where it is or why it is not."""
         try:
-            if opens:
-                self._lent = self._lent or TemporaryDirectory(
-                    prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
-                )
-                folder = Path(self._lent.name)
-            path = await asyncio.to_thread(write_picture, folder, picture.data)
-        except OSError as error:
-            self._report_unwritten("picture", error)
-            return
-        words = f"The picture is in {shown_path(path, Path.home())}."
-        if opens and not await open_outside(str(path)):
-            words = "No program to open pictures was found."
-        self._answer(words)
+            path = await asyncio.to_thread(write, *what)
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or error
+            self._answer(f"The {noun} was not written: {words}.", Severity.ERROR)
+            return None
+        self._answer(f"The {noun} is in {shown_path(path, Path.home())}.")
+        return path
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):
@@ -280,11 +262,10 @@ class FeatureCommands:
         try:
             reading = await self._servers.features(server).read_resource(uri)
         except ServerCallError as error:
-            read = ResourceRead(server, uri, failure=sanitize_line(str(error)))
-        else:
-            shown = reading.content, "", reading.pictures
-            read = ResourceRead(server, uri, *shown, raw=reading.raw)
-        self._publish(replace(read, at=time.time()))
+            self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
+            return
+        shown = reading.content, "", reading.pictures
+        self._publish(ResourceRead(server, uri, *shown, raw=reading.raw))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -326,14 +307,10 @@ class FeatureCommands:
     def _answer(self, words: str, severity: Severity = Severity.INFO) -> None:
         self._publish(NoticeRaised(Notice(severity, words, is_answer=True)))
 
-    def _report_unwritten(self, what: str, error: OSError) -> None:
-        words = f"The {what} was not written: {error.strerror or error}."
-        self._answer(words, Severity.ERROR)
-
     def _report_error(self, text: str) -> None:
         self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
             self._report_error(f"{MAX_RUNNING} requests are already running. Try again later.")

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from tui.model.bounded_json import writable
@@ -15,11 +15,12 @@ from tui.model.runs import ToolRun
 ENDINGS: Final = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp"}
 """The endings of the formats, by how their data begins: a server's word for it opens nothing."""
 
-MAX_NAME: Final = 60
-"""Characters of a server's name for its data that are kept."""
+_NAME: Final = re.compile(r"([A-Za-z0-9_-]{1,60})(\.[A-Za-z0-9]{1,8})?/*(?:[?#].*)?$")
+"""The end of a URI that can be part of a file's name, and how that ends."""
 
-_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}")
+
+MAX_NAME: Final = 60
+"""Characters of a tool's name that are kept."""
 
 
 def write_new(folder: Path, name: str, ending: str, data: bytes) -> Path:
@@ -59,15 +60,11 @@ def write_resource(folder: Path, uri: str, contents: Iterable[Mapping[str, str]]
     No name that a server gives means anything to a program: all begin with ``resource-``.
 
     Raises:
-        OSError: If it cannot be written, or a blob is not valid base64.
+        OSError: If it cannot be written.
+        ValueError: If a blob is not valid base64.
     """
-    try:
-        data = joined_contents(contents)
-    except ValueError:
-        raise OSError("its data is not valid base64") from None
-    last = PurePosixPath(re.split(r"[?#]", uri)[0])
-    ending = last.suffix if _ENDING.fullmatch(last.suffix) else ""
-    name = _NO_NAME.sub("-", last.stem)[:MAX_NAME].strip("-")
+    data, found = joined_contents(contents), _NAME.search(uri)
+    name, ending = found.groups("") if found is not None else ("", "")
     return write_new(folder, f"resource-{name}".strip("-"), _picture_ending(data) or ending, data)
 
 
@@ -82,7 +79,7 @@ def write_result(folder: Path, run: ToolRun, *, as_json: bool) -> Path:
     text = "\n".join(texts or [run.call.result])
     if as_json:
         text = json.dumps(raw, indent=2, ensure_ascii=False)
-    name = _NO_NAME.sub("-", run.call.tool)[:MAX_NAME]
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", run.call.tool)[:MAX_NAME]
     ending = ".json" if as_json else ".txt"
     return write_new(folder, f"result-{name}".strip("-"), ending, text.encode("utf-8", "replace"))
 

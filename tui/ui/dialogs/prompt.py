@@ -1,7 +1,6 @@
 """A prompt as its server renders it, looked at before it is sent."""
 
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -19,48 +18,28 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.resource import FetchedScreen
 from tui.ui.panes import FillPrompt, InsertText, SendPrompt
 from tui.ui.questions.arming import ARMING_SECONDS
-from tui.ui.widgets.text.blocks import Block, IndentBlock, TextBlock, styled
+from tui.ui.widgets.text.blocks import Block, IndentBlock, TextBlock, TextPage, styled
 from tui.ui.widgets.text.document import fits
 from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.picture import PictureView
 
 BAR: Final = styled("│ ", ".entry-muted")
 """Stands before what a message says: no text looks like the name of a role."""
 
-_numbers: Final = count()
-
 
 class PromptScreen(FetchedScreen):
-    """Show the messages of a prompt as they would be sent.
-
-    Args:
-        bridge: Provides them.
-        commands: Let the server render the prompt.
-        asked: The prompt.
-        values: Its arguments.
-        opener: The widget that hears what the user wants to do with it.
-    """
+    """Show the messages of a prompt as they would be sent; `asked` has its arguments."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=(
-            *("prompt.send", "insert.insert", "fetched.reload"),
-            *("viewer.open", "viewer.copy"),
-        )
+        only=("prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy")
     )
 
     def __init__(
-        self,
-        bridge: StoreBridge,
-        commands: Commands,
-        asked: FillPrompt,
-        values: Mapping[str, str],
-        opener: Widget,
+        self, bridge: StoreBridge, commands: Commands, opener: Widget, asked: FillPrompt
     ) -> None:
-        name = asked.prompt.name
-        super().__init__(bridge, commands, asked.server, f"/{name}", "", opener)
+        super().__init__(bridge, commands, opener, asked.server, f"/{asked.prompt.name}")
         self._asked = asked
-        self._values = values
         self._token = ""
-        self._messages: tuple[RenderedMessage, ...] = ()
         self._shown_at = 0.0
 
     def on_mount(self) -> None:
@@ -72,37 +51,30 @@ class PromptScreen(FetchedScreen):
             self.call_next(self._fill, rendered)
 
     async def _fill(self, rendered: PromptRendered) -> None:
-        self._messages = rendered.messages
-        self._text = _plain(rendered.messages)
-        parts = [part for message in rendered.messages for part in message.parts]
-        self._pictures = tuple(part for part in parts if isinstance(part, Picture))
-        self._shown_at = monotonic()
-        if rendered.failure:
-            self.facts.update("")
-            way = "Ask again, or go back to the arguments."
-            await self.fail(f"The prompt was not rendered: {rendered.failure}", way)
-            return
-        facts = (
-            counted(len(rendered.messages), "message"),
-            counted(sum(len(part) for part in parts if isinstance(part, str)), "character"),
-            counted(len(self._pictures), "picture") if self._pictures else "",
+        messages, self._shown_at = rendered.messages, monotonic()
+        self.text = _plain(messages)
+        self.pictures = tuple(
+            part for one in messages for part in one.parts if isinstance(part, Picture)
         )
-        words = " · ".join(filter(None, facts))
-        self.facts.update(Content.styled(f"{words}, as they are sent", "$text-muted"))
-        view = self.page(_blocks(rendered.messages)) if fits(self._text) else None
-        await self.fill(view or FoldedText(self._text))
+        if rendered.failure:
+            way = "go back to the arguments" if self._asked.prompt.arguments else "close it"
+            await self.fail(f"It was not rendered: {rendered.failure}\nAsk again, or {way}.")
+            return
+        words = f"{counted(len(messages), 'message')}, as the model gets them"
+        self.facts.update(Content.styled(words, "$text-muted"))
+        page = TextPage(PictureView(list(_blocks(messages)))) if fits(self.text) else None
+        await self.fill(page or FoldedText(self.text))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        is_needed = action in {"send", "insert"}
-        return bool(self._messages) if is_needed else super().check_action(action, parameters)
+        has_any = bool(self.text or self.pictures)
+        return has_any if action in {"send", "insert"} else super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
-        return "arguments" if action == "close" and self._asked.has_form else None
+        return "arguments" if action == "close" and self._asked.prompt.arguments else None
 
     def action_reload(self) -> None:
-        self._token = f"prompt-{next(_numbers)}"
-        features, asked = self._commands.engine.features, self._asked
-        features.render_prompt(self._token, asked.server, asked.prompt.name, self._values)
+        asked, self._token = self._asked, f"{id(self)}-{monotonic()}"
+        self._features.render_prompt(self._token, asked.server, asked.prompt.name, asked.values)
 
     def action_send(self) -> None:
         """Send it, unless Enter was for what was there before."""
@@ -113,29 +85,23 @@ class PromptScreen(FetchedScreen):
     def action_insert(self) -> None:
         """Put its text into the message, where no name in it counts."""
         self.dismiss()
-        self._opener.post_message(InsertText(as_text(self._text)))
+        self._opener.post_message(InsertText(as_text(self.text)))
 
     def action_close(self) -> None:
         """Go back to the form, if there was one."""
         self.dismiss()
-        if self._asked.has_form:
-            asked = self._asked
-            form = FillPrompt(asked.server, asked.prompt, self._values, asked.typed)
-            self._opener.post_message(form)
+        if self._asked.prompt.arguments:
+            self._opener.post_message(self._asked)
 
 
-def _plain(messages: tuple[RenderedMessage, ...]) -> str:
+def _plain(messages: Sequence[RenderedMessage]) -> str:
     """Write messages as a text, with their roles if there are several."""
-    texts = [
-        "\n".join(part for part in message.parts if isinstance(part, str)) for message in messages
-    ]
-    if len(texts) == 1:
-        return texts[0]
-    named = zip(messages, texts, strict=True)
-    return "\n\n".join(f"[{message.role}]\n{text}" for message, text in named)
+    texts = ["\n".join(part for part in one.parts if isinstance(part, str)) for one in messages]
+    named = (f"[{one.role}]\n{text}" for one, text in zip(messages, texts, strict=True))
+    return "\n\n".join(named if len(texts) > 1 else texts)
 
 
-def _blocks(messages: tuple[RenderedMessage, ...]) -> Iterator[Block | Picture]:
+def _blocks(messages: Sequence[RenderedMessage]) -> Iterator[Block | Picture]:
     """Lay messages out: the name of the role, and what is said behind a bar."""
     for message in messages:
         yield TextBlock(styled(message.role, ".entry-label"))

@@ -1,6 +1,5 @@
 """What a server gave, over the whole height: a resource, and what can be done with it."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -22,12 +21,12 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import use_picture
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.panes import InsertText, SendResource
-from tui.ui.widgets.text.blocks import Block, TextPage
+from tui.ui.panes import InsertText, SendResource, ShowResource
+from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.picture import PictureView, picture_rows
+from tui.ui.widgets.text.picture import PictureView
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 READING: Final = "Reading…"
@@ -40,10 +39,9 @@ class FetchedScreen(Dialog):
     Args:
         bridge: Provides it.
         commands: Ask for it.
-        server: The server.
-        title: What it is.
-        address: The line above it at first.
         opener: The widget that hears what the user wants to do with it.
+        server: The server.
+        title: What is asked for.
     """
 
     KIND = "viewer -whole"
@@ -52,25 +50,18 @@ class FetchedScreen(Dialog):
     body = query_one(".resource-body", Vertical)
 
     def __init__(
-        self,
-        bridge: StoreBridge,
-        commands: Commands,
-        server: ServerId,
-        title: str,
-        address: str,
-        opener: Widget,
+        self, bridge: StoreBridge, commands: Commands, opener: Widget, server: ServerId, title: str
     ) -> None:
         super().__init__(title, one_line(server))
         self._bridge = bridge
-        self._commands = commands
-        self._server = server
-        self._address = address
+        self._features = commands.engine.features
         self._opener = opener
-        self._text = ""
-        self._pictures: tuple[Picture, ...] = ()
+        self._server = server
+        self.text = ""
+        self.pictures: tuple[Picture, ...] = ()
 
     def compose_body(self) -> ComposeResult:
-        yield PlainText(Content.styled(one_line(self._address), "$text-muted"), classes="facts")
+        yield PlainText(classes="facts")
         with Vertical(classes="resource-body"):
             yield PlainText(Content.styled(READING, "$text-muted"))
 
@@ -84,38 +75,24 @@ class FetchedScreen(Dialog):
         self.call_after_refresh(view.scroll_to, y=at, animate=False)
         self.refresh_bindings()
 
-    async def fail(self, words: str, advice: str = "") -> None:
+    async def fail(self, words: str) -> None:
         """Say in its place why it is not there."""
-        said = Content.assemble((block(words), "$text-error"), f"\n{advice}")
-        await self.fill(VerticalScroll(PlainText(said)))
-
-    def page(self, parts: Iterable[Block | Picture]) -> Widget:
-        """Return a widget that scrolls with text and pictures."""
-        return TextPage(PictureView(parts, picture_rows(self.app)))
+        await self.fill(VerticalScroll(PlainText(Content.styled(block(words), "$text-error"))))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Enable only the keys that have an effect now."""
-        return {"copy": bool(self._text), "use": bool(self._pictures)}.get(action, True)
+        return {"copy": bool(self.text), "use": bool(self.pictures)}.get(action, True)
 
     def action_use(self, _: str) -> None:
-        use_picture(self.app, self._pictures, self._commands.engine.features.open_picture)
+        use_picture(self.app, self.pictures, self._features.open_picture)
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._text)
+        self.app.copy_to_clipboard(self.text)
         self.notify("Copied.", timeout=2)
 
 
 class ResourceScreen(FetchedScreen):
-    """Read a resource and show it as what it is, again when it changes while it is watched.
-
-    Args:
-        bridge: Provides what was read.
-        commands: Reads the resource.
-        server: Its server.
-        uri: Its address.
-        name: Its name.
-        opener: The widget that hears what the user wants to do with it.
-    """
+    """Read a resource and show it as what it is, again when it changes while it is watched."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         only=(
@@ -125,19 +102,14 @@ class ResourceScreen(FetchedScreen):
     )
 
     def __init__(
-        self,
-        bridge: StoreBridge,
-        commands: Commands,
-        server: ServerId,
-        uri: str,
-        name: str,
-        opener: Widget,
+        self, bridge: StoreBridge, commands: Commands, opener: Widget, asked: ShowResource
     ) -> None:
-        super().__init__(bridge, commands, server, name, uri, opener)
-        self._uri = uri
+        super().__init__(bridge, commands, opener, asked.server, asked.name)
+        self._uri = asked.uri
         self._shown: ResourceRead | None = None
 
     def on_mount(self) -> None:
+        self.facts.update(Content.styled(one_line(self._uri), "$text-muted"))
         self.action_reload()
         self._bridge.watch(self, self._read, self._show)
         self._bridge.watch(self, lambda state: state.subscriptions, lambda _: self.show_keys())
@@ -154,21 +126,20 @@ class ResourceScreen(FetchedScreen):
 
     async def _fill(self, read: ResourceRead) -> None:
         before, self._shown = self._shown, read
+        self.text, self.pictures = read.content.text, read.pictures
         if read.failure:
-            self._text, self._pictures = "", ()
             await self.fail(f"It cannot be read: {read.failure}")
             return
-        self._text, self._pictures = read.content.text, read.pictures
         self.facts.update(resource_facts(self._uri, read.content, read.at))
         if before is None or replace(before, at=read.at) != read:
             await self.fill(self._view(read.content.mime_type))
 
     def _view(self, mime_type: str) -> Widget:
         """Return a widget that scrolls with the resource."""
-        if not fits(self._text):
-            return FoldedText(self._text)
-        blocks = blocks_of(self._text, kind_of(mime_type, self._uri)) if self._text else ()
-        return self.page([*blocks, *self._pictures])
+        if not fits(self.text):
+            return FoldedText(self.text)
+        blocks = blocks_of(self.text, kind_of(mime_type, self._uri)) if self.text else ()
+        return TextPage(PictureView([*blocks, *self.pictures]))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
@@ -188,11 +159,11 @@ class ResourceScreen(FetchedScreen):
         return (self._server, self._uri) in self._bridge.state.subscriptions
 
     def action_reload(self) -> None:
-        self._commands.engine.features.read_resource(self._server, self._uri)
+        self._features.read_resource(self._server, self._uri)
 
     def action_save(self) -> None:
         if self._shown is not None:
-            self._commands.engine.features.save_resource(self._shown)
+            self._features.save_resource(self._shown)
 
     def action_insert(self) -> None:
         self.dismiss()
@@ -203,5 +174,4 @@ class ResourceScreen(FetchedScreen):
         self._opener.post_message(SendResource(self._server, self._uri))
 
     def action_watch(self) -> None:
-        watched = self._is_watched
-        self._commands.engine.features.subscribe(self._server, self._uri, subscribed=not watched)
+        self._features.subscribe(self._server, self._uri, subscribed=not self._is_watched)

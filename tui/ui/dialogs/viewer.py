@@ -16,7 +16,7 @@ from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
-from tui.ui.widgets.text.picture import PictureView, picture_rows
+from tui.ui.widgets.text.picture import PictureView, draws_pictures
 
 
 class ViewerScreen(Dialog):
@@ -55,8 +55,8 @@ class ViewerScreen(Dialog):
 
     def begin_with_picture(self) -> None:
         """Show the pictures first, where there are any and they can be drawn."""
-        if self._pictures and (rows := picture_rows(self.app)):
-            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures, rows))))
+        if self._pictures and draws_pictures(self.app):
+            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures))))
 
     @property
     def body(self) -> Widget:

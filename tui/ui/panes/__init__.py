@@ -161,11 +161,6 @@ class FillPrompt(Opens):
     values: Mapping[str, str] = field(default_factory=dict)
     typed: str = ""
 
-    @property
-    def has_form(self) -> bool:
-        """Whether there is something to fill in, or the user asked what it is."""
-        return bool(self.prompt.arguments or self.typed)
-
 
 @dataclass(eq=False, repr=False)
 class SendPrompt(Asks):

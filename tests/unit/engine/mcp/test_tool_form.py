@@ -362,6 +362,11 @@ def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field(text: str)
         merge_tool_form(SHOP, {}, {}, {"/tags": text})
 
 
+HEAVY: Final[Json] = {
+    "properties": {
+        "x": {"allOf": [{"properties": {f"{a}{b}": {} for a in range(200)}} for b in range(200)]}
+    }
+}
 CIRCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]}
 
 
@@ -372,6 +377,7 @@ CIRCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]}
         ({"properties": {"x": {"$ref": "#/nowhere"}}}, "refers to what is not in it"),
         ({"properties": {"x": {"$ref": "https://example.org/x"}}}, "refers to what is not in it"),
         ({"allOf": [{"$ref": "#"}]}, "round in circles"),
+        (HEAVY, "too large"),
         (
             {"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": CIRCLE}},
             "round in circles",

@@ -11,7 +11,6 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Final
 
-from tui.engine.mcp.schema.coerce import MAX_STEPS
 from tui.engine.mcp.schema.flatten import (
     RemoteReferenceError,
     UnresolvedReferenceError,
@@ -32,6 +31,9 @@ from tui.text import sanitize_line
 
 MAX_LEVELS: Final = 4
 """Levels of nested objects that become fields; deeper ones are JSON."""
+
+MAX_STEPS: Final = 5_000
+"""Schemas, joined properties and options that are looked at; more would be felt on the screen."""
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "string": str,
@@ -186,7 +188,7 @@ class _Reader:
     ) -> _Place:
         """Return the place of a value as a row shows it, or as JSON."""
         key, name = self._key(path), path[-1]
-        definition, values = _in_texts(own, value)
+        definition, values = _in_texts(own, self.plain(own.get("items")), value)
         try:
             control = read_control(_shown(name), name, definition, required=required)
         except UnusableFormError:
@@ -316,11 +318,9 @@ class _Reader:
 
     def plain(self, schema: object) -> dict[str, Any]:
         """Return a schema with its references and conjunctions merged into it."""
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise UnusableFormError("its schema is too large")
         if not isinstance(schema, Mapping):
             return {}
+        self._spend(1 + len(_list(schema.get("enum"))))
         parts = _list(schema.get("allOf"))
         if isinstance(reference := schema.get("$ref"), str):
             try:
@@ -329,8 +329,24 @@ class _Reader:
                 raise UnusableFormError("its schema refers to what is not in it") from error
         own = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
         for part in reversed(parts):
-            own = _joined(self.plain(part), own)
+            own = self._joined(self.plain(part), own)
         return own
+
+    def _joined(self, first: _Json, second: _Json) -> dict[str, Any]:
+        """Join two schemas that both apply; what the second says counts."""
+        joined = {**first, **second}
+        if properties := _properties(first):
+            joined["properties"] = {**properties, **_properties(second)}
+            self._spend(len(joined["properties"]))
+        if required := [*_list(first.get("required")), *_list(second.get("required"))]:
+            joined["required"] = required
+            self._spend(len(required))
+        return joined
+
+    def _spend(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise UnusableFormError("its schema is too large")
 
     def _own(self, schema: object) -> tuple[dict[str, Any], bool]:
         """Return what a value is if it is not null, and whether it may be null."""
@@ -340,7 +356,7 @@ class _Reader:
             kept = [one for one in branches if one.get("type") != "null"]
             nullable |= len(kept) < len(branches)
             if len(kept) == 1:
-                own = _joined(kept[0], {k: v for k, v in own.items() if k != key})
+                own = self._joined(kept[0], {k: v for k, v in own.items() if k != key})
             elif kept:
                 own = {**own, key: kept}
         if isinstance(kinds := own.get("type"), list):
@@ -362,7 +378,7 @@ class _Reader:
             says_kind = all(_SAYS_KIND & one.keys() and "const" not in one for one in branches)
             if 1 < len(branches) <= MAX_OPTIONS and says_kind:
                 rest = {name: value for name, value in own.items() if name != key}
-                return tuple(_joined(one, rest) for one in branches)
+                return tuple(self._joined(one, rest) for one in branches)
         return ()
 
     def _key(self, path: tuple[str, ...], end: str = "") -> str:
@@ -389,16 +405,6 @@ def _put(merged: dict[str, Any], path: tuple[str, ...], value: _Value) -> None:
                 break
 
 
-def _joined(first: _Json, second: _Json) -> dict[str, Any]:
-    """Join two schemas that both apply; what the second says counts."""
-    joined = {**first, **second}
-    if first_properties := _properties(first):
-        joined["properties"] = {**first_properties, **_properties(second)}
-    if required := [*_list(first.get("required")), *_list(second.get("required"))]:
-        joined["required"] = required
-    return joined
-
-
 def _options(own: _Json) -> tuple[list[Any], list[str]]:
     """Return the values of which one is to be chosen, and their labels; none if all are open."""
     values = [own["const"]] if "const" in own else _list(own.get("enum"))
@@ -410,16 +416,15 @@ def _options(own: _Json) -> tuple[list[Any], list[str]]:
     return values, [str(one) for one in (names if len(names) == len(values) else values)]
 
 
-def _in_texts(own: _Json, value: _Value) -> tuple[dict[str, Any], dict[str, Any]]:
+def _in_texts(own: _Json, items: _Json, value: _Value) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a definition with texts for its options and a value for its default.
 
     Returns:
         The definition, and the option that each of the texts stands for.
     """
-    items = own.get("items")
-    is_list = own.get("type") == "array" and isinstance(items, Mapping)
-    options, labels = _options(items if is_list and isinstance(items, Mapping) else own)
-    if not options:
+    is_list = own.get("type") == "array"
+    options, labels = _options(items if is_list else own)
+    if not 0 < len(options) <= MAX_OPTIONS:
         return {**own, "default": None if value is _NOTHING else value}, {}
     texts = {_text(one): one if isinstance(one, str) else _text(one) for one in options}
     if len({*texts.values()}) < len(texts):
@@ -427,11 +432,8 @@ def _in_texts(own: _Json, value: _Value) -> tuple[dict[str, Any], dict[str, Any]
     plain = {k: own[k] for k in ("title", "description", "minItems", "maxItems") if k in own}
     choice = {"type": "string", "enum": [*texts.values()], "enumNames": labels}
     values = dict(zip(texts.values(), options, strict=False))
-    given = (
-        [texts.get(_text(one)) for one in (_list(value) if is_list else [value])]
-        if value is not _NOTHING
-        else []
-    )
+    held = [] if value is _NOTHING else _list(value) if is_list else [value]
+    given = [texts.get(_text(one)) for one in held]
     if not is_list:
         return {**plain, **choice, "default": next(iter(given), None)}, values
     in_order = [one for one in texts.values() if one in given]  # as its row gives them back

@@ -130,7 +130,7 @@ def _problem(what: str, problem: str) -> list[Content]:
     return [Content(), Content.styled(f"✕ {what}: {one_line(problem)}", "$text-error")]
 
 
-def resource_facts(uri: str, content: ResourceContent, at: float | None) -> Content:
+def resource_facts(uri: str, content: ResourceContent, at: float) -> Content:
     """Describe the content of a resource: address, media type, size, what is not text, and when."""
     size = counted(len(content.text), "character") if content.text else ""
     blobs = [one_line(blob) for blob in content.blobs[:MAX_BLOBS]]

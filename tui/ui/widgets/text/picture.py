@@ -12,7 +12,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from tui.model.chat import Picture
-from tui.ui.widgets.text.blocks import Block, BlockView, TextBlock, styled
+from tui.ui.widgets.text.blocks import Block, BlockView, styled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -36,11 +36,6 @@ GROUND: Final = (128, 128, 128)
 def draws_pictures(app: App[Any]) -> bool:
     """Return whether there are colors for pictures."""
     return not (app.no_color or app.current_theme.ansi)
-
-
-def picture_rows(app: App[Any]) -> int:
-    """Return the most rows of a picture in a dialog; 0 where there are no colors for it."""
-    return max(4, app.size.height * 3 // 4 - 4) if draws_pictures(app) else 0
 
 
 class PictureBlock(Block):
@@ -113,21 +108,19 @@ class PictureView(BlockView):
     """Pictures as large as there is room, with text between them.
 
     Args:
-        parts: The pictures and the text; further pictures than `MAX_PICTURES` are named.
-        rows: The most rows of one; 0 names them all.
+        parts: The text and the pictures, of which those beyond `MAX_PICTURES` are left out.
     """
 
-    def __init__(self, parts: Iterable[Block | Picture], rows: int) -> None:
+    def __init__(self, parts: Iterable[Block | Picture]) -> None:
         self._pictures: list[PictureBlock] = []
-        super().__init__([self._block(one, rows) for one in parts])
+        super().__init__([block for one in parts if (block := self._block(one)) is not None])
 
-    def _block(self, part: Block | Picture, rows: int) -> Block:
+    def _block(self, part: Block | Picture) -> Block | None:
         if isinstance(part, Block):
             return part
-        if not rows or len(self._pictures) == MAX_PICTURES:
-            named = f"[{part.mime_type}, {part.width}x{part.height}]"
-            return TextBlock(styled(named, ".entry-muted"), spaced=False)
-        self._pictures.append(PictureBlock(part, rows))
+        if len(self._pictures) == MAX_PICTURES or not draws_pictures(self.app):
+            return None
+        self._pictures.append(PictureBlock(part, max(4, self.app.size.height * 3 // 4 - 4)))
         return self._pictures[-1]
 
     def on_mount(self) -> None:
