@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = 0.1
 """Seconds without a change of size after which everything is redrawn."""
 
-"""Where the style sheets are; absolute, so that a subclass in another folder finds them."""
-
 LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))
 """The style sheets of what the first frame does not show."""
 

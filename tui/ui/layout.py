@@ -71,17 +71,6 @@ _START: Final[Mapping[WidthClass, Sides]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of both sides, 0 if hidden; the chat has the rest."""
-
-    servers: int = 0
-    right: int = 0
-
-    def of(self, side: Side) -> int:
-        return self.servers if side is Side.SERVERS else self.right
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The user's choices for all classes of widths.
 
@@ -120,7 +109,7 @@ class Layout:
     def with_width(self, width: int, side: Side, columns: int) -> "Layout":
         """Move the border of a side that is open."""
         now, sides = self.columns(width), self.at(width)
-        most = width - MIN_CHAT - now.of(side.other)
+        most = width - MIN_CHAT - now[side.other]
         widths = {**sides.widths, side: max(MIN_SIDE, min(columns, most))}
         return self._with(width, replace(sides, widths=MappingProxyType(widths)))
 
@@ -128,10 +117,10 @@ class Layout:
         changed = {**self.sides, width_class(width): sides}
         return replace(self, sides=MappingProxyType(changed))
 
-    def columns(self, width: int) -> Columns:
-        """Divide a terminal of a width, from 80 columns up."""
+    def columns(self, width: int) -> Mapping[Side, int]:
+        """Return the columns of both sides, 0 if hidden; the chat has the rest."""
         if self.alone or width < WidthClass.ONE_SIDE:
-            return Columns()
+            return dict.fromkeys(Side, 0)
         sides, shown = self.at(width), self.shown(width)
         most = width - MIN_CHAT
         usual = _servers_width(width) if Side.SERVERS in shown else 0
@@ -141,7 +130,7 @@ class Layout:
         if Side.RIGHT in shown:
             right = sides.widths.get(Side.RIGHT, _spare(width) - usual)
             right = min(right, most - servers)
-        return Columns(servers, right)
+        return {Side.SERVERS: servers, Side.RIGHT: right}
 
     def saved(self) -> dict[str, Any]:
         """Return the layout as it is written to the preferences."""

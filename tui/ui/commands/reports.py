@@ -8,11 +8,10 @@ from typing import Final
 from textual.content import Content
 
 from tui.model.catalog import ToolView
-from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessage
+from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.events import ContextFile
-from tui.model.models import ContextPart, ModelOptions
 from tui.model.servers import DISCOVERY, ServerView
-from tui.store.state import ConversationState
+from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import failure_lines, field, muted, setup_lines
@@ -71,19 +70,18 @@ def _names(kind: str, names: Sequence[str], limit: int = MAX_TOOLS) -> Iterable[
     return _long_field(kind, ", ".join(map(one_line, names[:limit])) + more) if names else ()
 
 
-def describe_model_context(
-    parts: Sequence[ContextPart], usage: Usage, files: Sequence[ContextFile], cost: str = ""
-) -> Content:
+def describe_model_context(state: AppState) -> Content:
     """Describe what fills the context: tools by server, instructions, files, messages, results."""
+    parts, usage = state.context_parts, state.conversation.usage
     limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
     lines = [Content(f"{usage.context:,}{limit} tokens are in use, split by size:"), Content()]
     width = max((len(f"{part.tokens:,}") for part in parts), default=0)
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
         lines.append(Content.assemble(f"{part.tokens:>{width},}", ("  " + name, "$text-muted")))
-    lines += [Content(), Content.styled("Context files", "bold"), *_context_files(files)]
-    if cost:
-        lines += [Content(), field("cost", f"{cost} so far")]
+    lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
+    if state.cost:
+        lines += [Content(), field("cost", f"{state.cost} so far")]
     return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
 
 
@@ -98,8 +96,9 @@ def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:
         yield muted("none; ~/.gemini/GEMINI.md is read, and GEMINI.md of a trusted folder")
 
 
-def describe_options(options: ModelOptions) -> Content:
+def describe_options(state: AppState) -> Content:
     """Describe how the model answers; what is not set is left to the service."""
+    options = state.options
     shown = {
         "thinking": options.thinking,
         "temperature": options.temperature,
@@ -154,8 +153,9 @@ def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
         yield muted(block(tool.schema))
 
 
-def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
+def describe_stats(state: AppState) -> Content:
     """Describe what was spent in this tab so far, and what its conversation holds."""
+    conversation = state.conversation
     said = [*conversation.transcript.settled, *conversation.transcript.live]
     spent, usage = conversation.spent, conversation.usage
     calls = [entry for entry in said if isinstance(entry, ToolCall)]
@@ -168,8 +168,8 @@ def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
         field("answered", f"{spent.output:,}"),
         field("thought", f"{spent.thoughts:,}"),
     ]
-    if cost:
-        parts.append(field("cost", cost))
+    if state.cost:
+        parts.append(field("cost", state.cost))
     if usage.context_limit:
         share = usage.context / usage.context_limit
         words = f"{usage.context:,} of {usage.context_limit:,} ({share:.0%})"
@@ -185,8 +185,8 @@ def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
     return Content("\n").join(parts)
 
 
-def describe_folders(folders: Sequence[str]) -> Content:
+def describe_folders(state: AppState) -> Content:
     """Describe the folders that servers are told of as roots."""
-    shown = [Content(one_line(folder)) for folder in folders[:MAX_FOLDERS]]
+    shown = [Content(one_line(folder)) for folder in state.folders[:MAX_FOLDERS]]
     advice = muted("/directory add FOLDER adds one, until gemdeck ends.")
     return Content("\n").join([*shown, Content(), advice])

@@ -6,7 +6,7 @@ from functools import partial
 from inspect import isawaitable
 from math import isfinite, nan
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -35,8 +35,6 @@ from tui.ui.widgets.status import STARTABLE, STOPPABLE
 if TYPE_CHECKING:  # imports the engine
     from tui.engine.mcp.manager import ServerManager
 
-T = TypeVar("T")
-
 Run = Callable[[MainScreen, str], object]
 """Carries out a command with what stands after it; what it returns may have to be awaited."""
 
@@ -64,12 +62,9 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
         await running
 
 
-def _show(
-    deck: MainScreen, title: str, select: Callable[[AppState], T], describe: Callable[[T], Content]
-) -> None:
+def _show(deck: MainScreen, title: str, describe: Callable[[AppState], Content]) -> None:
     """Show a part of the state in a dialog."""
-    report = DetailsScreen(title, deck.bridge, lambda state: describe(select(state)))
-    deck.app.push_screen(report)
+    deck.app.push_screen(DetailsScreen(title, deck.bridge, describe))
 
 
 async def _show_tools(deck: MainScreen, server: str) -> None:
@@ -87,12 +82,7 @@ def _copy(deck: MainScreen, _: str) -> None:
 
 
 def _show_stats(deck: MainScreen, _: str) -> None:
-    _show(
-        deck,
-        "Stats",
-        lambda state: (state.conversation, state.cost),
-        lambda view: describe_stats(*view),
-    )
+    _show(deck, "Stats", describe_stats)
 
 
 def _choose_theme(deck: MainScreen, name: str) -> None:
@@ -181,12 +171,7 @@ def _show_context(deck: MainScreen, _: str) -> None:
     """Show what fills the context, and its files, read anew."""
     deck.commands.engine.model.measure()
     deck.commands.engine.context_files.refresh()
-    _show(
-        deck,
-        "Context",
-        lambda state: (state.context_parts, state.conversation.usage, state.context, state.cost),
-        lambda view: describe_model_context(*view),
-    )
+    _show(deck, "Context", describe_model_context)
 
 
 def _set_thinking(deck: MainScreen, level: str) -> None:
@@ -240,14 +225,8 @@ def _report(
             command = " ".join(("/mcp", like, *after))
             raise UsageError(f"/mcp has no {word}.", f"Did you mean {command}?")
         _named(deck, wanted)
-    _show(
-        deck,
-        "Servers",
-        those,
-        lambda views: describe_servers(
-            views, monotonic(), descriptions=descriptions, schemas=schemas
-        ),
-    )
+    how = partial(describe_servers, descriptions=descriptions, schemas=schemas)
+    _show(deck, "Servers", lambda state: how(those(state), monotonic()))
 
 
 def _sign_in(deck: MainScreen, name: str) -> None:
@@ -328,9 +307,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("stats",): _show_stats,
     ("theme",): _choose_theme,
     ("quit",): lambda deck, _: deck.run_action("app.quit"),
-    ("directory", "show"): lambda deck, _: _show(
-        deck, "Folders", lambda state: state.folders, describe_folders
-    ),
+    ("directory", "show"): lambda deck, _: _show(deck, "Folders", describe_folders),
     ("directory", "add"): lambda deck, folder: deck.commands.engine.features.add_folder(folder),
     ("tab",): _go_to_tab,
     ("close",): lambda deck, _: deck.action_close_tab(),
@@ -342,9 +319,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("model",): _use_model,
     ("context",): _show_context,
     ("compress",): lambda deck, _: deck.commands.engine.model.compress(),
-    ("options", "show"): lambda deck, _: _show(
-        deck, "Options", lambda state: state.options, describe_options
-    ),
+    ("options", "show"): lambda deck, _: _show(deck, "Options", describe_options),
     ("options", "thinking"): _set_thinking,
     ("options", "temperature"): _set_temperature,
     ("options", "output"): _set_output,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
@@ -42,6 +42,7 @@ from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, m
 from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.status import status_word
 from tui.ui.widgets.text.describe import failure_lines
+from tui.ui.widgets.text.difference import SIGN_STYLES
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_TOOLS: Final = 200
@@ -55,7 +56,6 @@ _SCOPES: Final = (
     FieldOption("user", "you, in every folder"),
     FieldOption("project", "this folder's project"),
 )
-_SIGNS: Final = {"+": "$text-success", "-": "$text-error"}
 
 
 class Stage(StrEnum):
@@ -72,12 +72,11 @@ class Stage(StrEnum):
 class PasteLine(TypedLine):
     """Takes whatever says how to start or reach a server: at Enter, or pasted as a whole."""
 
+    @dataclass(eq=False, repr=False)
     class Given(Message):
         """This is to be understood."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def on_paste(self, event: events.Paste) -> None:
         """Give a text of several lines as it is; what was typed already is added to."""
@@ -300,7 +299,7 @@ class ServerScreen(ModalScreen[None]):
         if self._before not in (None, self._entry):
             yield Content(f"\n{self._server} is there already. It would change:")
             for line in entry_difference(self._before, self._entry):
-                yield Content.styled(f"{line.sign} {line.text}", _SIGNS.get(line.sign, ""))
+                yield Content.styled(f"{line.sign} {line.text}", SIGN_STYLES.get(line.sign, ""))
 
     def _say(self, words: str) -> None:
         """Show a message in place of the keys, or the keys."""

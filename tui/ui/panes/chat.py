@@ -11,7 +11,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, TurnState, UserMessage
+from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, UserMessage
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import last_session, pending_here, waiting_text
@@ -23,7 +23,7 @@ from tui.ui.panes import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
-from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
+from tui.ui.widgets.chat.welcome import IDLE, Welcome, Work, WorkingLine
 
 if TYPE_CHECKING:
     from tui.ui.widgets.chat.completion import CompletionPopup
@@ -42,17 +42,9 @@ RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 NOTHING: Final = "Type a message first."
 
-Work = tuple[TurnState | None, int, str, bool]
-
-_IDLE: Final[Work] = (None, 0, "", False)
-"""What a pane shows of the work of a conversation that is not on the screen."""
-
 
 def _work(state: AppState) -> Work:
-    """Select the running turn, the number of queued messages, and what is waited for.
-
-    That is the servers, in words, and whether it is an answer of the user.
-    """
+    """Select what the conversation on the screen is doing."""
     turn = state.conversation.turn
     is_held = turn is not None and turn.phase is TurnPhase.SERVERS
     is_asking = bool(pending_here(state)) and turn is not None and turn.phase is TurnPhase.TOOLS
@@ -135,17 +127,14 @@ class ChatPane(TabbedPane):
         self.is_filled = True
         watch = self._bridge.watch
         watch(self, lambda state: self._shown(state).transcript, self._show_transcript)
-        watch(self, self._work, lambda work: self.working.show(*work))
+        watch(self, lambda s: _work(s) if self._is_shown(s) else IDLE, self.working.show)
         watch(self, lambda state: self._shown(state).queued, self.queued.show)
         watch(self, lambda state: self._shown(state).unsent, self._show_unsent)
         watch(self, lambda s: shown_tabs(s) if self._is_shown(s) else self.tabs, self.show_tabs)
-        watch(self, self._asking_elsewhere, self._say_elsewhere)
+        watch(self, lambda s: asking_elsewhere(s) * self._is_shown(s), self._say_elsewhere)
 
     def _is_shown(self, state: AppState) -> bool:
         return state.current == self.conversation
-
-    def _asking_elsewhere(self, state: AppState) -> str:
-        return asking_elsewhere(state) if self._is_shown(state) else ""
 
     def _say_elsewhere(self, words: str) -> None:
         self.working.elsewhere = f"◆ {words} ({self._key('app.question')})" if words else ""
@@ -158,9 +147,6 @@ class ChatPane(TabbedPane):
         if self._is_shown(state):
             self._seen = state.conversation
         return self._seen
-
-    def _work(self, state: AppState) -> Work:
-        return _work(state) if self._is_shown(state) else _IDLE
 
     def on_resize(self) -> None:
         self.refresh_bindings()  # the hints in the border are cut to its width

@@ -1,7 +1,7 @@
 """The panes side by side: which are shown, how wide, and the borders between them."""
 
 from asyncio import Lock
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,7 +12,7 @@ from textual.widget import Widget
 from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
-from tui.ui.layout import Columns, Layout, Side, WidthClass
+from tui.ui.layout import Layout, Side, WidthClass
 from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
@@ -151,7 +151,7 @@ class PaneRow(Horizontal):
         side = self._side_of(self.pane_with_focus())
         if side is None:
             side = Side.SERVERS if Side.SERVERS in shown else Side.RIGHT
-        now = self._columns().of(side)
+        now = self._columns()[side]
         if side in shown and now:
             by = columns if side is Side.SERVERS else -columns
             self._choose(self._layout.with_width(self._width, side, now + by))
@@ -177,7 +177,7 @@ class PaneRow(Horizontal):
                 self.preferences.save_layout(layout)
         self._arrange()
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> Mapping[Side, int]:
         return self._layout.columns(self._width)
 
     def _arrange(self) -> None:
@@ -189,7 +189,7 @@ class PaneRow(Horizontal):
         else:
             now = self._columns()
             self.chat.display = True
-            for pane, columns in ((self.servers, now.servers), (self.side, now.right)):
+            for pane, columns in ((self.servers, now[Side.SERVERS]), (self.side, now[Side.RIGHT])):
                 pane.display = bool(columns)
                 pane.styles.width = columns
         if self.side.display:
@@ -206,7 +206,7 @@ class PaneRow(Horizontal):
         side = dict(self._borders()).get(int(event.screen_x))
         if event.button == 1 and side is not None:
             event.stop()
-            self._drag = side, int(event.screen_x), self._columns().of(side)
+            self._drag = side, int(event.screen_x), self._columns()[side]
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:

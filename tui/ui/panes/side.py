@@ -28,25 +28,21 @@ Tabs = Sequence[tuple[PaneName, str]]
 """The tabs and what is written on them."""
 
 
-def fitting_tabs(active: PaneName, width: int) -> tuple[Tabs, int]:
-    """Return the tabs and the gap between them that fit a pane of a width.
+def tabs_title(active: PaneName, width: int) -> Content:
+    """Return the tabs for the border of a pane of a width.
 
     If their names do not fit, some are shorter words, then only the active tab is left.
     """
     named = [(name, name.value.title()) for name in TABS]
     short = [(name, SHORT.get(name, text)) for name, text in named]
     mixed = [one if one[0] is active else other for one, other in zip(named, short, strict=True)]
-    choices = [(tabs, gap) for tabs in (named, mixed, short) for gap in TAB_GAPS]
-    alone = [one for one in named if one[0] is active], 0
-    return next((one for one in choices if _tabs_width(*one) <= width - FRAME), alone)
+    titles = (_joined(active, tabs, gap) for tabs in (named, mixed, short) for gap in TAB_GAPS)
+    alone = _joined(active, [one for one in named if one[0] is active], 0)
+    return next((one for one in titles if one.cell_length <= width - FRAME), alone)
 
 
-def _tabs_width(tabs: Tabs, gap: int) -> int:
-    return sum(len(text) for _, text in tabs) + gap * (len(tabs) - 1)
-
-
-def tabs_title(active: PaneName, tabs: Tabs, gap: int) -> Content:
-    """Return the tabs for the border, the active one bold and underlined; a click shows one."""
+def _joined(active: PaneName, tabs: Tabs, gap: int) -> Content:
+    """Write tabs, the active one bold and underlined; a click shows one."""
     return Content(" " * gap).join(
         Content.styled(text, "bold underline" if name is active else "$text-muted").stylize(
             Style.from_meta({"@click": f"show('{name}')"})
@@ -72,8 +68,7 @@ class SidePane(Vertical):
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        tabs, gap = fitting_tabs(self.active, self.outer_size.width)
-        self.border_title = tabs_title(self.active, tabs, gap)
+        self.border_title = tabs_title(self.active, self.outer_size.width)
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.

@@ -83,9 +83,6 @@ class Tab:
         whole = cell_len(self.title) <= cells
         return f"{self.number} {self.title if whole else fit(self.title, cells)}".rstrip()
 
-    def width(self, cells: int, *, wordy: bool) -> int:
-        return cell_len(self.words(cells)) + (len(f" {_mark(self, wordy)}") if self.state else 0)
-
     def label(self, cells: int, *, wordy: bool) -> Content:
         """Return it with so many cells of its title, and with the word for its mark or not.
 
@@ -94,14 +91,10 @@ class Tab:
         style = "bold underline" if self.is_current else "$text-muted"
         parts = [(self.words(cells), style)]
         if self.state:
-            parts += [(" ", ""), (_mark(self, wordy), _MARKS[self.state][2])]
+            glyph, word, tone, _ = _MARKS[self.state]
+            parts += [(" ", ""), (f"{glyph} {word}" if wordy else glyph, tone)]
         meta = {"@click": f"show_tab({self.number})", TAB: self.whole}
         return Content.assemble(*parts).stylize(Style.from_meta(meta))
-
-
-def _mark(tab: Tab, wordy: bool) -> str:
-    glyph, word, *_ = _MARKS[tab.state]
-    return f"{glyph} {word}" if wordy else glyph
 
 
 def tabs_of(state: AppState) -> tuple[Tab, ...]:
@@ -136,31 +129,27 @@ def tab_line(tabs: Sequence[Tab], width: int) -> Content:
 
     Where not even their numbers fit, those around the current one are shown.
     """
-    cells = dict.fromkeys(tabs, LENGTHS[0])
-    if _width(cells, wordy=True) <= width:
-        return _joined(cells, wordy=True)
+    wordy = _joined(dict.fromkeys(tabs, LENGTHS[0]), wordy=True)
+    if wordy.cell_length <= width:
+        return wordy
     for length in LENGTHS:
-        cells = {tab: max(length, CURRENT * tab.is_current) for tab in tabs}
-        if _width(cells) <= width:
-            return _joined(cells)
-    return _around_current(tabs, width - sum(map(cell_len, ENDS)))
+        line = _joined({tab: max(length, CURRENT * tab.is_current) for tab in tabs})
+        if line.cell_length <= width:
+            return line
+    return _around_current(tabs, width)
 
 
 def _around_current(tabs: Sequence[Tab], width: int) -> Content:
-    first = last = next(i for i, tab in enumerate(tabs) if tab.is_current)
-    while True:
-        wider = (max(0, first - 1), min(len(tabs) - 1, last + 1))
-        cells = dict.fromkeys(tabs[wider[0] : wider[1] + 1], 0)
-        if wider == (first, last) or _width(cells) > width:
+    at = next(i for i, tab in enumerate(tabs) if tab.is_current)
+    shown = Content()
+    for reach in range(len(tabs)):
+        first, last = max(0, at - reach), min(len(tabs) - 1, at + reach)
+        before, after = ENDS[0] * (first > 0), ENDS[1] * (last < len(tabs) - 1)
+        line = _joined(dict.fromkeys(tabs[first : last + 1], 0), before=before, after=after)
+        if reach and line.cell_length > width:
             break
-        first, last = wider
-    cells = dict.fromkeys(tabs[first : last + 1], 0)
-    return _joined(cells, before=ENDS[0] * (first > 0), after=ENDS[1] * (last < len(tabs) - 1))
-
-
-def _width(cells: Mapping[Tab, int], *, wordy: bool = False) -> int:
-    widths = (tab.width(length, wordy=wordy) for tab, length in cells.items())
-    return sum(widths) + len(GAP) * (len(cells) - 1)
+        shown = line
+    return shown
 
 
 def _joined(

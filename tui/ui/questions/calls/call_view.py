@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-from textual import events
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
 
 from tui.model.consent import Choice, Decision, GrantScope
-from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import ConfirmationRequest
 from tui.text import clip, counted
-from tui.ui.questions.calls.argument_lines import argument_lines, both_ends
+from tui.ui.questions.calls.argument_lines import both_ends
+from tui.ui.widgets.chat.tool_call import arguments_line
 from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
 TALL: Final = 30
@@ -30,9 +27,6 @@ MUTED: Final = "$foreground-muted"
 
 MAX_NAMES: Final = 40
 """Cells of the names of a tool and its server in the list."""
-
-MAX_ARGUMENTS: Final = 2_000
-"""Characters of a call's arguments that the list reads."""
 
 
 def facts(request: ConfirmationRequest, *, origin: bool = True) -> Content:
@@ -66,16 +60,6 @@ def server_words(request: ConfirmationRequest) -> Content:
         return Content("The server gives no description of this tool.")
     gap = "  " if request.title and request.description else ""
     return Content.assemble((one_line(request.title), "bold"), gap, request.description)
-
-
-@lru_cache(maxsize=64)
-def brief(arguments: str) -> str:
-    """Write the short ones of a call's arguments in one line."""
-    try:
-        lines = argument_lines(read_arguments(arguments if len(arguments) < MAX_ARGUMENTS else ""))
-    except ArgumentsError:
-        return " ".join(arguments[:MAX_ARGUMENTS].split())
-    return "  ".join(f"{line.label}={line.text.plain}" for line in lines if line.is_name)
 
 
 @dataclass(eq=False, slots=True)
@@ -155,14 +139,7 @@ def _these(calls: Sequence[AskedCall]) -> str:
 
 
 class CallList(PlainText):
-    """Lists the calls that wait, the one in sight marked; a click shows another."""
-
-    class Clicked(Message):
-        """A call is to be shown."""
-
-        def __init__(self, call: AskedCall) -> None:
-            super().__init__()
-            self.call = call
+    """Lists the calls that wait, the one in sight marked."""
 
     def __init__(self) -> None:
         super().__init__(classes="calls")
@@ -186,11 +163,9 @@ class CallList(PlainText):
         rows = range(top, min(len(self._calls), top + self.size.height))
         return Content("\n").join(self._row(index, width) for index in rows)
 
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        index = self._top + event.y
-        if index < len(self._calls):
-            self.post_message(self.Clicked(self._calls[index]))
+    def call_at(self, row: int) -> AskedCall | None:
+        index = self._top + row
+        return self._calls[index] if index < len(self._calls) else None
 
     @property
     def _top(self) -> int:
@@ -204,7 +179,7 @@ class CallList(PlainText):
         state = "answered" if call.is_answered else "✓ seen" if call.is_seen else "not seen"
         mark = "▸" if index == self._shown else " "
         names = both_ends(f"{request.tool} · {request.server}", min(MAX_NAMES, width // 2))
-        arguments = brief(call.arguments)
+        arguments = arguments_line(call.arguments)
         words = fit(f"{mark} {call.number} {names}  {arguments}", width - len(state) - 2)
         return Content.assemble(
             (words, "bold" if index == self._shown else "$text-muted"),

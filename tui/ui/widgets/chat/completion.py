@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, count, islice
+from itertools import count, islice
+from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
@@ -122,7 +123,7 @@ def complete(before_cursor: str, servers: Sequence[ServerView]) -> CompletionLis
         A prompt can only be the first word of a message.
     """
     if (command := _COMMAND.match(before_cursor)) is not None:
-        found = _best(command[1], chain(_own(command[1]), _prompts(servers)))
+        found = _best(command[1], [*_own(command[1]), *_prompts(servers)])
         start = 0
     elif (mention := _MENTION.search(before_cursor)) is not None:
         found = list(_resources(mention[1] or mention[2] or "", servers))
@@ -146,11 +147,12 @@ def folder_query(before_cursor: str) -> Query | None:
     if (match := _FOLDER.match(before_cursor)) is None:
         return None
     typed = match[1]
-
-    def ask(commands: Commands, token: str) -> None:
-        commands.engine.features.complete_folder(token, typed)
-
-    return Query(match.start(1), typed, ask, lambda path: Completion(path, path))
+    return Query(
+        match.start(1),
+        typed,
+        lambda commands, token: commands.engine.features.complete_folder(token, typed),
+        lambda path: Completion(path, path),
+    )
 
 
 def path_query(before_cursor: str, offered: CompletionList | None) -> Query | None:
@@ -164,14 +166,13 @@ def path_query(before_cursor: str, offered: CompletionList | None) -> Query | No
         return None
     typed = match[1] or match[2] or ""
 
-    def ask(commands: Commands, token: str) -> None:
-        commands.engine.features.complete_path(token, typed)
-
-    def write(path: str) -> Completion:
-        return Completion(typed_mention(path) + ("" if path.endswith("/") else " "), f"@{path}")
-
-    resources = offered.completions if offered is not None else ()
-    return Query(match.start(), typed, ask, write, resources)
+    return Query(
+        match.start(),
+        typed,
+        lambda commands, token: commands.engine.features.complete_path(token, typed),
+        lambda path: Completion(typed_mention(path) + " " * (not path.endswith("/")), f"@{path}"),
+        offered.completions if offered is not None else (),
+    )
 
 
 def value_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | None:
@@ -303,22 +304,16 @@ def _ready(servers: Sequence[ServerView]) -> Iterator[ServerView]:
     return (server for server in servers if server.status is ServerStatus.READY)
 
 
-def _best(typed: str, offered: Iterator[Completion]) -> list[Completion]:
-    """Return prefix matches, then those that contain the typed text elsewhere."""
+def _best(typed: str, offered: Iterable[Completion]) -> list[Completion]:
+    """Return those that begin as was typed, then those that contain it elsewhere."""
     wanted = typed.casefold()
-    prefixed: list[Completion] = []
-    contains: list[Completion] = []
-    for completion in offered:
-        text = completion.text[1:].casefold()
-        if text.startswith(wanted):
-            prefixed.append(completion)
-            if len(prefixed) == MAX_COMMANDS:
-                return prefixed
-        elif len(contains) < MAX_COMMANDS and (
-            wanted in text or wanted in completion.detail.casefold()
-        ):
-            contains.append(completion)
-    return [*prefixed, *contains][:MAX_COMMANDS]
+    words = ((one, one.text.removeprefix("/").casefold()) for one in offered)
+    found = [
+        (not text.startswith(wanted), one)
+        for one, text in words
+        if wanted in text or wanted in one.detail.casefold()
+    ]
+    return [one for _, one in sorted(found, key=itemgetter(0))][:MAX_COMMANDS]
 
 
 def complete_command(
@@ -368,12 +363,12 @@ def _values(
 def _fitting(
     offered: Iterable[Completion], typed: str, before_cursor: str
 ) -> CompletionList | None:
-    """Return those that begin as was typed, then those that contain it."""
+    """Return those with what was typed in them, but for what is typed already."""
     wanted = typed.casefold()
-    fit = [one for one in offered if wanted in one.text.casefold() and one.text.strip() != typed]
-    fit.sort(key=lambda one: not one.text.casefold().startswith(wanted))
+    fit = (one for one in offered if wanted in one.text.casefold() and one.text.strip() != typed)
+    found = _best(typed, fit)
     start = len(before_cursor) - len(typed)
-    return CompletionList(start, tuple(fit[:MAX_COMMANDS])) if fit else None
+    return CompletionList(start, tuple(found)) if found else None
 
 
 class CompletionPopup(RowList, can_focus=False):

@@ -223,12 +223,6 @@ class EntryView(BlockView):
         links: list[str]
         server: ServerId | None
 
-    @dataclass(eq=False, repr=False)
-    class Toggled(Message):
-        """The closed entry was clicked, or the first line of the open one."""
-
-        view: "EntryView"
-
     def __init__(self, entry: Entry) -> None:
         super().__init__()
         self.entry = entry
@@ -274,15 +268,16 @@ class EntryView(BlockView):
     def on_unmount(self) -> None:
         self.refresh()  # lets go of the drawn lines, which outlive the widget in a cache of Textual
 
+    def is_toggled_at(self, row: int) -> bool:
+        """Return whether a click on a row opens or closes the entry; of an open one the first."""
+        return self.expandable and (not self.expanded or row == self.gutter.top)
+
     def on_click(self, event: events.Click) -> None:
-        """Follow a link, or open the entry."""
+        """Follow a link."""
         href = event.style.meta.get(LINK)
         if isinstance(href, str):
             event.stop()
             self.follow([href])
-        elif self.expandable and (not self.expanded or event.y == self.gutter.top):
-            event.stop()
-            self.post_message(self.Toggled(self))
 
 
 class TextEntry(EntryView):

@@ -15,7 +15,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.getters import query_one
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -132,21 +131,11 @@ class MoreRow(Static):
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
 
-    @dataclass(eq=False, repr=False)
-    class Clicked(Message):
-        """More entries are requested."""
-
-        row: "MoreRow"
-
     def show(self, text: str) -> None:
         """Set the text; an empty one hides the row. The same again costs no layout."""
         self.display = bool(text)
         if text != self.content:
             self.update(text)
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.post_message(self.Clicked(self))
 
 
 class EntryWindow(VerticalScroll, inherit_bindings=False):
@@ -274,11 +263,10 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         for view in self._views:
             view.mark(pattern)
 
-    def on_more_row_clicked(self, event: MoreRow.Clicked) -> None:
-        event.stop()
-        if event.row is self.earlier:
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self.earlier:
             self.load_earlier()
-        else:
+        elif event.widget is self.later:
             self.load_later()
 
     @property

@@ -332,13 +332,13 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         self.refresh_bindings()
         self.call_after_refresh(self._follow_if_at_end)
 
-    def on_entry_view_toggled(self, event: EntryView.Toggled) -> None:
-        event.stop()
-        self.toggle(event.view)
-
     def on_click(self, event: events.Click) -> None:
-        if isinstance(event.widget, EntryView) and event.widget.selectable:
-            self.cursor = event.widget
+        """Put the cursor on an entry, and open or close it."""
+        view = event.widget
+        if isinstance(view, EntryView) and view.selectable:
+            self.cursor = view
+            if view.is_toggled_at(event.y):
+                self.toggle(view)
 
     def on_focus(self) -> None:
         if self.cursor is None or not self._is_in_view(self.cursor):

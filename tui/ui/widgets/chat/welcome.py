@@ -145,6 +145,13 @@ def _question(words: str) -> Content:
     return Content.styled(words, "$text-warning").stylize(style)
 
 
+Work = tuple[TurnState | None, int, str, bool]
+"""The running turn, the number of queued messages, and what is waited for: servers, in words, and
+whether it is an answer of the user."""
+
+IDLE: Final[Work] = (None, 0, "", False)
+
+
 class WorkingLine(HintLine):
     """What the running turn is doing, or that a question waits; else a hint or an empty row.
 
@@ -160,18 +167,11 @@ class WorkingLine(HintLine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turn: TurnState | None = None
-        self._queued = 0
-        self._servers = ""
-        self._is_asking = False
+        self._work = IDLE
         self._timer: Timer | None = None
 
-    def show(self, turn: TurnState | None, queued: int, servers: str, is_asking: bool) -> None:
-        """Show the running turn, the number of queued messages, and what is waited for."""
-        self._turn = turn
-        self._is_asking = is_asking
-        self._queued = queued
-        self._servers = servers
+    def show(self, work: Work) -> None:
+        self._work, turn = work, work[0]
         if turn is not None and self._timer is None:
             self._timer = self.set_interval(1, self.refresh)
         elif turn is None and self._timer is not None:
@@ -186,24 +186,25 @@ class WorkingLine(HintLine):
         return Content("   ").join([*elsewhere, *self._parts()])
 
     def _parts(self) -> list[Content]:
-        if self._turn is None:
+        turn, queued, servers, is_asking = self._work
+        if turn is None:
             return [Content.styled(self.hint, "$text-muted")] if self.hint else []
-        if self._is_asking:
+        if is_asking:
             return [Content.styled("◆ waiting for your answer", "$text-warning")]
-        seconds = int(monotonic() - self._turn.started_at)
-        doing = self._servers or f"{self._turn.phase} {one_line(self._turn.server or '')}".rstrip()
-        if self._turn.until is not None:
-            doing += f" in {max(0, ceil(self._turn.until - monotonic()))} s"
+        seconds = int(monotonic() - turn.started_at)
+        doing = servers or f"{turn.phase} {one_line(turn.server or '')}".rstrip()
+        if turn.until is not None:
+            doing += f" in {max(0, ceil(turn.until - monotonic()))} s"
         parts = [Content.styled(f"◐ {doing}", "$text-primary")]
-        if seconds >= QUIET_SECONDS and self._turn.until is None:
+        if seconds >= QUIET_SECONDS and turn.until is None:
             parts.append(Content.styled(f"{seconds} s", "$text-muted"))
-        if self._queued:
-            parts.append(Content.styled(f"{self._queued} queued", "$text-warning"))
-        if self._servers:
+        if queued:
+            parts.append(Content.styled(f"{queued} queued", "$text-warning"))
+        if servers:
             parts.append(key_hints(("^S", "sends without")))
-        elif self._turn.until is not None:
+        elif turn.until is not None:
             parts.append(key_hints(("^S", "now"), ("^N", "give up")))
         parts.append(key_hints(("Esc", "stops")))
-        if self._queued:
+        if queued:
             parts.append(key_hints(("Alt+↑", "takes the last back")))
         return parts

@@ -89,8 +89,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def rows(self) -> Sequence[Row]:
         return self._rows
 
-    def set_rows(self, rows: Sequence[Row], cursor: int = 0, *, has_leads: bool = True) -> None:
-        """Replace all rows and set the cursor; without leads, headings say what they would."""
+    def set_rows(self, rows: Sequence[Row], *, has_leads: bool = True) -> None:
+        """Replace all rows and go to the first; without leads, headings say what they would."""
         self._rows = rows
         longest = max((len(row.lead) for row in rows), default=0)
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
@@ -99,7 +99,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         fitting = (width for width in widths if width <= (self._widest or width))
         self._label_width = max(fitting, default=0)
         self.virtual_size = Size(self.size.width, len(rows))
-        self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
+        self.set_reactive(RowList.cursor, 0)
         self._scroll_to_cursor()
         self.refresh()
         self.post_message(self.Moved())

@@ -97,9 +97,10 @@ class TextBlock(Block):
 class LineBlock(Block):
     """One line drawn to a width, such as a title with a right-aligned part."""
 
-    def __init__(self, draw: Callable[[int], Content], *, spaced: bool = False) -> None:
+    spaced = False
+
+    def __init__(self, draw: Callable[[int], Content]) -> None:
         self._draw = draw
-        self.spaced = spaced
 
     def layout(self, width: int) -> list[Content]:
         return [self._draw(width).truncate(width, ellipsis=True)]

@@ -130,9 +130,9 @@ def fit_end(text: str, width: int) -> str:
     return "…" + set_cell_size(text[::-1], width - 1)[::-1]
 
 
-def plain_label(text: str, style: str | Style = "") -> Text:
-    """Return a label for `Tree` and `DataTable`, which parse bare strings as markup."""
-    return Text(one_line(text), style=style, no_wrap=True, end="")
+def plain_label(text: str) -> Text:
+    """Return a label for `Tree`, which parses bare strings as markup."""
+    return Text(one_line(text), no_wrap=True, end="")
 
 
 def block(text: str) -> str:
