@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_990,
+    "ui": 13_440,
     "engine/mcp": 7_470,
     "engine/chats": 4_110,
     "cli": 2_700,

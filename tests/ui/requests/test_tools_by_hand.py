@@ -12,6 +12,10 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.conftest import World
+from tests.real.catalogue import prepare
+from tests.security.decks import Turncoat, tool
+from tests.support.node import node_server
+from tests.support.pictures import picture
 from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import screen_lines, until
 from tui.engine.engine import Engine, EngineOptions
@@ -25,6 +29,7 @@ from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.panes import RunTool
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions.form import FormQuestion
+from tui.ui.questions.question import Question
 from tui.ui.widgets.forms.argument_form import FORM, JSON
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree
@@ -73,8 +78,18 @@ ORDER: Final[dict[str, Any]] = {
     "required": ["what"],
 }
 
+PICTURE: Final = picture()
+
 SAYS: Final[dict[str, Any]] = {
-    "tools": {"echo": ["text"], "order": [], "wipe": [], "wait": [], "ask": [], "shape": []},
+    "tools": {
+        "echo": ["text"],
+        "order": [],
+        "wipe": [],
+        "wait": [],
+        "ask": [],
+        "shape": [],
+        "draw": [],
+    },
     "definitions": {
         "order": {"inputSchema": ORDER, "description": "Order something.\nMore of it."},
         "wipe": {"annotations": {"destructiveHint": True}, "description": "Wipe all."},
@@ -87,6 +102,7 @@ SAYS: Final[dict[str, Any]] = {
         },
     },
     "results": {
+        "draw": {"content": [{"type": "image", "data": PICTURE.data, "mimeType": "image/png"}]},
         "shape": {
             "content": [
                 {"type": "text", "text": "a shape, see https://example.org/shape"},
@@ -394,9 +410,9 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         assert screen.query(JsonTree)
         await hand.press("t")
         assert screen.query(FoldedText)
-        assert "https://example.org/shape" in hand.text
+        await hand.until(lambda: "https://example.org/shape" in hand.text)
         await hand.press("t")
-        assert '"structuredContent"' in hand.text
+        await hand.until(lambda: '"structuredContent"' in hand.text)
         await hand.press("s")
         folder = world.home / "shop"
         await hand.until(lambda: [*folder.glob("*.json")])
@@ -407,6 +423,13 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         await hand.press(*"note", "enter")
         await hand.until(lambda: "content of note://shape" in hand.text)
         assert hand.sent("resources/read")[-1]["uri"] == "note://shape"
+        await hand.press("escape", "escape")
+        await hand.open("draw")
+        await hand.run()
+        await hand.ended(2)
+        await hand.until(lambda: "▀" * 40 in hand.text)
+        await hand.press("s")
+        await hand.until(lambda: [*folder.glob("*.png")])
 
 
 async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
@@ -489,3 +512,71 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
             await hand.press("t")
         assert hand.sent("tools/call")[-1]["arguments"] == {HOSTILE: HOSTILE}
+
+
+async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown(
+    world: World,
+) -> None:
+    command, arguments = node_server("everything", "stdio")
+    files, folder = node_server("filesystem", str(world.home))
+    more = {
+        "all": {"command": command, "args": arguments},
+        "files": {"command": files, "args": folder},
+        "git": {
+            "command": str(Path(sys.executable).with_name("mcp-server-git")),
+            "args": ["--repository", str(world.home / "repository")],
+        },
+    }
+    prepare(world.home)
+    async with by_hand(world, more=more) as hand:
+        opened = 0
+        for view in hand.store.state.servers:
+            for one in view.catalog.tools if view.id in more else ():
+                form = hand.engine.runs.form(view.id, one.name)
+                assert bool(form.fields) == bool(one.parameters), (one.name, form.problem)
+                opened += 1
+        assert opened > 30
+        await hand.open("get-tiny-image", server="all")
+        await hand.run()
+        await hand.ended(1)
+        await hand.until(lambda: "The picture cannot be shown" in hand.text)  # its data is cut
+        await hand.press("s")
+        await hand.until(lambda: [*(world.home / "shop").glob("*.png")])
+        await hand.press("escape")
+        await hand.open("list_directory", server="files")
+        hand.row("/path").value = str(world.home)
+        await hand.run()
+        await hand.ended(2)
+        assert "[DIR] shop" in hand.text
+        await hand.press("escape")
+        await hand.open("git_status", server="git")
+        hand.row("/repo_path").value = str(world.home / "repository")
+        await hand.run()
+        await hand.until(lambda: len(hand.runs) == 3 and hand.runs[-1].call.status.is_over)
+        print(hand.runs[-1])
+        await hand.ended(3)
+        assert "untracked.txt" in hand.text
+
+
+async def test_a_changed_tool_says_so_and_does_not_run(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Turncoat("turn", tmp_path, monkeypatch)
+    server.offer(tool("look"), tool("other"))
+    async with by_hand(world, more={"turn": server.entry}) as hand:
+        server.offer(tool("look", "It does something else now."), tool("other"))
+        hand.engine.servers.restart(ServerId("turn"))
+        await hand.until(
+            lambda: any(
+                one.changed for view in hand.store.state.servers for one in view.catalog.tools
+            )
+        )
+        await hand.until(lambda: hand.is_on(Question))
+        await hand.press("f3")  # it steps aside
+        await hand.open("look", server="turn")
+        assert "! It cannot run" in hand.text
+        await hand.press(*"x")
+        await hand.press("ctrl+s")
+        await hand.until(lambda: hand.runs)
+        await hand.until(lambda: hand.runs[-1].call.status is ToolCallStatus.ERROR)
+        assert server.calls == []
