@@ -193,7 +193,8 @@ SCENES: Final = (
     Scene("themes", decks.full_store, ("ctrl+p", *"theme:", "enter")),
     Scene("help", decks.full_store, ("f1",)),
     Scene("help-in-servers", decks.full_store, ("f2", "f1")),
-    Scene("server-details", decks.full_store, ("f2", "enter")),
+    Scene("server-page", decks.paged_store, ("f2", "home", "enter")),
+    Scene("server-page-end", decks.paged_store, ("f2", "home", "enter", "end")),
     Scene("tool-details", decks.full_store, ("f3", "down", "enter")),
     Scene("rules", ruled_store, ("f2", "g")),
     Scene("rules-empty", decks.full_store, ("f2", "g")),
@@ -292,8 +293,10 @@ def colors(look: Look) -> Iterator[None]:
 async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
     """Play a scene and give what the screen shows, as SVG."""
     store = scene.store()
+    commands = RecordingCommands()
+    commands.answers["servers.usage"] = decks.USAGE
     with colors(look):
-        app = GemdeckApp(store, RecordingCommands(), preferences=UiPreferences(theme=look.theme))
+        app = GemdeckApp(store, commands, preferences=UiPreferences(theme=look.theme))
     async with app.run_test(size=size) as pilot:
         await wait_until_filled(pilot)
         await rest(pilot)

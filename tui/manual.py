@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 TOPICS: Final = (
     "start",
@@ -23,8 +23,7 @@ TOPICS: Final = (
 _FOLDER: Final = Path(__file__).with_name("help")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Frozen):
     """One page.
 
     Attributes:

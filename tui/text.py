@@ -2,7 +2,7 @@
 
 Every external string passes `sanitize` (or `sanitize_line`) once, where it enters, so that it
 cannot move the cursor, write to the clipboard or hide text. Data for the model passes `for_model`
-instead, which leaves it as it is but for hidden commands.
+instead, which leaves it as it is but for hidden commands. Errors for the user are at the end.
 """
 
 import re
@@ -230,3 +230,15 @@ def _is_symbol(character: str) -> bool:
     if not character or character in INVISIBLE:
         return False
     return unicodedata.category(character) == "So"
+
+
+class AdvisedError(Exception):
+    """Something did not work; the text says what, in a sentence for the user.
+
+    Attributes:
+        advice: What the user can do about it, or an empty string.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice

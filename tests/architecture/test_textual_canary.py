@@ -26,6 +26,7 @@ from tests.architecture.sources import parsed, text
 TOUCHED: Final[dict[str, dict[str, str]]] = {
     "tui.ui.app": {"textual.app.App": "_fatal_error _return_code _exception"},
     "tui.ui.attention": {"textual.app.App": "_driver"},
+    "tui.ui.bridge": {"textual.timer.Timer": "_skip"},
     "tui.ui.driver": {
         "textual": "_xterm_parser",
         "textual.driver.Driver": "_app _loop _debug",
@@ -41,6 +42,7 @@ TOUCHED: Final[dict[str, dict[str, str]]] = {
         "textual.widgets.SelectionList": "_get_left_gutter_width _selected",
         "textual.widgets.OptionList": "_lines _heights _index_to_line",
     },
+    "tui.ui.widgets.key_bar": {"textual.app.App": "_keymap"},
     "tui.ui.widgets.forms.json_area": {"textual.widgets.TextArea": "_on_key _on_paste"},
 }
 """The private names that each of our modules uses, by the class or package that has them."""
@@ -101,8 +103,8 @@ def touched_by(module: ModuleType) -> set[str]:
             found |= {part for part in parts if part.startswith("_")}
     of_other_classes = set().union(*(names_of(kind) for kind in classes_of_textual()))
     for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            bases = getattr(module, node.name).__mro__
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            bases = getattr(getattr(module, node.name), "__mro__", ())
             inherited = set().union(*(names_of(one) for one in bases if is_textual(one)))
             for name, is_own in private_names(node):
                 if name in (inherited if is_own else of_other_classes - ours()):

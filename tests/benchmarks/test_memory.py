@@ -57,6 +57,7 @@ def megabytes(terminal: Terminal, kind: str = "rss") -> float:
 def ask(terminal: Terminal, number: int) -> None:
     terminal.type(f"question {number}\r")
     terminal.wait_for(f"Answer {number}.")
+    terminal.forget()  # it writes some 60 kB a turn
 
 
 def grow(deck: Deck, texts: int, tools: int) -> dict[str, float]:

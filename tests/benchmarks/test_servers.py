@@ -199,7 +199,7 @@ async def test_thousands_of_tools_are_listed_soon(measure: Measure) -> None:
             between = time.perf_counter()
             raw = await list_offer(ours, log, RawOffer())
             offer = await asyncio.to_thread(read_offer, raw, supervisor.definition)
-            supervisor._on_offer(offer)
+            supervisor._take_offer(offer)
             ended = time.perf_counter()
             assert len(offer.tools) == TOOLS + 1
             ratios.append((ended - between) / (between - began))

@@ -108,6 +108,17 @@ async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini
     assert "~/.gemini/settings.json:" in words(by_title(result.json)["Settings"])
 
 
+async def test_keys_that_cannot_hold_are_findings() -> None:
+    keys = {"deck.tools": "f12", "servers.restart": "x", "deck.toolz": "f11"}
+    write_settings({"gemdeck": {"keys": keys}})
+
+    result = await run("doctor", "--json", "--offline")
+
+    problems = by_title(result.json)["Settings"]["problems"]
+    assert len(problems) == 2
+    assert problems == (await run("settings", "check", "--json")).json["problems"]
+
+
 async def test_a_folder_beside_the_home_keeps_its_name_and_its_servers_come_second() -> None:
     home = Path.home()
     write_settings({"mcpServers": {"notes": notes_server()}})

@@ -118,6 +118,13 @@ async def test_a_server_is_shown_with_what_it_offers_and_lists_have_a_line_for_e
     assert "add_note" in result.json["tools"]
     assert "plan_day" in result.json["prompts"]
     assert "notes://note/{id}" in result.json["templates"]
+    assert result.json["settings"].endswith("settings.json, line 1")
+    assert result.json["capabilities"][-2:] == ["resources", "tools"]
+    assert result.json["announced"] == ["elicitation", "roots"]
+    assert result.json["connect_ms"] > 0
+    assert result.json["lists_ms"] > 0
+    assert result.json["processes"] == 1
+    assert 1 < result.json["memory_mb"] < 500
     shown = await run("--debug", "mcp", "show", "notes")
     assert "status        ready" in shown.stdout.splitlines()
     log = log_dir() / LOG_NAME

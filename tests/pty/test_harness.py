@@ -5,6 +5,7 @@ import sys
 import psutil
 import pytest
 
+from tests.support import terminal as module
 from tests.support.terminal import Terminal, escape_kinds
 
 
@@ -15,6 +16,21 @@ def test_what_does_not_come_fails_with_the_screen_and_at_once_where_the_program_
             terminal.wait_for("never", timeout=0.1)
         terminal.press("enter")
         with pytest.raises(AssertionError, match="before the program ended"):
+            terminal.wait_for("never", timeout=60)
+
+
+def test_what_writes_too_much_fails_at_once_and_says_so_unless_it_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_RAW_BYTES", 1_000)
+    script = "while line := input(): print('word ' * 150 + line)"
+    with Terminal([sys.executable, "-c", script]) as terminal:
+        for number in range(3):
+            terminal.type(f"{number}\r")
+            terminal.wait_for(f"word {number}")
+            terminal.forget()
+        terminal.type("one\rmore\r")
+        with pytest.raises(AssertionError, match="in 1000 bytes of output"):
             terminal.wait_for("never", timeout=60)
 
 

@@ -20,6 +20,10 @@ from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.logs.log_file import prepare_process
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.wire.trace import TraceFile
+from tui.engine.mcp.wire.wire import Wire
+from tui.model.servers import ServerId
 
 TOKEN: Final = FIXTURE_SECRET + "of a server/+"
 HEADER: Final = FIXTURE_SECRET + "of-a-header"
@@ -60,18 +64,43 @@ async def test_I05_no_secret_of_a_run_is_written_or_said(gemini: FakeGemini) -> 
         [Call([("leak", {})])],
         [Fail(400, f"API key {KEY} not valid; header was Bearer {KEY}.")],
     ]
-    result = await run(
-        "-p", "hello", "--debug", "-o", "json", "--allowed-tools", "talks", gemini=gemini
-    )
+    trace = log_dir().parent / "trace.jsonl"
+    options = ("--debug", "--trace", str(trace), "-o", "json", "--allowed-tools", "talks")
+    result = await run("-p", "hello", *options, gemini=gemini)
     [call] = result.json["tool_calls"]
     assert "*** is not accepted" in call["result"]
     assert "API key" in result.json["error"]["message"]
     assert spoken(result.stdout + result.stderr) == []
+    traced = trace.read_text()
+    assert "*** is not accepted" in traced
+    assert "starting with ***" in traced
+    assert spoken(traced) == []
     log = log_dir() / LOG_NAME
     log.unlink()
     gemini.steps = [[Say("Hello.")]]
     assert (await run("-p", "hello", "--wait", "0", gemini=gemini)).code == 0
     assert not log.exists() or log.read_bytes() == b"", "without being asked it holds no chatter"
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_I05_a_trace_loses_a_secret_that_is_learnt_later(tmp_path: Path, is_binary: bool) -> None:
+    redactor, file = Redactor(), tmp_path / "trace.jsonl"
+    trace = TraceFile(file, redactor, pytest.fail)
+    tap = Wire(redactor=redactor, trace=trace).tap(ServerId("s"))
+    forms = [TOKEN, quote(TOKEN, safe=""), TOKEN.replace("/", "\\/"), TOKEN.replace("/", "\\u002F")]
+    forms += [base64.b64encode(f"{before}{TOKEN}".encode()).decode() for before in ("", "a", "ab")]
+    for form in forms:
+        body = f'{{"text": "{form}"}}'.encode()
+        tap.received(b"\xff\x00" + body if is_binary else body)
+        tap.stderr([body])
+    redactor.register(TOKEN)
+    trace.close()
+    text = file.read_text()
+    assert len(text.splitlines()) == 1 + 2 * len(forms)
+    assert text.count("***") >= 2 * len(forms)
+    assert spoken(text) == []
+    assert spoken(text.replace("\\/", "/").replace("\\", "")) == []
+    assert FIXTURE_SECRET not in text
 
 
 def spoken(text: str) -> list[str]:

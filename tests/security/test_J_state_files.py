@@ -13,7 +13,14 @@ import pytest
 
 from tests.security.writers import ROOT, count
 from tests.support.measures import Measure
-from tui.engine.files.atomic import STALE_AFTER, locked, remove_stale, set_aside, write_private
+from tui.engine.files.atomic import (
+    STALE_AFTER,
+    locked,
+    remove_stale,
+    set_aside,
+    temporary_folder,
+    write_private,
+)
 from tui.engine.files.preferences import append_message, load_messages
 from tui.engine.files.state_file import StateFile
 from tui.engine.logs.audit import AuditLog
@@ -86,6 +93,42 @@ def test_J03_a_lock_is_waited_for_within_bounds_and_dies_with_its_holder(tmp_pat
     assert (tmp_path / "state.json.lock").exists()
     file.update(lambda content: {**content, "b": 2})
     assert json.loads(path.read_bytes()) == {"version": 1, "a": 1, "b": 2}
+
+
+LENDER: Final = """
+import sys
+from pathlib import Path
+from tui.engine.files.atomic import temporary_folder
+with temporary_folder() as folder:
+    (folder / "picture-1.png").write_bytes(b"private")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_J03_a_folder_of_a_killed_process_goes_once_it_is_old_and_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMDECK_HOME", str(tmp_path))
+    later = time.time() + STALE_AFTER + 60
+    command = [sys.executable, "-c", LENDER]
+    with (
+        temporary_folder() as own,
+        subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as lender,
+    ):
+        assert lender.stdout is not None
+        left = Path(lender.stdout.readline().strip())
+        assert remove_stale(tmp_path, later) == 0
+        lender.send_signal(signal.SIGKILL)
+        lender.wait(10)
+        assert (left / "picture-1.png").exists()
+        assert remove_stale(tmp_path, time.time()) == 0
+        assert remove_stale(tmp_path, later) == 1
+        assert not left.exists()
+        assert own.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_J05_messages_cut_off_at_any_byte_lose_no_more_than_the_last(tmp_path: Path) -> None:

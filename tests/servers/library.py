@@ -4,9 +4,10 @@ Its argument is the path of a JSON object: ``tools`` and ``prompts`` (names to a
 after one makes it required), ``completions`` (values, or those of each argument by its name),
 ``resources`` and ``templates`` (URIs), ``contents`` (what is read, by URI; or the file that holds
 it), ``silent`` (names and URIs that are never answered), ``record`` (a file that takes every
-message, one a line), ``gate`` (a file without which it does not start),
-``definitions`` (more members of tools, by name), ``results`` (those of a call or a prompt, by name)
-and ``before`` (what is sent before one; the result waits for the answer to the last request).
+message, one a line), ``gate`` (a file without which it does not start), ``definitions`` (more
+members of tools, by name), ``info`` and ``capabilities`` (more of what it says of itself),
+``results`` (those of a call or a prompt, by name) and ``before`` (what is sent before one; the
+result waits for the answer to the last request).
 A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
 resource says its URI.
 """
@@ -31,8 +32,9 @@ def initialize(_: Message) -> Message:
             **{"prompts": {}, "resources": {"subscribe": True}},
             **({"tools": {}} if "tools" in SAYS else {}),
             **({"completions": {}} if "completions" in SAYS else {}),
+            **SAYS.get("capabilities", {}),
         },
-        "serverInfo": {"name": "library", "version": "1"},
+        "serverInfo": {"name": "library", "version": "1", **SAYS.get("info", {})},
     }
 
 

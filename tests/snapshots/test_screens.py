@@ -124,6 +124,23 @@ async def test_a_pane(album: Album) -> None:
             await album.take(pilot, key)
 
 
+async def test_the_page_of_a_server(album: Album) -> None:
+    commands = RecordingCommands()
+    commands.answers["servers.usage"] = shell.USAGE
+    app = GemdeckApp(shell.paged_store(), commands, preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f2", "home", "enter")
+        await album.take(pilot, "begin")
+        await press(pilot, "end")
+        await album.take(pilot, "end")
+        await pilot.resize_terminal(*WIDE)
+        await press(pilot, "home")
+        await album.take(pilot, "begin")
+        app.theme = LIGHT.name
+        await press(pilot, "end")
+        await album.take(pilot, "end")
+
+
 async def test_a_server_is_added(album: Album) -> None:
     commands = RecordingCommands()
     setattr(commands.engine.imports.edits, "file_of", lambda _: Path("no-such-file"))  # noqa: B010
@@ -187,8 +204,8 @@ def ran(number: int, result: str, arguments: str, **changes: object) -> ToolRun:
 
 async def test_a_tool_is_run_by_hand(album: Album) -> None:
     commands, store = RecordingCommands(), shell.full_store()
-    commands.replies["runs.form"] = lambda *_: ORDER
-    commands.replies["runs.merge"] = lambda *_: ORDER.arguments
+    commands.answers["runs.form"] = lambda *_: ORDER
+    commands.answers["runs.merge"] = lambda *_: ORDER.arguments
     app = GemdeckApp(store, commands, preferences=UiPreferences())
     faults = ("result.branches: ['main', 'dev'] is too short",)
     first = ran(1, "main\ndev", '{\n  "repo_path": "shop"\n}')

@@ -33,7 +33,7 @@ NAMES: Final = {
     "unit/engine/demo": "notes_server",
     "unit/engine/mcp": """
         call_timeout early_starts enablement era_cache features flow_control inbound
-        list_changes many_offers network/ real_servers reaper safe_regex zygote
+        list_changes many_offers network/ real_servers reaper safe_regex wire zygote
     """,
     "unit/engine/settings": "reload",
 }

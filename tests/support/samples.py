@@ -150,5 +150,6 @@ def one_of_each() -> dict[type, e.Event]:
         runs.SavedCallsChanged((runs.SavedCall(SERVER, "milk", "add_note", "{}"),)),
         runs.PromptRendered("token-2", (runs.RenderedMessage("user", ("Greet me.",)),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
+        e.FramesNoted(7),
     )
     return {type(event): event for event in made}

@@ -26,7 +26,7 @@ import pyte
 from tests.support.waiting import PATIENCE
 
 MAX_RAW_BYTES: Final = 32_000_000
-"""Output kept of one program; what writes more than this is broken."""
+"""Output kept of one program; what writes more than this is broken, or a long run: see `forget`."""
 
 KEYS: Final[Mapping[str, str]] = {
     "enter": "\r",
@@ -163,6 +163,12 @@ class Terminal:
     def attributes(self, value: list[Any]) -> None:
         termios.tcsetattr(self._slave, termios.TCSANOW, value)
 
+    def forget(self) -> None:
+        """Drop the output kept so far; what a program writes in minutes has no limit."""
+        with self._changed:
+            self._raw.clear()
+            self._arrivals.clear()
+
     def descendants(self) -> list[psutil.Process]:
         """List the processes the program has started, and theirs."""
         try:
@@ -210,8 +216,8 @@ class Terminal:
             The screen at that moment.
 
         Raises:
-            AssertionError: If it does not come in time, or the program ends before; the
-                message holds the screen.
+            AssertionError: If it does not come in time, or the program ends before, or writes so
+                much that no more is read; the message holds the screen.
         """
         deadline = time.monotonic() + timeout
         ended = False
@@ -220,8 +226,10 @@ class Terminal:
                 text = self._text()
                 if wanted in text if isinstance(wanted, str) else wanted(text):
                     return text
-                if ended or time.monotonic() > deadline:
+                is_full = len(self._raw) > MAX_RAW_BYTES
+                if ended or is_full or time.monotonic() > deadline:
                     reason = "before the program ended" if ended else f"within {timeout} s"
+                    reason = f"in {MAX_RAW_BYTES} bytes of output" if is_full else reason
                     raise AssertionError(f"{wanted!r} did not come {reason}:\n{text}")
                 if not self._changed.wait(_QUIET):
                     ended = self._process.poll() is not None and not self._readable()

@@ -15,10 +15,10 @@ from click.shell_completion import get_completion_class
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.settings.sources.source import shown_path
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 T = TypeVar("T")
 
@@ -31,8 +31,7 @@ _VARIABLE: Final = "_GEMDECK_COMPLETE"
 """Where the shell says what it wants, by the library's rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutput:
+class CommandOutput(Frozen):
     """What a command gives.
 
     Attributes:
@@ -46,8 +45,8 @@ class CommandOutput:
     code: ExitCode = ExitCode.OK
 
 
-class CommandError(Exception):
-    """A command cannot do what it was asked; the text says why.
+class CommandError(AdvisedError):
+    """A command cannot do what it was asked.
 
     Args:
         text: For the user, one line.
@@ -125,9 +124,11 @@ def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> Non
         say(warning)
     try:
         answer = asyncio.run(_interruptible(command))
-    except CommandError as error:
-        say(str(error))
-        answer = CommandOutput({"error": {"message": str(error)}}, "", error.code)
+    except AdvisedError as error:
+        words = sanitize_line(f"{error} {error.advice}".strip())
+        say(words)
+        code = error.code if isinstance(error, CommandError) else ExitCode.ERROR
+        answer = CommandOutput({"error": {"message": words}}, "", code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal

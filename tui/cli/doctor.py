@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -32,6 +32,7 @@ from tui.engine.keys.key_store import KEYRING_LIMIT, CredentialError, KeyStore
 from tui.engine.logs.redaction import Redactor
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import DEFAULT, Layers
+from tui.model.bounded_json import mapped
 from tui.model.events import OWN_SOURCE
 from tui.model.servers import ServerStatus, ServerView
 from tui.model.trust import FolderTrust
@@ -123,7 +124,9 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
     Starts the servers, or the one that is named, and tells each step. Secrets are masked and
     your home is ~, so that it fits into a bug report. The exit code is 1 if anything failed.
     """
-    session = ServerSession(start, None if server is None else [server])
+    from tui.ui.keymap import check_keys  # noqa: PLC0415 - imports Textual
+
+    session = ServerSession(start, None if server is None else [server], check_keys=check_keys)
     with _recorded_steps() as steps:
         async with session.engine as engine:
             loaded = await engine.load()
@@ -148,20 +151,12 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
     end = f"Failed: {', '.join(failed)}." if failed else "Nothing failed."
     text = "\n".join(map(clean, "\n\n".join([*(one.text() for one in sections), end]).split("\n")))
     listed = [{"title": one.title, "findings": one.findings, **one.value} for one in sections]
-    value = _mapped({"sections": listed, "failed": failed}, clean)
+    value = mapped(
+        {"sections": listed, "failed": failed},
+        lambda one: clean(one) if isinstance(one, str) else one,
+        clean,
+    )
     return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
-
-
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON
-    """Change every text in a JSON value, keys included."""
-    match value:
-        case str():
-            return change(value)
-        case Mapping():
-            return {change(str(key)): _mapped(item, change) for key, item in value.items()}
-        case list() | tuple():
-            return [_mapped(item, change) for item in value]
-    return value
 
 
 def _program() -> DoctorSection:

@@ -2,8 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import click
@@ -15,7 +13,6 @@ from tui.cli.output import ExitCode, say
 from tui.cli.settings import load
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
-from tui.engine.chats.backends.backend import ModelError
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.credentials import (
     ModelAccess,
@@ -29,7 +26,7 @@ from tui.engine.keys.credentials import (
     typed_base_url,
     with_file,
 )
-from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.key_store import KeyStore, checked_key
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.settings.loader import LoadedSettings
 from tui.model.chat import BackendKind
@@ -51,8 +48,7 @@ def key() -> None:
 async def show() -> CommandOutput:
     """Show which service answers, and where its key comes from; never the key itself."""
     loaded = await in_daemon_thread(load)
-    with _failures():
-        access = await in_daemon_thread(lambda: kept_access(loaded, KeyStore()))
+    access = await in_daemon_thread(lambda: kept_access(loaded, KeyStore()))
     if access is None:
         text = "There is no key. To enter one: gemdeck key set"
         return CommandOutput({"service": None}, text, ExitCode.NO_KEY)
@@ -78,20 +74,19 @@ async def set_key(address: str | None, *, no_check: bool) -> CommandOutput:
     """
     prepare_process()
     keys = KeyStore()
+    typed = typed_base_url(address) if address is not None else ""
     try:
-        with _failures():
-            typed = typed_base_url(address) if address is not None else ""
-            secret = SecretStr(checked_key(await in_daemon_thread(_read_key)))
-            place = await in_daemon_thread(lambda: keys.place)
-            if typed:
-                access, service = address_access(typed, secret, place), Service.ADDRESS
-            else:
-                access, service = key_access(os.environ, secret, place), Service.GOOGLE
-            if not no_check:
-                await check_access(access, (await in_daemon_thread(load)).gemdeck)
-            await in_daemon_thread(lambda: keep_access(access, service, keys, _services()))
+        secret = SecretStr(checked_key(await in_daemon_thread(_read_key)))
     except ValueError as error:
         raise CommandError(str(error), ExitCode.NO_KEY) from error
+    place = await in_daemon_thread(lambda: keys.place)
+    if typed:
+        access, service = address_access(typed, secret, place), Service.ADDRESS
+    else:
+        access, service = key_access(os.environ, secret, place), Service.GOOGLE
+    if not no_check:
+        await check_access(access, (await in_daemon_thread(load)).gemdeck)
+    await in_daemon_thread(lambda: keep_access(access, service, keys, _services()))
     words = "The key" if no_check else "The service accepted the key. It"
     value = {"address": access.base_url, "place": place, "checked": not no_check}
     return CommandOutput(value, f"{words} is kept in {place}.")
@@ -113,8 +108,7 @@ async def forget(address: str | None) -> CommandOutput:
             access = replace(access, base_url=kept.address)
         return forget_access(access, KeyStore(), services)
 
-    with _failures():
-        words = await in_daemon_thread(work)
+    words = await in_daemon_thread(work)
     return CommandOutput({"done": words}, words)
 
 
@@ -150,12 +144,3 @@ def _read_key() -> str:
         typed: str = click.prompt("API key", hide_input=True, err=True, default="")
         return typed
     return read_piped_input(say)
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    """End the command with the words of an error, and what to do about it."""
-    try:
-        yield
-    except (CredentialError, ModelError) as error:
-        raise CommandError(f"{error} {error.advice}".strip()) from error

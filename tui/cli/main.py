@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from tui import __version__
 from tui.cli.output import ExitCode, output_problem, say
+from tui.cli.tracing import trace_option
 from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
@@ -113,7 +114,7 @@ def _refuse_options(context: click.Context) -> None:
     """Refuse options before a command, since they would have no effect."""
     for parameter in context.command.params:
         name = parameter.name or ""
-        if name == "debug":  # logs what commands do, too
+        if name in {"debug", "trace"}:  # of what commands do, too
             continue
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             words = f"{parameter.opts[-1]} has no effect before {context.invoked_subcommand}."
@@ -243,7 +244,13 @@ def _prepare_terminal() -> None:
 @click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
-@click.option("--debug", is_flag=True, help="Log handshakes and servers' output, and say where.")
+@trace_option
+@click.option(
+    "--debug",
+    is_flag=True,
+    is_eager=True,
+    help="Log handshakes and servers' output, and say where.",
+)
 @click.version_option(__version__, prog_name="gemdeck", help="Print the version.")
 @click.pass_context
 def main(  # noqa: PLR0913 - one for each option that is not the engine's

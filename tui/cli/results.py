@@ -25,6 +25,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
+from tui.model.frozen import Frozen
 from tui.store import selectors
 from tui.store.state import AppState
 
@@ -42,8 +43,7 @@ _ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
 _NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Frozen):
     """How a run ended.
 
     Attributes:

@@ -2,11 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -24,8 +21,6 @@ from tui.engine.chats.sessions.replay import SavedSession
 from tui.engine.files.paths import state_dir
 from tui.model.sessions import SessionView
 from tui.text import counted
-
-T = TypeVar("T")
 
 
 @click.group()
@@ -75,7 +70,7 @@ async def show(session: str, *, everywhere: bool) -> CommandOutput:
 async def export(session: str, file: Path, *, everywhere: bool) -> CommandOutput:
     """Write a session to a new file: JSON if its name ends so, else Markdown."""
     saved = _read(session, _folder(everywhere=everywhere))
-    _done(partial(write_export, file, export_text(saved, file)))
+    write_export(file, export_text(saved, file))
     name = saved.view.id
     return CommandOutput({"session": name, "file": str(file)}, f"{name} is in {file}.")
 
@@ -89,7 +84,7 @@ async def delete(ids: tuple[str, ...], *, everywhere: bool) -> CommandOutput:
     library, folder = SessionLibrary(state_dir()), _folder(everywhere=everywhere)
     chosen = {found.id: found for found in (_found(library, one, folder) for one in ids)}
     for one in chosen.values():
-        _done(partial(library.delete, one))
+        library.delete(one)
     names = [str(one) for one in chosen]
     return CommandOutput({"deleted": names}, f"Deleted: {', '.join(names)}.")
 
@@ -100,8 +95,7 @@ def _folder(*, everywhere: bool) -> Path | None:
 
 def _read(session: str, folder: Path | None) -> SavedSession:
     library = SessionLibrary(state_dir())
-    view = _found(library, session, folder)
-    return _done(partial(library.read, view))
+    return library.read(_found(library, session, folder))
 
 
 def _found(library: SessionLibrary, words: str, folder: Path | None) -> SessionView:
@@ -109,10 +103,3 @@ def _found(library: SessionLibrary, words: str, folder: Path | None) -> SessionV
         return library.find(words, folder)
     except SessionError as error:
         raise CommandError(str(error), ExitCode.NOT_FOUND) from error
-
-
-def _done(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    except SessionError as error:
-        raise CommandError(str(error)) from error

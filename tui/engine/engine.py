@@ -39,11 +39,14 @@ from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
+from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
+from tui.engine.mcp.wire.trace import TraceFile
+from tui.engine.mcp.wire.wire import Wire
 from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
@@ -59,6 +62,7 @@ from tui.model.models import PricesSet
 from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
+from tui.text import sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
 
@@ -89,6 +93,7 @@ class Engine:
         desk: Takes the user's answers.
         access: The rules of tools, and the tools that changed.
         service: Takes the user's choice of a service and its key.
+        wire: What was said between gemdeck and the servers.
         model: The commands on the model that answers.
     """
 
@@ -113,6 +118,7 @@ class Engine:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
+        self.wire = Wire(publish, redactor, self._begin_trace())
         self._read = partial(
             read_settings, self._opened, options.model, check_keys=options.check_keys
         )
@@ -192,10 +198,16 @@ class Engine:
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self.access.review,
             redactor=self._redactor,
+            wire=self.wire,
         )
+
+    def _begin_trace(self) -> TraceFile | None:
+        path = self._options.trace
+        return TraceFile(path, self._redactor, self._problems) if path is not None else None
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
+        self._stack.push_async_callback(self.wire.aclose)
         for part in (self.service, self.access, self._trust, self.conversations):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)
@@ -387,6 +399,41 @@ class Engine:
             ToolCallError: If it did not run; the text says why.
         """
         return await self.runs.call(server, tool, arguments, by_user=by_user)
+
+    async def request(
+        self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False
+    ) -> JsonObject:
+        """Send a request; return its answer as the server wrote it, its `result` or `error`.
+
+        A call of a tool needs the same consent as one by `call_tool`.
+
+        Raises:
+            ServerCallError: If no answer came.
+            ToolCallError: If the call did not run.
+        """
+        if method != "tools/call":
+            return await self.servers.features(server).request(method, params)
+        if extra := params.keys() - {"name", "arguments", "_meta"}:
+            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
+        tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
+        result = await self.call_tool(server, tool, arguments, by_user=by_user)
+        failed = {"error": {"message": result.display}}
+        return failed if result.raw is None else {"result": result.raw}
+
+    def send_again(self, number: int) -> None:
+        """Send the request of a frame again; what comes of it are new frames."""
+        self._tasks.start(self._send_again(number))
+
+    async def _send_again(self, number: int) -> None:
+        words = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
+        if (found := self.wire.request(number)) is not None:
+            try:
+                await self.request(*found)
+            except (ServerCallError, ToolCallError) as error:
+                words = sanitize_line(str(error))
+            else:
+                return
+        self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
 
     # In these, no conversation means the current one.
 

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -45,10 +45,11 @@ CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
 
 
+@dataclass(eq=False, repr=False)
 class ModelChoice:
     """Opens models; the last choice wins.
 
-    Args:
+    Attributes:
         publish: Takes `ModelSelected`, and notices of what went wrong.
         redactor: Is told every key.
         tasks: Run what a choice takes.
@@ -59,25 +60,16 @@ class ModelChoice:
         provider: Opens the models, in place of Gemini's.
     """
 
-    def __init__(
-        self,
-        publish: Publish,
-        redactor: Redactor,
-        tasks: TaskSet,
-        conversations: Conversations,
-        options: EngineOptions,
-        on_answer: Callable[[str], None],
-        services: ServiceStore,
-        provider: Provider | None = None,
-    ) -> None:
-        self._publish = publish
-        self._redactor = redactor
-        self._tasks = tasks
-        self._conversations = conversations
-        self._options = options
-        self._on_answer = on_answer
-        self._services = services
-        self._provider = provider
+    publish: Publish
+    redactor: Redactor
+    tasks: TaskSet
+    conversations: Conversations
+    options: EngineOptions
+    on_answer: Callable[[str], None]
+    services: ServiceStore
+    provider: Provider | None = None
+
+    def __post_init__(self) -> None:
         self._has_looked = self._has_begun = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
@@ -86,7 +78,7 @@ class ModelChoice:
         self._current: str | None = None
         self._choices = itertools.count()
         self._choosing: asyncio.Task[None] | None = None
-        self._keys = OrderedWorker()  # the key that was pasted last is the one that stays
+        self._keys = OrderedWorker()
 
     async def aclose(self) -> None:
         """Let a key be stored that was pasted just now."""
@@ -105,7 +97,7 @@ class ModelChoice:
             own: What the user's ``.env`` sets.
         """
         self._settings, self._own = settings, own
-        if not self._has_looked and self._options.needs_model and not self._options.demo:
+        if not self._has_looked and self.options.needs_model and not self.options.demo:
             self._has_looked = True
             try:
                 self._found = await self._find()
@@ -119,7 +111,7 @@ class ModelChoice:
         """
         await self.find(settings, own)
         is_chosen = self._choosing is not None or self._current is not None
-        if self._has_begun or is_chosen or self._options.demo or not self._options.needs_model:
+        if self._has_begun or is_chosen or self.options.demo or not self.options.needs_model:
             return
         self._has_begun = True
         self._choose(self._begin)
@@ -133,12 +125,12 @@ class ModelChoice:
                 return
         except ModelError as error:
             self._complain(error)
-        if self._options.demo_without_key:
+        if self.options.demo_without_key:
             self._answer_now({"": DemoBackend()}, needs_setup=True)
 
     def use_api_key(self, key: str) -> None:
         """Let Gemini answer, and keep the key, once the service has accepted it."""
-        self._redactor.register(key)
+        self.redactor.register(key)
         self._choose(partial(self._use_key, key))
 
     def use_address(self, address: str, key: str) -> None:
@@ -147,14 +139,14 @@ class ModelChoice:
         An empty key stands for the one that is kept for this address.
         """
         if key:
-            self._redactor.register(key)
+            self.redactor.register(key)
         self._choose(partial(self._use_address, address, key))
 
     def use_model(self, name: str, one: Conversation) -> None:
         """Let another model of the same service answer in a conversation."""
         if one.choosing is not None:
             one.choosing.cancel()
-        one.choosing = self._tasks.start(self._carry_out(partial(self._use_model, name, one)))
+        one.choosing = self.tasks.start(self._carry_out(partial(self._use_model, name, one)))
 
     def forget_key(self) -> None:
         """Forget the key that is used, with its address, or the project.
@@ -175,14 +167,14 @@ class ModelChoice:
     async def _use_model(self, name: str, one: Conversation) -> None:
         while (access := self._access) is not None:
             backend = await self._open(access, name)
-            if one not in self._conversations:
+            if one not in self.conversations:
                 await backend.aclose()
                 return
             if access is self._access:
                 one.model = name
-                self._conversations.answer_with(one, backend, self._view(backend, access))
+                self.conversations.answer_with(one, backend, self._view(backend, access))
                 one.keep_settings()
-                self._on_answer(backend.kind)
+                self.on_answer(backend.kind)
                 return
             await backend.aclose()  # another service was chosen meanwhile
         one.model = name  # for the service that is chosen next
@@ -220,7 +212,7 @@ class ModelChoice:
         advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
         notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
         try:
-            await self._in_order(partial(keep_access, access, service, store, self._services))
+            await self._in_order(partial(keep_access, access, service, store, self.services))
             access = replace(access, is_kept=True)
         except CredentialError as error:
             words = f"The key works until gemdeck ends, but could not be kept: {error}"
@@ -230,15 +222,15 @@ class ModelChoice:
             await backend.aclose()
             raise
         await self._answer(backend, access)
-        self._publish(NoticeRaised(notice))
+        self.publish(NoticeRaised(notice))
 
     async def _forget_key(self) -> None:
         used = self._access
         if used is None or not used.is_kept:
             used = ModelAccess(BackendKind.GEMINI)
-        forget = partial(forget_access, used, KeyStore(), self._services)
+        forget = partial(forget_access, used, KeyStore(), self.services)
         words = await self._in_order(forget)
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self.publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
         try:
             if (access := await self._find()) is not None:
                 await self._answer(await self._open(access), access)
@@ -248,12 +240,10 @@ class ModelChoice:
         self._answer_now({"": DemoBackend()}, needs_setup=True)
 
     async def _find(self) -> ModelAccess | None:
-        if self._provider is not None:
+        if self.provider is not None:
             return ModelAccess(BackendKind.OTHER)
         environ = with_file(self._own, os.environ)
-        return await in_daemon_thread(
-            lambda: find_access(environ, KeyStore(), self._services.get())
-        )
+        return await in_daemon_thread(lambda: find_access(environ, KeyStore(), self.services.get()))
 
     async def _in_order(self, change: Callable[[], Result]) -> Result:
         """Change what is kept after all changes before, however long a keyring takes."""
@@ -266,7 +256,7 @@ class ModelChoice:
 
     def _choose(self, choice: Callable[[], Awaitable[None]]) -> None:
         self._stop_choosing()
-        self._choosing = self._tasks.start(self._carry_out(choice))
+        self._choosing = self.tasks.start(self._carry_out(choice))
 
     def _stop_choosing(self) -> None:
         if self._choosing is not None:
@@ -281,10 +271,10 @@ class ModelChoice:
     async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
         """Open a model of a service: by its name, or its usual one, which the settings name."""
         if access.api_key is not None:
-            self._redactor.register(access.api_key.get_secret_value())
+            self.redactor.register(access.api_key.get_secret_value())
         settings = self._settings.model_copy(update={"model": name}) if name else self._settings
-        if self._provider is not None and access.kind is BackendKind.OTHER:
-            open_backend = partial(self._provider, name or self._options.model or "")
+        if self.provider is not None and access.kind is BackendKind.OTHER:
+            open_backend = partial(self.provider, name or self.options.model or "")
         else:
             open_backend = partial(late.open_backend, access, settings)
         opening = in_daemon_thread(open_backend)
@@ -297,13 +287,13 @@ class ModelChoice:
     def _close(self, opening: asyncio.Future[ModelBackend]) -> None:
         """Close the model of a cancelled choice."""
         if opening.exception() is None:
-            self._tasks.start(opening.result().aclose())
+            self.tasks.start(opening.result().aclose())
 
     async def _answer(self, backend: ModelBackend, access: ModelAccess) -> None:
         """Let a service answer, in each conversation the model that was chosen for it."""
         opened = {"": backend, backend.model: backend}
         try:
-            while missing := {one.model for one in self._conversations} - opened.keys():
+            while missing := {one.model for one in self.conversations} - opened.keys():
                 name = missing.pop()
                 opened[name] = await self._open(access, name)
         except BaseException:
@@ -321,16 +311,16 @@ class ModelChoice:
     ) -> None:
         """Let models answer that were opened: by the names that were chosen, or one for all."""
         self._access, self._current = access, opened[""].kind
-        for one in self._conversations:
+        for one in self.conversations:
             backend = opened.get(one.model, opened[""])
             view = self._view(backend, access, needs_setup=needs_setup)
-            self._conversations.answer_with(one, backend, view)
-        self._on_answer(opened[""].kind)
+            self.conversations.answer_with(one, backend, view)
+        self.on_answer(opened[""].kind)
 
     def _close_unused(self, opened: Mapping[str, ModelBackend]) -> None:
-        used = [one.backend for one in self._conversations]
+        used = [one.backend for one in self.conversations]
         for backend in {*opened.values()}.difference(used):
-            self._tasks.start(backend.aclose())
+            self.tasks.start(backend.aclose())
 
     def _view(
         self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
@@ -348,8 +338,8 @@ class ModelChoice:
     def _complain(self, error: Exception, instead: str = "Nothing has changed.") -> None:
         """Say why a model does not answer, and what to do, or else what happens instead."""
         advice = getattr(error, "advice", "") or instead
-        text = sanitize_line(self._redactor.redact(str(error)))
-        self._publish(NoticeRaised(Notice(Severity.ERROR, text, sanitize_line(advice))))
+        text = sanitize_line(self.redactor.redact(str(error)))
+        self.publish(NoticeRaised(Notice(Severity.ERROR, text, sanitize_line(advice))))
 
 
 def _accepted(access: ModelAccess) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 READY_PATIENCE: Final = 30.0
 """Seconds that a library waits for the servers unless it says."""
@@ -13,8 +13,7 @@ LATEST: Final = "latest"
 """Stands for the session of a folder that changed last."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(Frozen):
     """What the command line says.
 
     Attributes:
@@ -36,6 +35,7 @@ class EngineOptions:
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
         max_steps: Most answers of the model in one turn; None for any number.
+        trace: Where each frame of the servers' wires is written, or None.
         check_keys: Says which keys of the settings the screen cannot have, and why.
     """
 
@@ -55,6 +55,7 @@ class EngineOptions:
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None
+    trace: Path | None = None
     check_keys: Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]] = lambda _: {}
 
     @property

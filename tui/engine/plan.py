@@ -27,7 +27,7 @@ from tui.engine.trust.trust_questions import TrustCase
 from tui.engine.trust.trust_store import Start, StartFolder
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
@@ -47,8 +47,7 @@ StartKey = tuple[object, ...]
 _NONE: Final[Mapping[StartKey | FolderKey, TrustAnswer]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Frozen):
     """What was decided in this run, and what it began with.
 
     Attributes:
@@ -159,8 +158,7 @@ class Answers:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Frozen):
     """What is to run and to be asked.
 
     Attributes:

@@ -28,7 +28,7 @@ from tui.engine.trust.folder_gate import FolderGate, OpenedFolder, Trust
 from tui.engine.trust.starts import StartFinder
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.settings import GemdeckSettings
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ _NEXT_START: Final = "Changes under “gemdeck” in the settings take effect at
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchPlan:
+class WatchPlan(Frozen):
     """What is watched.
 
     Attributes:
@@ -145,8 +144,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Frozen):
     """What the settings files say, and what the user's earlier answers say of it."""
 
     settings: LoadedSettings

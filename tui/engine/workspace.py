@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.files.git_branch import repository_of
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
 from tui.text import counted, for_model, is_shown_whole, sanitize_line
 
@@ -124,7 +124,7 @@ def _patterns(folder: Path) -> Iterator[str]:
     for name in _FILES:
         try:
             text = read_regular(folder / name, MAX_PATTERNS).decode("utf-8", "replace")
-        except (OSError, ValueError, UnfitFileError):
+        except (OSError, ValueError):
             continue
         yield from (
             line for line in text.splitlines() if len(_WILDCARD.findall(line)) <= MAX_WILDCARDS
@@ -151,8 +151,7 @@ class OutsideError(Exception):
     """A path leads out of the opened folders, or git leaves it out; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspacePath:
+class WorkspacePath(Frozen):
     """A file or folder in an opened folder.
 
     Attributes:
@@ -315,8 +314,7 @@ class UnreadablePathError(Exception):
     """A file or folder cannot go along; the text says why, after its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathReading:
+class PathReading(Frozen):
     """What a path says to the model, and a line for the screen."""
 
     parts: tuple[Part, ...]
@@ -346,7 +344,7 @@ class PathReader:
             if found.path.is_dir():
                 return self._read_folder(found, name)
             parts, what = self._read_file(found.path, name)
-        except (OSError, UnfitFileError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise UnreadablePathError(getattr(error, "strerror", None) or str(error)) from error
         return PathReading(parts, f"[{name}: {what}]")
 
@@ -367,7 +365,7 @@ class PathReader:
                 continue
             try:
                 file_parts, _ = self._read_file(path, inside)
-            except (OSError, UnfitFileError, UnreadablePathError) as error:
+            except (OSError, UnreadablePathError) as error:
                 if isinstance(error, _TooMuchError):
                     raise UnreadablePathError(
                         "it is too large as a whole: " + str(error)

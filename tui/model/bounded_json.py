@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping
 from json import decoder, scanner
 from typing import Any, Final
 
@@ -175,6 +176,16 @@ def read_value(text: bytes, count: int | None = None) -> object:
         return _parse_in_steps(text)
 
 
+def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str] = str) -> Any:  # noqa: ANN401 - any JSON
+    """Change every value in a JSON value that has no others in it, and every key."""
+    match value:
+        case Mapping():
+            return {key(name): mapped(item, change, key) for name, item in value.items()}
+        case list() | tuple():
+            return [mapped(item, change, key) for item in value]
+    return change(value)
+
+
 def json_or_text(text: str) -> object:
     """Read JSON; what is none, such as arguments that were cut, stays text."""
     try:
@@ -185,15 +196,9 @@ def json_or_text(text: str) -> object:
 
 def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities, which JSON lacks, by their names."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case dict():
-            return {str(key): writable(item) for key, item in value.items()}
-        case list():
-            return [writable(item) for item in value]
-        case _:
-            return value
+    return mapped(
+        value, lambda one: str(one) if isinstance(one, float) and not math.isfinite(one) else one
+    )
 
 
 def structure(text: bytes) -> int:

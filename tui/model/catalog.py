@@ -2,14 +2,13 @@
 
 from typing import NewType
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 ToolId = NewType("ToolId", str)
 """The model's name for a tool; unique across all servers, ``[a-zA-Z0-9_.-]``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Frozen):
     """One parameter of a tool, from its schema, for display.
 
     Attributes:
@@ -25,8 +24,7 @@ class Parameter:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolView:
+class ToolView(Frozen):
     """One tool.
 
     Attributes:
@@ -58,8 +56,7 @@ class ToolView:
     has_icons: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PromptArgument:
+class PromptArgument(Frozen):
     """One argument of a prompt."""
 
     name: str
@@ -67,8 +64,7 @@ class PromptArgument:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptView:
+class PromptView(Frozen):
     """One prompt template of a server.
 
     `problem` says why it cannot be sent; `left_out` names the arguments that cannot be set.
@@ -85,8 +81,7 @@ class PromptView:
     own_name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceView:
+class ResourceView(Frozen):
     """One resource of a server; `size` is in bytes, `problem` says why it cannot be read."""
 
     uri: str
@@ -99,8 +94,7 @@ class ResourceView:
     has_icons: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceTemplateView:
+class ResourceTemplateView(Frozen):
     """A resource template (RFC 6570); `problem` says why it cannot be used."""
 
     uri_template: str
@@ -112,8 +106,7 @@ class ResourceTemplateView:
     has_icons: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceContent:
+class ResourceContent(Frozen):
     """The content of a resource as shown: its texts joined, and a line for each blob.
 
     `omitted` counts the characters that were cut off.
@@ -125,8 +118,7 @@ class ResourceContent:
     omitted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Frozen):
     """The features of one server, in the server's order.
 
     `excess` are the tools that the model does not hold but finds, because there are too many.

@@ -4,7 +4,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 ConversationId = NewType("ConversationId", str)
@@ -55,8 +55,7 @@ class TurnPhase(StrEnum):
     TOOLS = "running tools"
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(Frozen):
     """A message of the user.
 
     Attributes:
@@ -76,8 +75,7 @@ class UserMessage:
         return self.as_typed or self.text
 
 
-@dataclass(frozen=True, slots=True)
-class ModelText:
+class ModelText(Frozen):
     """A part of the model's answer; `complete` when it will not grow."""
 
     id: EntryId
@@ -85,8 +83,7 @@ class ModelText:
     complete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Frozen):
     """A thought summary; `complete` when it will not grow, with the seconds that it took."""
 
     id: EntryId
@@ -95,8 +92,7 @@ class Thought:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Frozen):
     """The progress of a running call; `total` is None if unknown."""
 
     progress: float
@@ -104,8 +100,7 @@ class Progress:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Frozen):
     """A picture that a server sent: its media type, its data in base64, and its pixels."""
 
     mime_type: str
@@ -114,8 +109,7 @@ class Picture:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Frozen):
     """One call of a tool.
 
     Attributes:
@@ -141,8 +135,7 @@ class ToolCall:
     pictures: tuple[Picture, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChatNotice:
+class ChatNotice(Frozen):
     """A message from gemdeck in the conversation: an error, a stop, a limit.
 
     Attributes:
@@ -158,8 +151,7 @@ class ChatNotice:
     passes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(Frozen):
     """The end of a turn: its tool calls, its seconds and the tokens and cost of its requests."""
 
     id: EntryId
@@ -172,8 +164,7 @@ class TurnEnd:
 Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice | TurnEnd
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Frozen):
     """Token counts of one request or of several, from the service.
 
     `context` is how full the context is after the last one, and `context_limit` its size; 0 if
@@ -207,8 +198,7 @@ class Usage:
         return Usage(context=self.context, context_limit=self.context_limit)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnState:
+class TurnState(Frozen):
     """The running turn; its times are in seconds of `time.monotonic`.
 
     `server` is asked for a part of the user's message; `until` is when the service is asked again.
@@ -240,8 +230,7 @@ class BackendKind(StrEnum):
     OTHER = "another service"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelView:
+class ModelView(Frozen):
     """The current model.
 
     Attributes:

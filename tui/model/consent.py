@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final, NewType
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 RequestId = NewType("RequestId", str)
@@ -37,8 +37,7 @@ class GrantScope(StrEnum):
     EVERYWHERE = "saved everywhere"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Frozen):
     """The user's answer.
 
     Attributes:
@@ -66,8 +65,7 @@ class Effect(StrEnum):
     ALLOW = "allow"
 
 
-@dataclass(frozen=True, slots=True)
-class GrantView:
+class GrantView(Frozen):
     """One rule on tools, as listed in the permissions pane.
 
     Attributes:
@@ -98,8 +96,7 @@ class GrantView:
         return self.id == UNASKED_GRANT
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStanding:
+class ToolStanding(Frozen):
     """Why a tool is asked about, allowed, denied, or not offered to the model.
 
     Attributes:
@@ -115,8 +112,7 @@ class ToolStanding:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRuleChanged:
+class ToolRuleChanged(Frozen):
     """The user revoked a rule, or accepted or refused a changed tool.
 
     `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash

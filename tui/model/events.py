@@ -24,7 +24,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.models import ModelEvents
 from tui.model.requests import PendingRequest, TerminalSet
 from tui.model.runs import RunEvents
@@ -36,8 +36,7 @@ OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Frozen):
     """A file such as ``GEMINI.md``.
 
     Attributes:
@@ -51,15 +50,13 @@ class ContextFile:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextRead:
+class ContextRead(Frozen):
     """The files of context were read, and are not what they were."""
 
     files: tuple[ContextFile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Frozen):
     """One line of a server's log; `time` is seconds since the epoch.
 
     `source` is ``stderr``, ``log`` (a logging notification) or `OWN_SOURCE`; `level` is the level
@@ -73,8 +70,7 @@ class LogLine:
     level: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Frozen):
     """A message for the user outside any turn; `time` in seconds since the epoch.
 
     Attributes:
@@ -88,15 +84,13 @@ class Notice:
     is_answer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ServersConfigured:
+class ServersConfigured(Frozen):
     """The settings were read; these are the servers, in settings order."""
 
     servers: tuple[ServerView, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerStatusChanged:
+class ServerStatusChanged(Frozen):
     """The status of a server changed; `info` comes with READY, the others as in `ServerView`."""
 
     server: ServerId
@@ -110,65 +104,56 @@ class ServerStatusChanged:
     lacks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogChanged:
+class CatalogChanged(Frozen):
     """The catalog of a server was listed again."""
 
     server: ServerId
     catalog: Catalog
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTried:
+class ServerTried(Frozen):
     """This happened to the server that is started on trial; None forgets all of it."""
 
     event: "Event | None"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionsSent:
+class InstructionsSent(Frozen):
     """The model got these instructions of servers with its last request."""
 
     texts: tuple[tuple[ServerId, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLogged:
+class ServerLogged(Frozen):
     """A server wrote log lines; batched, oldest first."""
 
     server: ServerId
     lines: tuple[LogLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeRaised:
+class NoticeRaised(Frozen):
     """A notice for the user."""
 
     notice: Notice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationEvent:
+class ConversationEvent(Frozen, kw_only=True):
     """An event of one conversation."""
 
     conversation: ConversationId = MAIN
 
 
-@dataclass(frozen=True, slots=True)
 class ModelSelected(ConversationEvent):
     """The model of a conversation was chosen."""
 
     model: ModelView
 
 
-@dataclass(frozen=True, slots=True)
 class QueueChanged(ConversationEvent):
     """The messages that wait for the end of the running turn, in their order."""
 
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class TurnStarted(ConversationEvent):
     """A turn started with the user's message. `time` is in seconds of `time.monotonic`."""
 
@@ -177,7 +162,6 @@ class TurnStarted(ConversationEvent):
     time: float
 
 
-@dataclass(frozen=True, slots=True)
 class TurnPhaseChanged(ConversationEvent):
     """The phase of the running turn changed; the others are as in `TurnState`."""
 
@@ -187,14 +171,12 @@ class TurnPhaseChanged(ConversationEvent):
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class MessageExpanded(ConversationEvent):
     """Servers and files added to the user's message what it named."""
 
     message: UserMessage
 
 
-@dataclass(frozen=True, slots=True)
 class TextStreamed(ConversationEvent):
     """Text of the answer arrived; the first delta of an entry creates it."""
 
@@ -202,7 +184,6 @@ class TextStreamed(ConversationEvent):
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
 class ThoughtStreamed(ConversationEvent):
     """Text of a thought summary arrived; the first delta of an entry creates it."""
 
@@ -210,7 +191,6 @@ class ThoughtStreamed(ConversationEvent):
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
 class EntryCompleted(ConversationEvent):
     """A text or thought is complete, after so many seconds."""
 
@@ -218,14 +198,12 @@ class EntryCompleted(ConversationEvent):
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class ToolCallRequested(ConversationEvent):
     """The model requested a tool call."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
 class ToolCallChanged(ConversationEvent):
     """The status of a call changed; `seconds`, `result` and `pictures` come with its end.
 
@@ -252,8 +230,7 @@ class ToolCallChanged(ConversationEvent):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallDecided:
+class ToolCallDecided(Frozen):
     """A call was allowed or denied, or the question about it was withdrawn.
 
     `fingerprint` is the server's, `definition` the hash of the tool's definition; `arguments` are
@@ -271,7 +248,6 @@ class ToolCallDecided:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToolCallProgressed(ConversationEvent):
     """A running call reported progress."""
 
@@ -279,7 +255,6 @@ class ToolCallProgressed(ConversationEvent):
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
 class UsageReported(ConversationEvent):
     """The service reported the token counts of one request to a model."""
 
@@ -287,14 +262,12 @@ class UsageReported(ConversationEvent):
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ChatNoticeAdded(ConversationEvent):
     """A message from gemdeck in the conversation."""
 
     notice: ChatNotice
 
 
-@dataclass(frozen=True, slots=True)
 class TurnFinished(ConversationEvent):
     """The turn ended, after so many seconds.
 
@@ -307,42 +280,36 @@ class TurnFinished(ConversationEvent):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class MessageReturned(ConversationEvent):
     """A message was not sent and returns to the user."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationCleared(ConversationEvent):
     """The conversation was cleared."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRaised:
+class RequestRaised(Frozen):
     """A question waits for the user; it replaces an earlier one with the same id."""
 
     request: PendingRequest
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSettled:
+class RequestSettled(Frozen):
     """A question was answered or withdrawn."""
 
     request: RequestId
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsQueued:
+class RequestsQueued(Frozen):
     """So many requests of servers wait behind those that are raised, or were declined unasked."""
 
     count: int
     declined: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRead:
+class ResourceRead(Frozen):
     """A resource was read for the user.
 
     Attributes:
@@ -364,8 +331,7 @@ class ResourceRead:
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionChanged:
+class SubscriptionChanged(Frozen):
     """A resource was subscribed to or unsubscribed from."""
 
     server: ServerId
@@ -373,8 +339,7 @@ class SubscriptionChanged:
     subscribed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentCompleted:
+class ArgumentCompleted(Frozen):
     """A server completed an argument; `token` identifies the request."""
 
     token: str
@@ -382,30 +347,35 @@ class ArgumentCompleted:
     has_more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogLevelChanged:
+class LogLevelChanged(Frozen):
     """The log level of a server was set; an RFC 5424 level in lower case."""
 
     server: ServerId
     level: str
 
 
-@dataclass(frozen=True, slots=True)
-class FolderTrustChanged:
+class FolderTrustChanged(Frozen):
     """The trust of the opened folder is known or has changed."""
 
     trust: FolderTrust
 
 
-@dataclass(frozen=True, slots=True)
-class GrantsChanged:
+class GrantsChanged(Frozen):
     """The rules on tools changed; newest first."""
 
     grants: tuple[GrantView, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolExplained:
+class FramesNoted(Frozen):
+    """While somebody watches the wire: there are new frames, or old ones have changed.
+
+    Told at most ten times a second; `revision` grows with each of them.
+    """
+
+    revision: int
+
+
+class ToolExplained(Frozen):
     """The requested explanation of a tool's permission."""
 
     standing: ToolStanding
@@ -455,6 +425,7 @@ Event = (
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained
+    | FramesNoted
     | RunEvents
     | SessionEvents
     | ModelEvents

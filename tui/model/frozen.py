@@ -1,16 +1,16 @@
-"""`dataclass` for frozen data with slots, made in a quarter of the time.
+"""`Frozen`, the base of all frozen data, whose classes are made in a quarter of the time.
 
-The standard one compiles six functions for each class: 0.4 ms, and two hundred classes are made
-before the first servers start. Here only `__init__` is compiled; what compares, hashes and shows
-is shared. That nobody sets a field is checked by mypy alone.
+The standard library compiles six functions for each class: 0.4 ms, and two hundred classes are
+made before the first servers start. Here only `__init__` is compiled; what compares, hashes and
+shows is shared. That nobody sets a field is checked by mypy alone.
 """
 
 import dataclasses
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-__all__ = ["dataclass"]
+__all__ = ["Frozen", "dataclass"]
 
 T = TypeVar("T")
 
@@ -59,3 +59,30 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     dataclass = _frozen
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+class _Maker(type):
+    """Makes a frozen data class with slots of each class."""
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        content: dict[str, Any],
+        *,
+        kw_only: bool = False,
+    ) -> type:
+        made: type = super().__new__(cls, name, bases, content)
+        if "__slots__" in content:  # it is made already
+            return made
+        return dataclass(frozen=True, slots=True, kw_only=kw_only)(made)
+
+
+class Frozen(metaclass=_Maker):
+    """Data that nobody changes: the fields of a class are what it annotates, as in a data class.
+
+    Fields of a class with `kw_only` are given by their names alone.
+    """
+
+    __slots__ = tuple[str, ...]()

@@ -3,15 +3,14 @@
 from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import MAIN, ConversationId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
     from tui.model.settings import PriceSettings
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOffer:
+class ModelOffer(Frozen):
     """A model of the service; limits in tokens, 0 if unknown."""
 
     name: str
@@ -20,8 +19,7 @@ class ModelOffer:
     output_limit: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
+class ModelOptions(Frozen):
     """How the model answers in a conversation; what is None is left to the service.
 
     Attributes:
@@ -39,8 +37,7 @@ OWN_OPTIONS: Final = ModelOptions()
 """All is left to the service."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPart:
+class ContextPart(Frozen):
     """What a part of the last request may take of the context, in estimated tokens."""
 
     name: str
@@ -48,12 +45,10 @@ class ContextPart:
     server: ServerId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelEvent:
+class ModelEvent(Frozen):
     """An event about models."""
 
 
-@dataclass(frozen=True, slots=True)
 class ModelsListed(ModelEvent):
     """The models of the service; `failure` says why there are none."""
 
@@ -61,7 +56,6 @@ class ModelsListed(ModelEvent):
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ModelOptionsChanged(ModelEvent):
     """The model of a conversation answers like this from the next request on."""
 
@@ -69,14 +63,12 @@ class ModelOptionsChanged(ModelEvent):
     conversation: ConversationId = MAIN
 
 
-@dataclass(frozen=True, slots=True)
 class ContextMeasured(ModelEvent):
     """What fills the context, largest first."""
 
     parts: tuple[ContextPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class PricesSet(ModelEvent):
     """The settings say what models cost."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
 
@@ -33,16 +33,14 @@ class FieldKind(StrEnum):
     JSON = "JSON"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOption:
+class FieldOption(Frozen):
     """One choice of a field: the value sent and the label shown."""
 
     value: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class FormField:
+class FormField(Frozen):
     """One field of a form.
 
     Attributes:
@@ -74,8 +72,7 @@ class FormField:
     asks_secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Frozen):
     """How an argument differs from the file of the opened folder that another one names.
 
     Attributes:
@@ -93,8 +90,7 @@ class FileChange:
     lines: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmationRequest:
+class ConfirmationRequest(Frozen):
     """Asks whether a tool call may run.
 
     Attributes:
@@ -136,8 +132,7 @@ class ConfirmationRequest:
     conversation: ConversationId = MAIN
 
 
-@dataclass(frozen=True, slots=True)
-class FormRequest:
+class FormRequest(Frozen):
     """A server asks for structured input (elicitation, form mode)."""
 
     id: RequestId
@@ -150,8 +145,7 @@ class FormRequest:
     """The key of the field that this is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class UrlRequest:
+class UrlRequest(Frozen):
     """A server asks the user to open an address (elicitation, URL mode).
 
     Attributes:
@@ -173,8 +167,7 @@ class UrlRequest:
     warning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SignInRequest:
+class SignInRequest(Frozen):
     """Asks whether to sign in to a server; answered again with what the user pastes.
 
     Attributes:
@@ -208,16 +201,14 @@ class SignInRequest:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingMessage:
+class SamplingMessage(Frozen):
     """One message of a sampling prompt, as shown."""
 
     role: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingRequest:
+class SamplingRequest(Frozen):
     """A server asks the model to generate text (sampling); asked for each prompt.
 
     Attributes:
@@ -243,8 +234,7 @@ class SamplingRequest:
     declarations: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingReview:
+class SamplingReview(Frozen):
     """Generated text for a server, before it is sent."""
 
     id: RequestId
@@ -253,8 +243,7 @@ class SamplingReview:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResultReview:
+class ResultReview(Frozen):
     """A tool's result before the model gets it; the user can pass, trim or withhold it.
 
     Attributes:
@@ -302,8 +291,7 @@ class ReplyAction(StrEnum):
         return self is ReplyAction.ACCEPT
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Frozen):
     """An answer to a server's request or a `SignInRequest`.
 
     Attributes:
@@ -321,8 +309,7 @@ class Reply:
         return self.action.allows
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalSet:
+class TerminalSet(Frozen):
     """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool

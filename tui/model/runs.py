@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from tui.model.chat import ConversationId, Picture, ToolCall
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import FormField
 from tui.model.servers import ServerId
 
@@ -16,8 +16,7 @@ SAVED_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"
 """How a saved call may be called: a shell takes it unquoted behind its ``@``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedCall:
+class SavedCall(Frozen):
     """A call that the user saved under a name, which is unique on its server.
 
     `tool` is the tool's name as shown, `arguments` are canonical JSON.
@@ -29,8 +28,7 @@ class SavedCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolForm:
+class ToolForm(Frozen):
     """The form of a tool.
 
     Attributes:
@@ -45,8 +43,7 @@ class ToolForm:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRun:
+class ToolRun(Frozen):
     """A call that the user made by hand.
 
     Attributes:
@@ -62,30 +59,26 @@ class ToolRun:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRunChanged:
+class ToolRunChanged(Frozen):
     """A call by hand was made, or went on."""
 
     run: ToolRun
 
 
-@dataclass(frozen=True, slots=True)
-class SavedCallsChanged:
+class SavedCallsChanged(Frozen):
     """These calls are saved, in the order of servers, tools and names."""
 
     calls: tuple[SavedCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedMessage:
+class RenderedMessage(Frozen):
     """One message of a rendered prompt, as shown; `role` is ``user`` or ``assistant``."""
 
     role: str
     parts: tuple[str | Picture, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptRendered:
+class PromptRendered(Frozen):
     """A server rendered a prompt for the user to look at.
 
     Attributes:

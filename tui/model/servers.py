@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.catalog import Catalog
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 ServerId = NewType("ServerId", str)
 """The sanitized name from the settings; unique within a run."""
@@ -123,8 +123,7 @@ class Origin(StrEnum):
     DEMO = "demo"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Frozen):
     """Why a server is not available.
 
     Attributes:
@@ -138,8 +137,7 @@ class Failure:
     stderr_tail: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
+class ServerInfo(Frozen):
     """A connected server's claims about itself; never an identity.
 
     Attributes:
@@ -147,6 +145,10 @@ class ServerInfo:
         version: Its own version.
         protocol_version: The MCP revision of the connection.
         instructions: Its instructions for the model.
+        title: Its name for people, or an empty string.
+        website: Its address of a website, or an empty string; not checked.
+        capabilities: The capabilities and extensions of the protocol that it declares.
+        announced: Those that gemdeck told it of.
         log_levels: Whether its log level can be set.
         completions: Whether it completes arguments.
         subscriptions: Whether resources can be subscribed to.
@@ -156,6 +158,10 @@ class ServerInfo:
     version: str
     protocol_version: str
     instructions: str = ""
+    title: str = ""
+    website: str = ""
+    capabilities: tuple[str, ...] = ()
+    announced: tuple[str, ...] = ()
     log_levels: bool = False
     completions: bool = False
     subscriptions: bool = False
@@ -169,8 +175,36 @@ class ServerInfo:
         return ProtocolEra.STATELESS if self.is_stateless else ProtocolEra.HANDSHAKE
 
 
-@dataclass(frozen=True, slots=True)
-class ServerView:
+class ServerUsage(Frozen):
+    """What was measured of a server in this run; a snapshot.
+
+    Attributes:
+        starts: How often it was started.
+        pid: Its process while it is connected; 0 over HTTP.
+        processes: That and its descendants; 0 where the system does not tell.
+        memory: Bytes that those have resident; pages that several share count for each.
+        calls: The calls of its tools.
+        failed: Those of them that gave an error or no result.
+        seconds: How long the newest calls took, without the time that the server waited for us.
+        connected: Seconds until it had answered the first request, while it is connected.
+        listed: Seconds that its lists took after that.
+        change: How its offer differs from that of the connection before: the kind and name of
+            all that is gained, lost or changed, under these words.
+    """
+
+    starts: int = 0
+    pid: int = 0
+    processes: int = 0
+    memory: int = 0
+    calls: int = 0
+    failed: int = 0
+    seconds: tuple[float, ...] = ()
+    connected: float = 0.0
+    listed: float = 0.0
+    change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class ServerView(Frozen):
     """The current state of one server.
 
     Attributes:

@@ -3,14 +3,13 @@
 from typing import NewType
 
 from tui.model.chat import MAIN, ConversationId, Entry, EntryId, Usage
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 SessionId = NewType("SessionId", str)
 """Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(Frozen):
     """What a list of sessions shows of one; all text is sanitized.
 
     Attributes:
@@ -46,12 +45,10 @@ class SessionView:
         return self.title or self.first or self.id
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEvent:
+class SessionEvent(Frozen):
     """An event about saved conversations."""
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationRestored(SessionEvent):
     """A saved conversation is on the screen again, or an earlier part of this one.
 
@@ -70,7 +67,6 @@ class ConversationRestored(SessionEvent):
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationRewound(SessionEvent):
     """A message of the user's and all that came after it were taken off the screen."""
 
@@ -78,14 +74,12 @@ class ConversationRewound(SessionEvent):
     conversation: ConversationId = MAIN
 
 
-@dataclass(frozen=True, slots=True)
 class SessionsListed(SessionEvent):
     """The sessions of the opened folder, newest first."""
 
     sessions: tuple[SessionView, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LastSessionFound(SessionEvent):
     """The session of the opened folder that an earlier run wrote last.
 
@@ -96,7 +90,6 @@ class LastSessionFound(SessionEvent):
     is_cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class SessionPreviewed(SessionEvent):
     """The last entries of a session; `failure` says why there are none."""
 
@@ -105,21 +98,18 @@ class SessionPreviewed(SessionEvent):
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationOpened(SessionEvent):
     """A new conversation stands beside the others; it answers as the one on the screen does."""
 
     conversation: ConversationId
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationSelected(SessionEvent):
     """Another conversation is on the screen."""
 
     conversation: ConversationId
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationNamed(SessionEvent):
     """The user gave a conversation another title."""
 
@@ -127,7 +117,6 @@ class ConversationNamed(SessionEvent):
     conversation: ConversationId = MAIN
 
 
-@dataclass(frozen=True, slots=True)
 class ConversationClosed(SessionEvent):
     """A conversation is no longer open; it was not the one on the screen."""
 

@@ -288,7 +288,7 @@ class ServerSettings(Section):
         description="Show you each result of its tools before the model gets it: pass, trim or "
         "withhold it.",
     )
-    description: str = Field("", description="Your description, shown in its details.")
+    description: str = Field("", description="Your description, shown on its page.")
     include_tools: Words | None = Field(
         None, description="Offer only these tools to the model. If not set, all are offered."
     )

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:
@@ -24,15 +24,13 @@ class FolderTrust(StrEnum):
     NEVER = "never trusted"
 
 
-@dataclass(frozen=True, slots=True)
-class BranchRead:
+class BranchRead(Frozen):
     """The opened folder is on this git branch, or on none that can be read."""
 
     branch: str
 
 
-@dataclass(frozen=True, slots=True)
-class FoldersOpened:
+class FoldersOpened(Frozen):
     """These folders are open, the workspace first; servers are told of them as roots."""
 
     folders: tuple[str, ...]
@@ -73,8 +71,7 @@ class TrustSubject(StrEnum):
     STARTED_HERE = "started here"
 
 
-@dataclass(frozen=True, slots=True)
-class DifferenceLine:
+class DifferenceLine(Frozen):
     """One line of a diff: ``+`` added, ``-`` removed, a space for unchanged."""
 
     sign: str
@@ -85,8 +82,7 @@ UNWATCHED: Final = "What the watched files load, and what is installed, is not w
 """What a question about commands says of all that no change of asks again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(Frozen):
     """Everything that would run or be contacted for one server, complete except for secrets.
 
     Every text is sanitized, and runs of spaces are spelled out, so that nothing is hidden.
@@ -131,8 +127,7 @@ class Disclosure:
     env_values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TrustRequest:
+class TrustRequest(Frozen):
     """Asks whether the servers of a folder or an edited settings file may run.
 
     Attributes:
@@ -166,8 +161,7 @@ class TrustRequest:
     context: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChange:
+class ToolChange(Frozen):
     """A tool whose definition changed, with the diff."""
 
     tool: str
@@ -185,8 +179,7 @@ class ToolChangeAnswer(StrEnum):
         return self is ToolChangeAnswer.ACCEPT
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChangeRequest:
+class ToolChangeRequest(Frozen):
     """Asks about changed tools, which are withheld from the model until accepted.
 
     Attributes:
@@ -210,8 +203,7 @@ class ImportState(StrEnum):
     WRITTEN = "written"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOffer:
+class ImportOffer(Frozen):
     """A server's entry in full, but for its secrets; nothing in it needs escaping.
 
     Attributes:

@@ -33,6 +33,14 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
 without any secret, and its arguments."""
 
 
+def command_line(command: str, *arguments: str) -> str:
+    """Write a command of `gemdeck` with arguments as a shell takes them."""
+    from shlex import join  # noqa: PLC0415 - not for the first frame
+
+    guard = ["--"] if any(one.startswith("-") for one in arguments) else []
+    return sanitize_line(f"gemdeck {command} {join([*guard, *arguments])}".rstrip())
+
+
 def _quote(text: str) -> str:
     from shlex import quote  # noqa: PLC0415 - not for the first frame
 
@@ -100,13 +108,9 @@ class Commands:
 
     def tell(self, command: str, *arguments: str) -> None:
         """Tell in the activity which command of `gemdeck` does what the user has just done."""
-        from shlex import join  # noqa: PLC0415 - not for the first frame
+        from tui.model.events import Notice, NoticeRaised  # noqa: PLC0415 - not for the first frame
 
-        from tui.model.events import Notice, NoticeRaised  # noqa: PLC0415 - ditto
-
-        guard = ["--"] if any(one.startswith("-") for one in arguments) else []
-        words = f"gemdeck {command} {join([*guard, *arguments])}".rstrip()
-        self._publish(NoticeRaised(Notice(Severity.INFO, sanitize_line(words))))
+        self._publish(NoticeRaised(Notice(Severity.INFO, command_line(command, *arguments))))
 
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""

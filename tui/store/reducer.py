@@ -149,6 +149,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             | e.ServerLogged()
             | e.LogLevelChanged()
             | e.InstructionsSent()
+            | e.FramesNoted()
         ):
             return _reduce_server(state, event)
         case e.NoticeRaised(notice):
@@ -265,9 +266,12 @@ def _reduce_server(
     | e.CatalogChanged
     | e.ServerLogged
     | e.LogLevelChanged
-    | e.InstructionsSent,
+    | e.InstructionsSent
+    | e.FramesNoted,
 ) -> AppState:
     match event:
+        case e.FramesNoted(revision):
+            return replace(state, wire_revision=revision)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.InstructionsSent(texts):

@@ -15,7 +15,7 @@ from tui.model.chat import (
     TurnState,
     Usage,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
@@ -44,8 +44,7 @@ MAX_RUNS: Final = 50
 """Calls by hand that are kept; the oldest that have ended are dropped first."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptState:
+class TranscriptState(Frozen):
     """The entries of a conversation.
 
     Attributes:
@@ -60,16 +59,14 @@ class TranscriptState:
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
+class Unsent(Frozen):
     """Messages that came back to the user: the last ones, and the number of all so far."""
 
     texts: tuple[str, ...] = ()
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationState:
+class ConversationState(Frozen):
     """One conversation.
 
     Attributes:
@@ -118,8 +115,7 @@ def _sum(before: float | None, usage: Usage, cost: float | None) -> float | None
     return None if before is None or cost is None else before + cost
 
 
-@dataclass(frozen=True, slots=True)
-class AppState:
+class AppState(Frozen):
     """A snapshot of the app.
 
     Attributes:
@@ -155,6 +151,7 @@ class AppState:
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
         standing: The last requested explanation of a tool's permission, or None.
+        wire_revision: Grows with the frames of the wire while somebody watches it.
         runs: The calls that the user made by hand, oldest first.
         saved_calls: The calls that are saved, in the order of servers, tools and names.
         rendered: The prompt that a server rendered last for the user to look at, or None.
@@ -196,6 +193,7 @@ class AppState:
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
     standing: "ToolStanding | None" = None
+    wire_revision: int = 0
     runs: "Mapping[EntryId, ToolRun]" = field(default_factory=lambda: MappingProxyType({}))
     saved_calls: "tuple[SavedCall, ...]" = ()
     rendered: "PromptRendered | None" = None

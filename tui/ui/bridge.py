@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 from textual.app import App
+from textual.message_pump import MessagePump
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -22,7 +23,7 @@ MIN_INTERVAL: Final = 1 / 30
 """Seconds between two rounds of updates."""
 
 MIN_WAIT: Final = 0.005
-"""Shortest timer in seconds; Textual may drop a shorter one."""
+"""Shortest wait of a timer in seconds; what happens within it is shown together."""
 
 _UNSEEN: Final = object()
 
@@ -41,6 +42,17 @@ class _Watch(Generic[T]):
         if value is not self.last and value != self.last:
             self.last = value
             self.callback(value)
+
+
+def set_timer(node: MessagePump, wait: float, callback: Callable[[], None]) -> Timer:
+    """Call back once, after `wait` seconds or later.
+
+    Textual forgets a timer whose moment has passed before its task runs: all it takes is that the
+    system or another thread holds that up for as long as it was to wait.
+    """
+    timer = node.set_timer(max(MIN_WAIT, wait), callback)
+    timer._skip = False
+    return timer
 
 
 class StoreBridge:
@@ -103,19 +115,16 @@ class StoreBridge:
     def _on_state(self, _state: AppState) -> None:
         if self._timer is not None:
             return
-        wait = max(MIN_WAIT, self._last_round + MIN_INTERVAL - monotonic())
+        wait = self._last_round + MIN_INTERVAL - monotonic()
         # Events come from the engine's tasks, whose context has no active app: a timer made
         # there would fail with a LookupError.
-        self._timer = self._context.run(self._app.set_timer, wait, self._update_all)
+        self._timer = self._context.run(set_timer, self._app, wait, self.update)
 
     def update(self) -> None:
         """Show the newest state now."""
         if self._timer is not None:
             self._timer.stop()
-        self._update_all()
-
-    def _update_all(self) -> None:
-        self._timer = None
+            self._timer = None
         self._last_round = monotonic()
         state = self._source.state
         self._watches = [watch for watch in self._watches if watch.widget.is_attached]

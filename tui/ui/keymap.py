@@ -10,7 +10,7 @@ from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.keys import Keys, format_key
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 
 class Place(StrEnum):
@@ -43,8 +43,7 @@ class Place(StrEnum):
     HELP = "Help"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Frozen):
     """One action and its keys.
 
     Attributes:
@@ -315,6 +314,8 @@ KEYS: Final = (
     _help("help.search", "slash", "search", "pages, search", "List all pages, search in them"),
     _help("help.links", "enter", "links", "links", "List the links of the page"),
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
+    _dialog("server.website", "o", "website", "website", "Show the website's address, to open it"),
+    _dialog("server.copy", "c", "copy", "copy", "Copy the page, or one of its commands"),
     _dialog("arguments.send", "ctrl+s", "send", "send", "Show or read it", priority=True),
     _dialog("prompt.send", "enter", "send", "send", "Send the prompt as it is shown"),
     _dialog("fetched.reload", "r", "reload", "ask again", "Ask the server for it again"),

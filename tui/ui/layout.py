@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 MIN_SIDE: Final = 16
 """Columns that a side keeps however its border is moved."""
@@ -47,8 +47,7 @@ class Side(StrEnum):
         return Side.RIGHT if self is Side.SERVERS else Side.SERVERS
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Frozen):
     """What the user chose for one class of widths.
 
     Attributes:
@@ -70,8 +69,7 @@ _START: Final[Mapping[WidthClass, Sides]] = {
 """What is open before the user chooses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Frozen):
     """The user's choices for all classes of widths.
 
     Attributes:

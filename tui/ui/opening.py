@@ -15,11 +15,11 @@ from tui.model.servers import Origin
 from tui.store.selectors import server
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
-from tui.ui.dialogs.details import ServerDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import HelpIndex, HelpScreen, lines_here, place_of
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
@@ -148,7 +148,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
     bridge, commands, push = deck.bridge, deck.commands, deck.app.push_screen
     match asked:
         case ShowServer():
-            push(ServerDetailsScreen(bridge, asked.server))
+            push(ServerPage(bridge, commands, asked.server, opener=deck))
             commands.tell("mcp show", asked.server)
         case EditServer():
             await _edit_server(deck, asked)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 PASTE_START: Final = "\x1b[200~"
 """What the terminal sends before pasted text."""
@@ -38,15 +38,13 @@ def clean_paste(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Keystrokes:
+class Keystrokes(Frozen):
     """Input outside a paste, unchanged."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pasted:
+class Pasted(Frozen):
     """The text of one paste, cleaned."""
 
     text: str

@@ -21,7 +21,7 @@ from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
-from tui.ui.bridge import MIN_WAIT, StoreBridge
+from tui.ui.bridge import StoreBridge, set_timer
 from tui.ui.panes import ShowConversation
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
@@ -126,8 +126,8 @@ class PendingController:
             self._timer.stop()
             self._timer = None
         if pending and not is_open:
-            left = max(MIN_WAIT, self._keyboard.pause_left)
-            self._timer = self._app.set_timer(min(left, LOOK_SECONDS), self._look_again)
+            wait = min(self._keyboard.pause_left, LOOK_SECONDS)
+            self._timer = set_timer(self._app, wait, self._look_again)
 
     def _look_again(self) -> None:
         if self._app.screen_stack:  # which is empty once the app is closing

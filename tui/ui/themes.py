@@ -14,7 +14,7 @@ from rich.console import Console
 from textual import constants
 from textual.theme import BUILTIN_THEMES, Theme
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui.layout import Layout
 
 
@@ -154,8 +154,7 @@ def fitting(theme: str) -> str:
     return SIXTEEN.name if colors == "standard" or "NO_COLOR" in os.environ else theme
 
 
-@dataclass(frozen=True, slots=True)
-class UiPreferences:
+class UiPreferences(Frozen):
     """The look to start with. Saving must not block.
 
     Attributes:

@@ -117,7 +117,7 @@ async def test_the_working_line_says_what_is_queued_and_which_server_is_asked() 
             return str(app.chat.working.render())
 
         app.start_turn("/slow")
-        await until(pilot, lambda: "Esc stops" in words())
+        await until(pilot, lambda: "esc stops" in words())
         await pilot.press(*"next", "enter")
         assert app.commands.calls == [("messages.send", ("next",))]
         assert "queued" not in words()  # the engine may refuse it

@@ -107,7 +107,7 @@ async def test_a_wait_for_another_try_counts_down_and_has_keys() -> None:
             return str(app.chat.working.render())
 
         await until(pilot, lambda: "trying again in 6" in words())
-        assert "^S now  ^N give up" in words()
+        assert "^s now  ^n give up" in words()
         await until(pilot, lambda: "trying again in 5" in words())
         await pilot.press("ctrl+s", "ctrl+n")
         assert app.commands.calls == [

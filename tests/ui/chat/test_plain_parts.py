@@ -23,7 +23,7 @@ from tui.ui.widgets.chat.entry_window import (
     estimate_rows,
 )
 from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
-from tui.ui.widgets.key_bar import key_hints, whole_parts
+from tui.ui.widgets.key_bar import whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
 from tui.ui.widgets.text.plain import cuts, duration
@@ -260,7 +260,7 @@ def test_no_hint_is_shown_in_part(line: str, width: int, shown: str) -> None:
 
 
 def test_no_key_is_shown_without_what_it_does() -> None:
-    line = key_hints(("↵", "open"), ("esc", "close"), ("F", "forget folder"))
+    line = Content("↵ open  esc close  F forget folder")
     for width in range(6, line.cell_length):
         shown = whole_parts(line, width).plain
         assert shown in {"↵ open", "↵ open  esc close"}

@@ -3,14 +3,14 @@
 import asyncio
 import contextvars
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
-from textual import events
+from textual import _time, events
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
-from tests.ui.harness import chatting, click, ticking, until
+from tests.ui.harness import chatting, click, screen_lines, ticking, until
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ToolId, ToolView
@@ -31,6 +31,7 @@ from tui.model.chat import (
 )
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.store.state import AppState
+from tui.ui.bridge import MIN_WAIT
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.panes.chat import NOTHING
 from tui.ui.questions.address import LinkScreen
@@ -385,10 +386,26 @@ async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
         message = UserMessage(EntryId("u"), "x")
         app.store.dispatch(e.TurnStarted(TurnId("t1"), message, monotonic() - 12))
         await until(pilot, lambda: "waiting for the model   12 s" in str(line.render()))
-        assert "Esc stops" in str(line.render())
+        assert "esc stops" in str(line.render())
         assert ticking() > calm
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.TOOLS))
         await until(pilot, lambda: "running tools" in str(line.render()))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         await until(pilot, lambda: str(line.render()) == "")
         await until(pilot, lambda: ticking() == calm)
+
+
+async def test_all_is_shown_however_late_a_timer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    def held_up() -> float:
+        """Tell the time, then lose the core, as to another process."""
+        now = monotonic()
+        sleep(2 * MIN_WAIT)
+        return now
+
+    monkeypatch.setattr(_time, "get_time", held_up)
+    async with chatting() as (app, pilot):
+        app.start_turn("first")
+        await until(pilot, lambda: app.chat.transcript.views)
+        for text in ("one ", "two ", "three "):
+            app.store.dispatch(e.TextStreamed(EntryId("m"), text))
+            await until(pilot, lambda: text in "\n".join(screen_lines(app)))  # noqa: B023 - at once

@@ -1,5 +1,7 @@
 """States of the app for tests and pictures of the screen around the chat."""
 
+from dataclasses import replace
+
 from tui.model import events as e
 from tui.model.catalog import (
     Catalog,
@@ -27,6 +29,7 @@ from tui.model.servers import (
     ServerId,
     ServerInfo,
     ServerStatus,
+    ServerUsage,
     ServerView,
     Transport,
 )
@@ -44,6 +47,20 @@ DRIVE = ServerId("drive")
 TEAM = ServerId("team-notes")
 
 EPOCH = 1_767_225_600.0
+
+USAGE = ServerUsage(
+    starts=3,
+    pid=4242,
+    processes=2,
+    memory=84_200_000,
+    calls=12,
+    failed=1,
+    seconds=(0.042, 0.04, 0.051, 0.038, 0.3, 0.12, 0.05, 0.045, 0.04, 0.039, 0.061, 0.044),
+    connected=0.412,
+    listed=0.031,
+    change={"gained": ("tool stash", "prompt review"), "changed": ("tool commit",)},
+)
+"""What was measured of a server."""
 
 
 def tool(name: str, description: str = "", **changes: object) -> ToolView:
@@ -180,6 +197,32 @@ def full_store(*, retry_at: float | None = None) -> Store:
     log(store, WEATHER, "ModuleNotFoundError: No module named 'pandas'", severity=Severity.ERROR)
     store.dispatch(e.ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)))
     store.dispatch(e.UsageReported(Usage(prompt=12_400, context=12_400, context_limit=1_000_000)))
+    return store
+
+
+def paged_store() -> Store:
+    """Give a store whose first server says all that it can of itself."""
+    store = full_store()
+    info = ServerInfo(
+        "mcp-server-git",
+        "1.4.0",
+        "2025-11-25",
+        instructions="Ask before you write.",
+        title="Git",
+        website="https://git.example/mcp",
+        capabilities=("logging", "prompts", "resources", "tools", "io.example/notes"),
+        announced=("elicitation", "roots", "sampling"),
+    )
+    git = replace(
+        store.state.servers[0],
+        info=info,
+        environment=("GIT_TOKEN", "HOME", "PATH"),
+        variables=("GIT_TOKEN",),
+        withheld=("AWS_TOKEN",),
+        timeout=600.0,
+        source="~/.gemini/settings.json, line 4",
+    )
+    configure(store, git, *store.state.servers[1:])
     return store
 
 

@@ -22,11 +22,11 @@ from tui.model.catalog import (
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.ui.dialogs import prompt
-from tui.ui.dialogs.details import ServerDetailsScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.dialogs.prompt import PromptScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName, ShowServer
@@ -144,7 +144,7 @@ async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
         rows = {entry.row.label: entry.row.tail for entry in deck.one(ToolsPane).entries.shown}
         assert (rows["near"], rows["far"]) == ("", "on demand")
         await deck.press("f2", "home", "enter")
-        assert deck.on_top(ServerDetailsScreen)
+        assert deck.on_top(ServerPage)
         assert "Instructions, sent to the model" in deck.text
 
 

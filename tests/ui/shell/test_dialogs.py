@@ -2,9 +2,13 @@
 
 import re
 from dataclasses import replace
+from time import monotonic
+from typing import Any
 
 import pytest
 from textual import events
+from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Input, OptionList
 
 from tests.architecture.sources import SOURCES, text
@@ -15,30 +19,43 @@ from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
 from tui.manual import TOPICS, Page
 from tui.model.catalog import PromptArgument, PromptView
-from tui.model.chat import BackendKind, EntryId, ModelView, Severity, TurnPhase, UserMessage
+from tui.model.chat import (
+    BackendKind,
+    EntryId,
+    ModelView,
+    Severity,
+    TurnId,
+    TurnPhase,
+    UserMessage,
+)
 from tui.model.events import (
     ModelSelected,
     Notice,
     NoticeRaised,
     RequestRaised,
+    TurnStarted,
 )
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
-from tui.ui.dialogs.details import DetailsScreen, ServerDetailsScreen
+from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
+from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.server_form import ServerScreen
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
 from tui.ui.panes import FillPrompt, PaneName
+from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.address import LinkScreen
@@ -273,9 +290,11 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
         await deck.press("G")
         assert rows.cursor == len(rows.rows) - 1
         for keys, view in ((("f6", "shift+tab"), Transcript), (("f7",), LogView)):
-            await deck.press(*keys, "g")
+            await deck.press(*keys)
             shown = deck.one(view)
-            assert shown.scroll_offset.y == 0
+            await deck.until(lambda: shown.scroll_offset.y > 0)  # noqa: B023 - awaited at once
+            await deck.press("g")
+            await deck.until(lambda: shown.scroll_offset.y == 0)  # noqa: B023 - ditto
             await deck.press("j", "j", "j")
             await deck.until(lambda: shown.scroll_offset.y > 0)  # noqa: B023 - awaited at once
             await deck.press("G")
@@ -289,6 +308,38 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
         for key, row in (("j", 1), ("k", 0), ("G", end), ("g", 0)):
             await deck.press(key)
             await deck.until(lambda: text.scroll_offset.y == row)  # noqa: B023 - awaited at once
+
+
+async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
+    async with running(decks.full_store()) as deck:
+        closes = dict.fromkeys(("dialog.close", "arguments.close", "welcome.back"), "f12")
+        others = {"dialog.choose": "ctrl+y", "viewer.copy": "Y", "arguments.send": "f11"}
+        deck.app.set_keymap({**closes, **others, "chat.stop": "ctrl+b", "server.imports": "alt+o"})
+        what = deck.app.bridge, deck.app.commands
+        asked = ArgumentsScreen(
+            *what, ServerId("x"), "x", title="x", about=Content(), fields=(), verb="send"
+        )
+        dialogs: dict[Screen[Any], str] = {
+            DetailsScreen("x", deck.app.bridge, lambda _: Content()): "F12 close",
+            ViewerScreen("x", "x"): "Y copy all F12 close",
+            ThemeScreen(lambda _: None): "^Y choose F12 close",
+            ModelsScreen(*what): "^Y choose F12 close",
+            ModelScreen(*what): "↵ choose F12 close",
+            asked: "F11 send F12 cancel ↵ next field",
+            ServerScreen(*what): "Alt+o other clients F12 close",
+        }
+        for screen, keys in dialogs.items():
+            deck.app.push_screen(screen)
+            await deck.until(lambda: keys in " ".join(deck.text.split()))  # noqa: B023 - at once
+            await deck.press("f12")
+            await deck.until(lambda: deck.on_top(MainScreen))
+        deck.app.push_screen(ServerScreen(*what, "x", {"command": "x"}))
+        await deck.press("tab", "end", "y", "f12")
+        await deck.until(lambda: "Press F12 again to drop" in deck.text)
+        await deck.press("f12")
+        message = UserMessage(EntryId("u9"), "x")
+        await deck.happen(TurnStarted(TurnId("t9"), message, monotonic()))
+        await deck.until(lambda: "^B stops" in deck.text)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +447,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
         await deck.press("escape")
         for query, screen in (
             ("settings: sample", ViewerScreen),
-            ("weather: details", ServerDetailsScreen),
+            ("weather: details", ServerPage),
             ("/stats", DetailsScreen),
             ("grants: rules", GrantsScreen),
             ("run: branch_list", ToolFormScreen),
@@ -560,12 +611,12 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
 
 async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
     async with running(decks.full_store()) as deck:
-        await deck.press("f2", "enter")
-        await deck.press("f3", "r")
-        assert deck.on_top(ServerDetailsScreen)
+        await deck.press("f3", "enter")
+        await deck.press("f2", "r")
+        assert deck.on_top(ToolFormScreen)
         await deck.press("escape")
-        assert isinstance(deck.focus, ServersTree)
-        assert deck.commands.calls == []
+        assert deck.one(ToolsPane).has_focus_within
+        assert deck.asked("servers.restart") == []
 
 
 async def test_the_palette_finds_saved_conversations_and_listed_models_by_name() -> None:

@@ -15,13 +15,15 @@ from tui.model.catalog import (
     ResourceView,
 )
 from tui.model.chat import BackendKind, ModelView, Severity
-from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerUsage, ServerView
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize, sanitize_line
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.panes import ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import ToolsPane
+from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.lists.filter_list import FilterList
 
 HOSTILE = [
@@ -55,7 +57,7 @@ def add_hostile_server(store: Store, text: str) -> tuple[ServerView, ServerView]
     ready = replace(
         decks.server(ServerId(line), ServerStatus.READY, target=line),
         description=line,
-        info=ServerInfo(line, line, line, instructions=body),
+        info=ServerInfo(line, line, line, body, line, line, (line,), (line,)),
         catalog=catalog,
     )
     failed = decks.server(
@@ -77,7 +79,9 @@ def hostile_store(*texts: str) -> Store:
 
 
 async def visit_everything(deck: Running) -> None:
-    """Show the details of every server, tool, prompt and resource, and every log."""
+    """Show the page of every server, every tool, prompt and resource, and every log."""
+    change = {"gained": tuple(f"tool {sanitize_line(text)}" for text in HOSTILE)}
+    deck.commands.answers["servers.usage"] = ServerUsage(3, 7, 2, 9_000_000, 5, 1, change=change)
     for key in ("f3", "f4", "f5"):
         await deck.press(key)
         entries = next(e for e in deck.app.deck.query(FilterList) if e.region.area)
@@ -89,7 +93,11 @@ async def visit_everything(deck: Running) -> None:
         deck.one(ActivityPane).narrow_to(view.id)
         await deck.pilot.pause()
         deck.app.deck.post_message(ShowServer(view.id))
-        await deck.pilot.pause()
+        await deck.press("c", "enter", "end", "o")
+        if isinstance(question := deck.app.screen, LinkScreen):
+            await deck.until(lambda: question.armed)
+            await deck.press("escape")
+        await deck.until(lambda: deck.on_top(ServerPage))
         await deck.press("escape")
     await deck.press("f2", "right", "down", "enter", "f1", "escape", "ctrl+p", "d", "escape")
 

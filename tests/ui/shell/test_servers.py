@@ -13,7 +13,7 @@ from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 from tui.ui.dialogs.choices import ImportScreen
-from tui.ui.dialogs.details import ServerDetailsScreen
+from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import ToolsPane
@@ -265,7 +265,7 @@ async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log
         decks.configure(deck.store, told)
         await go_to(deck, decks.GIT)
         await deck.press("enter")
-        assert deck.on_top(ServerDetailsScreen)
+        assert deck.on_top(ServerPage)
         for word in ("● ready", "uvx mcp-server-git", "2025-11-25", "Ask before you write."):
             assert word in deck.text
         assert "gets HOME, PATH" in deck.text

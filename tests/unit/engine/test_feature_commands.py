@@ -15,6 +15,7 @@ from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import call, eventually
 from tui.engine.commands import feature_commands as module
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.files.atomic import STALE_AFTER, remove_stale
 from tui.model.catalog import ResourceContent
 from tui.model.events import (
     ArgumentCompleted,
@@ -203,6 +204,7 @@ async def test_a_picture_is_saved_beside_others_and_lent_until_the_end(
     assert opened[0].stat().st_mode & 0o777 == 0o600
     assert opened[0].parent.stat().st_mode & 0o777 == 0o700
     assert opened[0].is_relative_to(tmp_path / "home")
+    assert remove_stale(tmp_path / "home", time.time() + STALE_AFTER + 60) == 0
     at.features.open_picture(replace(made, data=b64encode(b"#!/bin/sh").decode()))
     await eventually(lambda: says("unknown format"))
     await at.features.__aexit__()

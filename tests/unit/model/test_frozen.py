@@ -2,49 +2,40 @@
 
 import dataclasses
 from dataclasses import FrozenInstanceError, field, replace
-from typing import TYPE_CHECKING
 from unittest.mock import ANY
 
 import pytest
 
+from tui.model import frozen
+from tui.model.frozen import Frozen
 from tui.model.servers import Failure
 
-if TYPE_CHECKING:
-    from dataclasses import dataclass
-else:
-    from tui.model.frozen import _frozen as dataclass
+with pytest.MonkeyPatch.context() as as_shipped:
+    as_shipped.setattr(frozen, "dataclass", frozen._frozen)
 
+    class Point(Frozen):
+        x: int
+        y: int = 0
+        note: str = field(default="", compare=False)
+        secret: str = field(default="s", repr=False)
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    x: int
-    y: int = 0
-    note: str = field(default="", compare=False)
-    secret: str = field(default="s", repr=False)
+    class Named(Point):
+        name: str = ""
 
+    class Empty(Frozen):
+        pass
 
-@dataclass(frozen=True, slots=True)
-class Named(Point):
-    name: str = ""
+    class Own(Frozen, kw_only=True):
+        path: str
 
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Own)
 
-@dataclass(frozen=True, slots=True)
-class Empty:
-    pass
+        def __hash__(self) -> int:
+            return 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
-    path: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Own)
-
-    def __hash__(self) -> int:
-        return 1
-
-    def __repr__(self) -> str:
-        return "own"
+        def __repr__(self) -> str:
+            return "own"
 
 
 def test_what_is_equal_has_the_same_class_and_fields() -> None:

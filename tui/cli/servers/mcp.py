@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from tui.cli.command import (
+    MAX_WORDS,
     CommandError,
     CommandOutput,
     advised,
@@ -19,6 +20,7 @@ from tui.cli.command import (
     json_option,
     last_words,
     no_such,
+    prints,
     prints_json,
     shown,
 )
@@ -35,12 +37,14 @@ from tui.cli.servers.server_session import (
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.files.atomic import UnfitFileError
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
-from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
-from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.coerce import typed_value
+from tui.engine.mcp.wire.recording import Recording
+from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import (
     check_entry,
@@ -49,6 +53,7 @@ from tui.engine.settings.typed_entries import (
 )
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
+from tui.model.events import OWN_SOURCE
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
@@ -108,7 +113,7 @@ async def show(server: str, start: StartOptions) -> CommandOutput:
 async def _shown(server: str, start: StartOptions) -> CommandOutput:
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
-        value = _server(view, session) | _details(view)
+        value = _server(view, session) | _details(view, session)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates")
@@ -175,17 +180,53 @@ async def call(
         offered = session.engine.servers.offered_tools()
         schema = next((one.schema for one in offered if one.view.name == tool), {})
         given |= {name: typed_value(schema, name, word) for name, word in words.items()}
-        try:
-            calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
-            result = await using(session, calling)
-        except ToolCallError as error:
-            raise CommandError(str(error)) from error
+        calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
+        result = await using(session, calling)
         if result.raw is None:
             raise CommandError(result.display)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
         value = _beside(own | {"warnings": session.warnings}, result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
         return CommandOutput(value, _plain(result.parts, result.display), code)
+
+
+@mcp.command(epilog="Example: gemdeck mcp request files resources/templates/list")
+@server_argument
+@click.argument("method")
+@click.option("--params", "raw", metavar="JSON", help="Its parameters as one JSON object.")
+@prints
+@starts_servers
+async def request(server: str, method: str, raw: str | None, start: StartOptions) -> CommandOutput:
+    """Send a server one request, and print its answer as JSON: the result or the error.
+
+    A rule that denies a tool holds for tools/call.
+    """
+    params = _object(raw, "--params")
+    async with serving(start, [server]) as session:
+        session.ready(server)
+        sending = session.engine.request(ServerId(server), method, params, by_user=True)
+        answer = writable(await using(session, sending))
+    code = ExitCode.ERROR if "error" in answer else ExitCode.OK
+    return CommandOutput(answer, json.dumps(answer, indent=2), code)
+
+
+@mcp.command(epilog="Example: gemdeck mcp add again gemdeck mcp replay trace.jsonl")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--server", metavar="NAME", default="", help="Which one of several in the trace.")
+@prints
+async def replay(file: Path, server: str) -> CommandOutput:
+    """Be a server over stdio that answers as one in a trace did, by method and parameters."""
+    try:
+        recording = Recording(read_trace(file), server)
+    except (OSError, UnfitFileError) as error:
+        raise CommandError(f"{file} cannot be played: it is {error}.") from error
+    if len(recording.servers) != 1:
+        names = ", ".join(sorted(recording.servers)) or "none"
+        raise CommandError(f"--server has to name one of those in the trace: {names}")
+    for line in sys.stdin.buffer:
+        for message in recording.answer(line):
+            write_out(json.dumps(message))
+    return CommandOutput({}, "")
 
 
 @mcp.command(epilog="Example: gemdeck mcp read docs docs://style")
@@ -217,10 +258,7 @@ async def _content_of(
     async with serving(start, [server]) as session:
         session.ready(server)
         features = session.engine.servers.features(ServerId(server))
-        try:
-            found = await using(session, features.read_resource(uri))
-        except ServerCallError as error:
-            raise CommandError(str(error)) from error
+        found = await using(session, features.read_resource(uri))
     if file is not None or not (as_json or sys.stdout.isatty()):
         try:
             data = joined_contents(found.raw["contents"])
@@ -264,11 +302,8 @@ async def prompt(
         if name not in known:
             raise no_such("prompt", name, known)
         _check_arguments(known[name], given)
-        try:
-            asked = session.engine.servers.render_prompt(ServerId(server), name, given)
-            found = await using(session, asked)
-        except ServerCallError as error:
-            raise CommandError(str(error)) from error
+        asked = session.engine.servers.render_prompt(ServerId(server), name, given)
+        found = await using(session, asked)
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]
         value = _beside({"server": server, "name": name}, found.raw)
         return CommandOutput(value, _plain(parts, found.shown))
@@ -448,19 +483,34 @@ def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
     }
 
 
-def _details(view: ServerView) -> dict[str, Any]:
+def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     catalog, info, failure = view.catalog, view.info, view.failure
+    usage = session.engine.servers.usage(view.id)
+    said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
+    measured = {
+        "connect_ms": round(usage.connected * 1000, 1),
+        "lists_ms": round(usage.listed * 1000, 1),
+        "processes": usage.processes,
+        "memory_mb": round(usage.memory / 1e6, 1),
+    }
     return {
+        "title": info.title if info is not None else "",
         "software": f"{info.name} {info.version}" if info is not None else "",
+        "website": info.website if info is not None else "",
         "protocol": info.protocol_version if info is not None else "",
+        "capabilities": list(info.capabilities) if info is not None else [],
+        "announced": list(info.announced) if info is not None else [],
+        **{name: value for name, value in measured.items() if value},
         "instructions": info.instructions if info is not None else "",
         "tools": [tool.name for tool in catalog.tools],
         "prompts": [prompt.name for prompt in catalog.prompts],
         "resources": [resource.uri for resource in catalog.resources],
         "templates": [template.uri_template for template in catalog.templates],
+        "settings": view.source,
+        "variables": list(view.variables),
         "environment": list(view.environment),
         "withheld": list(view.withheld),
-        "last_output": list(failure.stderr_tail if failure is not None else last_words(view)),
+        "last_output": list(failure.stderr_tail if failure is not None else said),
     }
 
 
@@ -490,12 +540,12 @@ def _plain(parts: Sequence[object], display: str) -> str:
     return (display if sys.stdout.isatty() else "\n".join(texts)).removesuffix("\n")
 
 
-def _object(raw: str | None) -> dict[str, Any]:
+def _object(raw: str | None, option: str = "--args") -> dict[str, Any]:
     """Read the arguments that were given as JSON."""
     try:
         value = json.loads(raw) if raw is not None else {}
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="--args") from error
+        raise click.BadParameter(f"not JSON: {error}", param_hint=option) from error
     if not isinstance(value, dict):
-        raise click.BadParameter("must be a JSON object", param_hint="--args")
+        raise click.BadParameter("must be a JSON object", param_hint=option)
     return value

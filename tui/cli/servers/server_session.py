@@ -12,6 +12,7 @@ import click
 
 from tui.cli.command import CommandError, advised, no_such, way_out
 from tui.cli.output import ExitCode, quote, say
+from tui.cli.tracing import trace_option
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
@@ -19,9 +20,10 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.context import OpenUrl
+from tui.engine.settings.loader import KeyCheck
 from tui.model.consent import RequestId
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged, ToolCallProgressed
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.settings_rules import MAX_WAIT
 from tui.store import selectors
@@ -33,25 +35,32 @@ DEFAULT_TIMEOUT: Final = 10.0
 """Seconds that servers get to become ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartOptions:
+class StartOptions(Frozen):
     """How servers are started.
 
     Attributes:
         timeout: Seconds that each gets to become ready.
         trusted: Folders whose own settings count, by their real paths.
+        trace: Where what is said with servers is written, or None.
     """
 
     timeout: float
     trusted: tuple[Path, ...] = ()
+    trace: Path | None = None
 
 
 def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
     """Let a command say in options how servers are started, as its argument `start`."""
 
     @functools.wraps(command)
-    def run(*, trusted: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
-        return command(start=StartOptions(timeout, trusted), **given)
+    def run(
+        *,
+        trusted: tuple[Path, ...],
+        timeout: float,
+        trace: Path | None,
+        **given: Any,  # noqa: ANN401 - its own options
+    ) -> T:
+        return command(start=StartOptions(timeout, trusted, trace), **given)
 
     for option in (
         click.option(
@@ -70,6 +79,7 @@ def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
             show_default=True,
             help="Seconds that a server gets to become ready.",
         ),
+        trace_option,
     ):
         run = option(run)
     return run
@@ -82,6 +92,7 @@ class ServerSession:
         start: How servers are started.
         names: The servers that count; None for all.
         open_url: Opens the browser, once the person at the terminal has agreed.
+        check_keys: Judges the user's keys.
 
     Attributes:
         engine: The engine.
@@ -91,22 +102,28 @@ class ServerSession:
     """
 
     def __init__(
-        self, start: StartOptions, names: Sequence[str] | None, open_url: OpenUrl = open_in_browser
+        self,
+        start: StartOptions,
+        names: Sequence[str] | None,
+        open_url: OpenUrl = open_in_browser,
+        check_keys: KeyCheck = lambda _: {},
     ) -> None:
         self.warnings = list[str]()
         self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None
         self._start = start
         self._store = Store()
+        context = click.get_current_context(silent=True)
+        given = context.find_root().params if context is not None else {}
         options = EngineOptions(
             Path.cwd(),
             follow_settings=False,
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
+            trace=start.trace or given.get("trace"),
+            check_keys=check_keys,
         )
-        context = click.get_current_context(silent=True)
-        debug = context is not None and context.find_root().params.get("debug", False)
-        self.redactor = prepare_process(verbose=debug)
+        self.redactor = prepare_process(verbose=given.get("debug", False))
         self.engine = Engine(options, self._watch, open_url=open_url, redactor=self.redactor)
 
     @property

@@ -16,7 +16,7 @@ from tui.engine.files.entry_format import EntryFormat, PathText
 from tui.engine.files.state_file import Stamp, StateFile
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.consent import Effect, GrantId, GrantScope
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 MAX_GRANTS: Final = 10_000
 """Grants that are kept; of more, the oldest permissions go first."""
@@ -63,8 +63,7 @@ _Scope = Annotated[GrantScope, PlainValidator(_read_scope), PlainSerializer(lamb
 """Stands in the file by its name; its value is a word on the screen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Frozen):
     """One rule on one tool, or on all of a server. Two are the same if all fields are equal.
 
     Permission is for one tool in one definition; only denying and asking may be for all tools
@@ -137,8 +136,7 @@ def _label(place: int) -> Any:  # noqa: ANN401 - as pydantic types it
     return Field(validation_alias=AliasPath("label", place), max_length=MAX_LABEL, exclude=True)
 
 
-@dataclass(frozen=True, slots=True)
-class GrantNote:
+class GrantNote(Frozen):
     """What is remembered beside a grant; no part of its identity.
 
     Attributes:

@@ -9,12 +9,13 @@ from typing import Final
 
 from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.mcp.schema.form_schema import MAX_FIELDS, Control, UnusableFormError, read_form
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
 from tui.model.requests import FileChange, FormField, FormValue
 from tui.model.servers import Origin, ServerId
@@ -80,7 +81,7 @@ def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
     ((name, path),) = paths
     try:
         before = read_regular(path, MAX_FILE).decode()
-    except (OSError, ValueError, UnfitFileError):
+    except (OSError, ValueError):
         return None
     return _change(name, content, before, arguments[content])
 
@@ -118,8 +119,7 @@ class UnusableEditError(Exception):
     """Arguments as the user edited them cannot be sent; the text says why, in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Frozen):
     """Arguments that the user edited: the object to send, and its text."""
 
     arguments: JsonObject
@@ -192,8 +192,7 @@ class Inquiry:
         return not self.by_user and self.number % MAX_SAME_CALLS == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(Frozen):
     """A call may not run.
 
     Attributes:

@@ -18,7 +18,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitiz
 from tui.engine.settings.prohibitions import Permission, Restriction, voids
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
 from tui.model.events import GrantsChanged
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import ToolPattern
 from tui.text import INVISIBLE, LATIN_ALIKE, sanitize_line
@@ -282,8 +282,7 @@ def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: st
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Frozen):
     """The rules' decision on a call; `source` says why, `grant` is the record it rests on."""
 
     effect: Effect

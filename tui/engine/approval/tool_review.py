@@ -27,7 +27,7 @@ from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
 from tui.model.chat import Severity
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Notice, NoticeRaised
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ToolChange, ToolChangeRequest
 
@@ -68,8 +68,7 @@ UNREADABLE: Final = "it has changed, and its definition is too long to review"
 """Why a tool is withheld about which nobody can be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Frozen):
     """A tool's definition as the user knew it.
 
     Attributes:

@@ -36,8 +36,10 @@ from tui.engine.mcp.catalog.offered_tool import (
     without_model_prefix,
 )
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.wire.tap import caused_by
 from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
@@ -137,8 +139,7 @@ CANCELLED: Final = "The user stopped this call."
 """The response to a call that was stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultReviewer:
+class ResultReviewer(Frozen):
     """Shows results to the user, who passes, trims or withholds them."""
 
     desk: Desk
@@ -176,8 +177,7 @@ class ResultReviewer:
         return ToolResult((note, TextPart(kept), *media), display, result.is_error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Frozen):
     """A call as it is shown and sent.
 
     Attributes:
@@ -218,8 +218,7 @@ class StepCall:
     refusal: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(Frozen):
     """Why a call does not run, for the model, and for the user if that differs."""
 
     text: str
@@ -227,10 +226,11 @@ class _Refusal:
     shown: str = ""
 
 
+@dataclass(eq=False, repr=False)
 class CallRunner:
     """Runs the calls of one turn.
 
-    Args:
+    Attributes:
         tools: Runs tools.
         gate: Decides on each call.
         publish: Publishes the events of the transcript rows.
@@ -239,22 +239,15 @@ class CallRunner:
         kept: Cuts long results for the model; None leaves them whole.
     """
 
-    def __init__(
-        self,
-        tools: ServerManager,
-        gate: Gate,
-        publish: Publish,
-        turn: TurnRecord,
-        reviewer: ResultReviewer | None = None,
-        kept: KeptResults | None = None,
-    ) -> None:
-        self._reviewer = reviewer
-        self._kept = kept
-        self._tools = tools
-        self._gate = gate
-        self._publish = publish
+    tools: ServerManager
+    gate: Gate
+    publish: Publish
+    turn: TurnRecord
+    reviewer: ResultReviewer | None = None
+    kept: KeptResults | None = None
+
+    def __post_init__(self) -> None:
         self._asking = asyncio.Semaphore(MAX_ASKED)
-        self._turn = turn
 
     async def announce(
         self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]
@@ -276,7 +269,7 @@ class CallRunner:
                 tool=tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME),
                 arguments=prepared.shown,
             )
-            self._publish(ToolCallRequested(row))
+            self.publish(ToolCallRequested(row))
 
     async def run(self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]) -> None:
         """Ask about all announced calls in order, and run each once it is allowed.
@@ -308,7 +301,7 @@ class CallRunner:
         """
         call = FunctionCall(tool.id, dict(arguments))
         step_call = StepCall(call, entry, by_user=by_user)
-        offered: dict[str, OfferedTool] = {t.id: t for t in self._tools.offered_tools()}
+        offered: dict[str, OfferedTool] = {t.id: t for t in self.tools.offered_tools()}
         await self.announce([step_call], offered)
         await self.run([step_call], offered)
         if step_call.result is None:
@@ -317,13 +310,13 @@ class CallRunner:
 
     def record_withheld(self, entry: EntryId, name: str, arguments: JsonObject) -> None:
         """Record that a call was refused since its tool is withheld; others leave no record."""
-        held = self._tools.withheld_tool(name) or self._tools.withheld_tool(
+        held = self.tools.withheld_tool(name) or self.tools.withheld_tool(
             without_model_prefix(name)
         )
         if held is not None:
             tool, reason = held
             shown = _shown_arguments(arguments)
-            self._publish(decided(entry, tool, shown, "deny", reason))
+            self.publish(decided(entry, tool, shown, "deny", reason))
 
     async def _decide(
         self,
@@ -339,8 +332,8 @@ class CallRunner:
             arguments=prepared.arguments,
             shown=prepared.shown,
             offered=[*offered.values()],
-            turn=self._turn,
-            number=self._turn.count(tool, prepared.shown),
+            turn=self.turn,
+            number=self.turn.count(tool, prepared.shown),
             read_edit=lambda text: read_edit(text, tool.schema),
             by_user=step_call.by_user,
         )
@@ -354,7 +347,7 @@ class CallRunner:
     async def _ask(self, inquiry: Inquiry) -> Permit | _Refusal:
         """Ask for consent."""
         try:
-            outcome = await self._gate.decide(inquiry)
+            outcome = await self.gate.decide(inquiry)
         except WithdrawnError as error:
             return _Refusal(f"Not run: {sanitize_line(str(error))}")
         except Exception as error:  # noqa: BLE001 - the other calls of the step go on
@@ -371,15 +364,16 @@ class CallRunner:
         is_edited = permit.arguments is not inquiry.arguments
         shown = permit.shown if is_edited else None
         running = ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown)
-        self._publish(running)
+        self.publish(running)
         started = time.monotonic()
 
         def on_progress(progress: Progress) -> None:
             if not step_call.settled:
-                self._publish(ToolCallProgressed(step_call.entry, progress))
+                self.publish(ToolCallProgressed(step_call.entry, progress))
 
         try:
-            result = await self._tools.call_tool(permit, on_progress)
+            with caused_by(self.turn.conversation, step_call.entry):
+                result = await self.tools.call_tool(permit, on_progress)
         except asyncio.CancelledError:
             seconds = time.monotonic() - started
             self._end(step_call, ToolCallStatus.CANCELLED, "", seconds)
@@ -390,19 +384,20 @@ class CallRunner:
             _log.exception("a call failed")
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
         seconds = time.monotonic() - started
-        if self._kept is not None:
-            result = self._kept.cut(permit.tool, result)
-        if self._reviewer is not None and permit.tool.is_reviewed:
-            self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
-            result = await self._reviewer.review(
-                step_call.entry, permit.tool, result, self._turn.conversation
+        if self.kept is not None:
+            result = self.kept.cut(permit.tool, result)
+        if self.reviewer is not None and permit.tool.is_reviewed:
+            self.publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
+            result = await self.reviewer.review(
+                step_call.entry, permit.tool, result, self.turn.conversation
             )
         step_call.result = result
-        self._turn.read[permit.tool.server] = None
+        self.turn.read[permit.tool.server] = None
         parts = result.parts
         if is_edited:
             parts = (TextPart(told_changes(inquiry.arguments, permit.arguments)), *parts)
         step_call.answer = FunctionResponse(parts, result.is_error)
+        self.tools.wire.gave(self.turn.conversation, step_call.entry, parts)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
         self._end(step_call, status, result.display, seconds, result.pictures)
 
@@ -418,7 +413,7 @@ class CallRunner:
         if not step_call.settled:
             step_call.settled = True
             changed = ToolCallChanged(step_call.entry, status, seconds, result, pictures=pictures)
-            self._publish(changed)
+            self.publish(changed)
 
 
 def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:

@@ -14,6 +14,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     PromptMessage,
     TextPart,
 )
+from tui.model.frozen import Frozen
 
 MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
 """Most base64 characters of media in one response; the service takes 20 MB a request."""
@@ -60,8 +61,7 @@ _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionResponse:
+class FunctionResponse(Frozen):
     """The response to a call: text and media."""
 
     parts: Sequence[TextPart | MediaPart]

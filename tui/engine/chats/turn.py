@@ -40,10 +40,10 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
-from tui.text import counted, for_model, sanitize, sanitize_line
+from tui.text import AdvisedError, counted, for_model, sanitize, sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 1
 """How often a step is repeated because its tool call was malformed.
@@ -60,16 +60,14 @@ RefusedTool = tuple[str, str]
 _log: Final = logging.getLogger(__name__)
 
 
-class MessageError(Exception):
-    """A message cannot be sent; the text says why, for the user."""
+class MessageError(AdvisedError):
+    """A message cannot be sent."""
 
     def __init__(self, text: str, advice: str = "") -> None:
-        super().__init__(sanitize_line(text))
-        self.advice = sanitize_line(advice)
+        super().__init__(sanitize_line(text), sanitize_line(advice))
 
 
-@dataclass(frozen=True, slots=True)
-class MessageContent:
+class MessageContent(Frozen):
     """What a message says.
 
     Attributes:
@@ -108,8 +106,7 @@ Raises `MessageError` if the message cannot be sent.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Frozen):
     """The message that starts a turn.
 
     Attributes:

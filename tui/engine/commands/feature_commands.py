@@ -4,17 +4,16 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
 from tui.engine.background import TaskSet
 from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
 from tui.engine.chats.turn import Message, MessageContent
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.atomic import temporary_folder
 from tui.engine.files.saved import write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
@@ -80,7 +79,8 @@ class FeatureCommands:
         self._completing: asyncio.Task[None] | None = None
         self._rendering: asyncio.Task[None] | None = None
         self._is_stale = False
-        self._lent: TemporaryDirectory[str] | None = None
+        self._lent: Path | None = None
+        self._stack = ExitStack()
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         context.resource_updated = self._resource_updated
 
@@ -90,8 +90,7 @@ class FeatureCommands:
 
     async def __aexit__(self, *exception: object) -> None:
         await self._tasks.aclose()
-        if self._lent is not None:
-            await asyncio.to_thread(self._lent.cleanup)
+        await asyncio.to_thread(self._stack.close)
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
@@ -215,10 +214,8 @@ class FeatureCommands:
         self._start(self._open_picture(picture))
 
     async def _open_picture(self, picture: Picture) -> None:
-        self._lent = self._lent or TemporaryDirectory(
-            prefix="pictures-", dir=usable_state_dir(), ignore_cleanup_errors=True
-        )
-        path = await self._write("picture", write_picture, Path(self._lent.name), picture.data)
+        self._lent = self._lent or self._stack.enter_context(temporary_folder())
+        path = await self._write("picture", write_picture, self._lent, picture.data)
         if path is not None and not await open_outside(str(path)):
             self._answer("No program to open pictures was found.")
 

@@ -23,6 +23,7 @@ from tui.engine.trust.warnings import (
     spelled,
     variable_cautions,
 )
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
@@ -110,8 +111,7 @@ class OwnEdits:
         return now
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedFile:
+class OfferedFile(Frozen):
     """A client's file, and the servers in it; `problem` says why it cannot be used."""
 
     client: str

@@ -1,6 +1,7 @@
 """Commands to sign in to servers and out of them."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui.engine import late
@@ -18,38 +19,35 @@ from tui.text import sanitize_line
 Command = Callable[[ServerId], Awaitable[str]]
 
 
+@dataclass(eq=False, repr=False)
 class SignInCommands:
     """Signs in to servers and out of them, with the person.
 
     Use it as an async context manager: leaving it cancels what waits for the person, and lets a
     token that is on its way arrive.
 
-    Args:
+    Attributes:
         servers: The servers.
         context: What their connections share; gets the sign-ins.
         folder: The state folder, or None.
         definitions: Returns the servers as configured.
     """
 
-    def __init__(
-        self,
-        servers: ServerManager,
-        context: ClientContext,
-        folder: Path | None,
-        definitions: Callable[[], Sequence[ServerDefinition]],
-    ) -> None:
-        self._servers = servers
-        self._definitions = definitions
-        self._publish = context.publish
+    servers: ServerManager
+    context: ClientContext
+    folder: Path | None
+    definitions: Callable[[], Sequence[ServerDefinition]]
+
+    def __post_init__(self) -> None:
         self._tasks = TaskSet("a sign-in broke down")
         self._running: set[ServerId] = set()
-        self._sign_ins = context.sign_ins = SignIns(
-            folder,
-            context.desk,
-            context.open_url,
+        self._sign_ins = self.context.sign_ins = SignIns(
+            self.folder,
+            self.context.desk,
+            self.context.open_url,
             late.import_auth_requests,
-            context.publish,
-            context.redactor,
+            self.context.publish,
+            self.context.redactor,
         )
 
     async def __aenter__(self) -> "SignInCommands":
@@ -77,7 +75,7 @@ class SignInCommands:
             AuthError: If there is none that could be used.
         """
         words = await self._sign_ins.import_gemini(self._definition(server), Path.home())
-        self._servers.restart(server)
+        self.servers.restart(server)
         return words
 
     async def sign_in(self, server: ServerId) -> str:
@@ -87,7 +85,7 @@ class SignInCommands:
             AuthError: If it did not work.
         """
         words = await self._sign_ins.sign_in(self._definition(server))
-        self._servers.restart(server)
+        self.servers.restart(server)
         return words
 
     async def sign_out(self, server: ServerId) -> str:
@@ -97,11 +95,11 @@ class SignInCommands:
             AuthError: If they could not be removed.
         """
         words = await self._sign_ins.sign_out(self._definition(server))
-        self._servers.restart(server)
+        self.servers.restart(server)
         return words
 
     def _definition(self, server: ServerId) -> ServerDefinition:
-        found = next((one for one in self._definitions() if one.id == server), None)
+        found = next((one for one in self.definitions() if one.id == server), None)
         if found is None:
             raise AuthError("is not configured")
         if found.withheld is not None:
@@ -117,4 +115,4 @@ class SignInCommands:
         except AuthError as error:
             words = f"{server} {sanitize_line(error.reason)}."
             notice = Notice(Severity.WARNING, words, sanitize_line(error.advice))
-        self._publish(NoticeRaised(notice))
+        self.context.publish(NoticeRaised(notice))

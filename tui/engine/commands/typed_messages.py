@@ -23,7 +23,7 @@ from tui.engine.workspace import (
     WorkspacePath,
 )
 from tui.model.chat import ConversationId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.mentions import (
     MAX_MENTIONED,
     PathMention,
@@ -46,8 +46,7 @@ _SHELL: Final = re.compile(r"![\w./~]")
 _AS_TEXT: Final = "Write \\@ for an @ that is only text."
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Frozen):
     """A resource as its server knows it."""
 
     server: ServerId

@@ -16,7 +16,7 @@ from tui.engine.logs.redaction import (
     masked_words,
     secrets_in_address,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
 from tui.model.settings import AuthProviderType, OAuthSettings
 from tui.text import sanitize_line
@@ -69,8 +69,7 @@ REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in
 """What the user can do about a server that waits for an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inheritance:
+class Inheritance(Frozen):
     """The user's own rules on what servers inherit; names in capitals.
 
     Attributes:
@@ -116,8 +115,7 @@ class Inheritance:
         return not (is_own or name in _WITHHELD or has_secret_part(name))
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Frozen):
     """Identifies a file's version: replaced or rewritten files differ.
 
     Attributes:
@@ -135,8 +133,7 @@ class FileState:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class FolderFile:
+class FolderFile(Frozen):
     """A file that a server runs or reads, as it was when it was shown.
 
     Attributes:
@@ -151,8 +148,7 @@ class FolderFile:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Frozen):
     """The effective values of an entry, computed before it takes effect.
 
     Attributes:
@@ -196,8 +192,7 @@ def preview_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SignInSettings:
+class SignInSettings(Frozen):
     """How to sign in to a server.
 
     Attributes:
@@ -219,8 +214,7 @@ class SignInSettings:
         return is_own and self.oauth.enabled is False
 
 
-@dataclass(frozen=True, slots=True)
-class ServerDefinition:
+class ServerDefinition(Frozen):
     """One server as configured. Values are raw: they go to the server, never to the screen.
 
     What may hold a secret is left out of the representation, which crash reports show.
@@ -313,8 +307,7 @@ class ServerDefinition:
         return replace(self, withheld=status, failure=failure, may_enable=may_enable)
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsProblem:
+class SettingsProblem(Frozen):
     """Something wrong in a settings file.
 
     Attributes:

@@ -29,7 +29,7 @@ from tui.engine.definitions.known_programs import (
     variables_of,
 )
 from tui.engine.definitions.programs import guarded_folders, is_within, projects_above
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.servers import Origin
 
@@ -308,7 +308,7 @@ def _main_in(manifest: Path) -> str:
     """Return what a ``package.json`` names as its main file; empty if it cannot be read."""
     try:
         main = read_object(read_regular(manifest, MAX_MANIFEST), last_key_counts=True).get("main")
-    except (OSError, UnfitFileError, JsonError):
+    except (OSError, JsonError):
         return ""
     return main if isinstance(main, str) else ""
 

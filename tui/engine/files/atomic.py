@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -10,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from tui.engine.files.paths import usable_state_dir
 
 if sys.platform != "win32":
     import fcntl
@@ -29,25 +32,31 @@ LOCK_WAIT: Final = 10.0
 LOCK_POLL: Final = 0.02
 """Seconds between attempts to take a lock."""
 
+_IN_USE: Final = "in-use"
+"""What is locked in a temporary folder while its process lives."""
+
 _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _CLOEXEC: Final[int] = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
 
 
-class UnfitFileError(Exception):
-    """A path is not a regular file, or the file is too large."""
+class UnfitFileError(OSError):
+    """A path is not a regular file, or the file is too large; `strerror` says which."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.EINVAL, why)
 
 
-class ExposedFileError(Exception):
+class ExposedFileError(OSError):
     """A file belongs to another user, or others could have written it.
 
     Attributes:
         advice: What makes it usable.
     """
 
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
+    def __init__(self, why: str, advice: str) -> None:
+        super().__init__(errno.EPERM, why)
         self.advice = advice
 
 
@@ -182,20 +191,33 @@ def _check_owner(descriptor: int, *, alone: bool) -> None:
 
 
 def remove_stale(folder: Path, now: float) -> int:
-    """Remove temporary files left by killed processes; return how many.
+    """Remove temporary files and folders left by killed processes; return how many.
 
     Args:
         folder: The state folder.
-        now: Seconds since the epoch; files younger than `STALE_AFTER` are kept.
+        now: Seconds since the epoch; what is younger than `STALE_AFTER` is kept.
     """
     removed = 0
     with contextlib.suppress(OSError):
         for path in folder.glob(f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"):
             with contextlib.suppress(OSError):
                 if now - path.lstat().st_mtime > STALE_AFTER:
-                    path.unlink()
+                    if path.is_dir():
+                        with locked(path / _IN_USE, wait=0):
+                            shutil.rmtree(path)
+                    else:
+                        path.unlink()
                     removed += 1
     return removed
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder that goes at the end or, if the process is killed, as `remove_stale` says."""
+    folder = Path(tempfile.mkdtemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, usable_state_dir()))
+    with locked(folder / _IN_USE):
+        yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.text import sanitize_line
 
 MAX_HEAD: Final = 4096
@@ -36,7 +36,7 @@ def branch_of(folder: Path) -> str:
     """
     try:
         head = _head(Path(os.path.normpath(folder)))
-    except (OSError, ValueError, UnfitFileError):
+    except (OSError, ValueError):
         return ""
     if head.startswith(_BRANCH):
         return sanitize_line(head.removeprefix(_BRANCH), MAX_BRANCH)

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +34,14 @@ _FLAGS: Final[int] = (
 """Open flags: links are not followed, and a pipe does not block."""
 
 
+@dataclass(eq=False, repr=False)
 class LineFile:
     """A private file (0600) to which several processes can append lines.
 
     A line is one write at the end, so that lines of two processes never mix. A full file becomes
     ``NAME.1``, the previous one ``NAME.2``, and so on; the last is deleted.
 
-    Args:
+    Attributes:
         path: The file; its folder exists.
         max_bytes: Size at which the file is rotated.
         max_files: Rotated files kept.
@@ -48,22 +50,16 @@ class LineFile:
         alone: Whether no other process writes it, so that half a line of JSON can be taken out.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        max_bytes: int,
-        max_files: int,
-        lock_wait: float | None = None,
-        max_unwritten: int = MAX_UNWRITTEN,
-        *,
-        alone: bool = False,
-    ) -> None:
-        self._path = path
-        self._max_bytes = max_bytes
-        self._max_files = max_files
-        self._lock_wait = lock_wait
-        self._alone = alone
-        self._unwritten = deque[bytes](maxlen=max_unwritten)
+    path: Path
+    max_bytes: int
+    max_files: int
+    lock_wait: float | None = None
+    max_unwritten: int = MAX_UNWRITTEN
+    _: KW_ONLY
+    alone: bool = False
+
+    def __post_init__(self) -> None:
+        self._unwritten = deque[bytes](maxlen=self.max_unwritten)
         self._lock = threading.Lock()
 
     def keep(self, line: bytes, on_problem: Callable[[str], None]) -> None:
@@ -75,7 +71,7 @@ class LineFile:
             if error is not None and write_later(self._retry, error) and is_first:
                 reason = sanitize_line(error.strerror or type(error).__name__)
                 on_problem(
-                    f"{true_name(self._path)} cannot be written: {reason}. "
+                    f"{true_name(self.path)} cannot be written: {reason}. "
                     "What belongs there is kept in memory until it can be."
                 )
 
@@ -85,10 +81,10 @@ class LineFile:
 
     def _write_waiting(self) -> OSError | None:
         """Write the lines that wait, oldest first; return why one cannot be written."""
-        wait = self._lock_wait
-        lock = contextlib.nullcontext() if wait is None else locked(self._path, wait)
+        wait = self.lock_wait
+        lock = contextlib.nullcontext() if wait is None else locked(self.path, wait)
         try:
-            make_folder(self._path)
+            make_folder(self.path)
             with lock:
                 while self._unwritten:
                     self.append(self._unwritten[0])
@@ -107,12 +103,12 @@ class LineFile:
         """
         descriptor = self._open()
         try:
-            if self._alone:
+            if self.alone:
                 _take_out_half_line(descriptor)
             is_within = _ends_within_line(descriptor, os.fstat(descriptor).st_size)
             data = (b"\n" if is_within else b"") + line + b"\n"
             if os.write(descriptor, data) != len(data):
-                if self._alone:
+                if self.alone:
                     _take_out_half_line(descriptor)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
@@ -121,15 +117,15 @@ class LineFile:
     def _open(self) -> int:
         """Open the file, rotating it first if it is full."""
         descriptor = self._open_file()
-        if os.fstat(descriptor).st_size < self._max_bytes:
+        if os.fstat(descriptor).st_size < self.max_bytes:
             return descriptor
         os.close(descriptor)
-        with contextlib.suppress(OSError), locked(self._path, 0):
+        with contextlib.suppress(OSError), locked(self.path, 0):
             # another process may have rotated it already
-            if self._path.stat().st_size >= self._max_bytes:
+            if self.path.stat().st_size >= self.max_bytes:
                 self._rotate()
         descriptor = self._open_file()
-        if os.fstat(descriptor).st_size >= 2 * self._max_bytes:
+        if os.fstat(descriptor).st_size >= 2 * self.max_bytes:
             os.close(descriptor)
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         return descriptor
@@ -140,7 +136,7 @@ class LineFile:
         Raises:
             OSError: If it cannot be opened, or is a link, a device or another user's file.
         """
-        descriptor = os.open(self._path, _FLAGS, 0o600)
+        descriptor = os.open(self.path, _FLAGS, 0o600)
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
@@ -156,13 +152,13 @@ class LineFile:
         return descriptor
 
     def _rotate(self) -> None:
-        for number in range(self._max_files - 1, 0, -1):
+        for number in range(self.max_files - 1, 0, -1):
             with contextlib.suppress(FileNotFoundError):
                 self._numbered(number).replace(self._numbered(number + 1))
-        self._path.replace(self._numbered(1))
+        self.path.replace(self._numbered(1))
 
     def _numbered(self, number: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{number}")
+        return self.path.with_name(f"{self.path.name}.{number}")
 
 
 def is_object(line: bytes) -> bool:

@@ -11,13 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files.atomic import (
-    ExposedFileError,
-    UnfitFileError,
-    locked,
-    read_own,
-    write_private,
-)
+from tui.engine.files.atomic import UnfitFileError, locked, read_own, write_private
 from tui.engine.files.line_file import LineFile
 from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import Content, StateFile
@@ -87,7 +81,7 @@ def load_messages(folder: Path) -> Sequence[str]:
     except UnfitFileError:
         _set_aside(path)
         return ()
-    except (OSError, ExposedFileError) as error:
+    except OSError as error:
         _log.warning("earlier messages could not be read: %s", error)
         return ()
     messages = (_message(line) for line in lines[-MAX_MESSAGES:])

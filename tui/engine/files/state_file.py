@@ -23,7 +23,7 @@ from tui.engine.files.atomic import (
 )
 from tui.engine.files.unwritten import make_folder, true_name, write_later
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_object, structure
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 MAX_STATE_FILE: Final = 16 * 1024 * 1024
 """Largest state file, in bytes."""
@@ -55,16 +55,8 @@ It is called under the file's lock, once per attempt, so it must have no side ef
 """
 
 
-class StateFileError(Exception):
-    """A state file cannot be used or written; the message says why.
-
-    Attributes:
-        advice: What the user can do about it.
-    """
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
+class StateFileError(AdvisedError):
+    """A state file cannot be used or written."""
 
 
 class StateFile:
@@ -226,11 +218,11 @@ class StateFile:
             content = _read_content(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
         except FileNotFoundError:
             return None
-        except UnfitFileError as error:
-            raise JsonError(str(error)) from error
         except ExposedFileError as error:
             advice = f"Check its content. {error.advice}"
-            raise StateFileError(f"{_name(path)} is not used: {error}.", advice) from error
+            raise StateFileError(f"{_name(path)} is not used: {error.strerror}.", advice) from None
+        except UnfitFileError as error:
+            raise JsonError(str(error.strerror)) from error
         version = content.pop(_VERSION, None)
         if isinstance(version, bool) or version != STATE_VERSION:
             raise JsonError("it was written by another version of gemdeck")

@@ -13,7 +13,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.model.chat import BackendKind
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
 from tui.text import sanitize_line
 
@@ -51,8 +51,7 @@ class Service(StrEnum):
     VERTEX = "vertex"
 
 
-@dataclass(frozen=True, slots=True)
-class KeptService:
+class KeptService(Frozen):
     """The choice, with what was entered for it.
 
     Attributes:
@@ -98,8 +97,7 @@ class ServiceStore:
         self._file.update(lambda content: {**content, **asdict(choice)})
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAccess:
+class ModelAccess(Frozen):
     """How to reach a model service.
 
     Attributes:

@@ -1,5 +1,6 @@
 """Store API keys in the keyring, or in a private file if there is no keyring."""
 
+import copy
 import logging
 import os
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pydantic import SecretStr
 from tui.engine.background import within
 from tui.engine.files.paths import state_dir
 from tui.engine.files.state_file import Content, StateFile, StateFileError
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 SERVICE: Final = "gemdeck"
 """The service name in the keyring."""
@@ -31,18 +32,11 @@ KEYRING_LIMIT: Final = 10.0
 _log: Final = logging.getLogger(__name__)
 
 
-class CredentialError(ValueError):
+class CredentialError(AdvisedError, ValueError):
     """Credentials cannot be used or stored.
 
     A `ValueError`, like the error for an invalid key, so that callers can handle both alike.
-
-    Attributes:
-        advice: What the user can do about it.
     """
-
-    def __init__(self, message: str, *, advice: str = "") -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 def checked_key(pasted: str) -> str:
@@ -190,19 +184,22 @@ class FilePlace:
     """Stores one secret in a JSON file that only the user can read.
 
     Args:
-        path: The file.
+        path: The file; None keeps it in memory.
         user: The secret's key in it.
     """
 
-    def __init__(self, path: Path, user: str = USER) -> None:
-        self.name = f"the private file {sanitize_line(str(path))}"
-        self._path = path
+    def __init__(self, path: Path | None, user: str = USER) -> None:
+        self.name = "memory until the end of this run"
+        if path is not None:
+            self.name = f"the private file {sanitize_line(str(path))}"
         self._user = user
         self._file = StateFile(path, fails_closed=True, on_problem=_log.warning)
 
     def beside(self, user: str) -> "FilePlace":
         """Return where another secret is, in the same file."""
-        return FilePlace(self._path, user)
+        other = copy.copy(self)
+        other._user = user
+        return other
 
     def get(self) -> str | None:
         """Return the secret, or None if there is none."""

@@ -76,6 +76,13 @@ MAX_REDACTED: Final = 16_000
 MAX_REDACTED_LINE: Final = 4_000
 """Longest line kept, in characters; the patterns are not linear."""
 
+ESCAPED: Final = 6
+"""Most characters that one becomes in JSON."""
+
+_JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
+
 _MIN_ENCODED: Final = 8
 """Shortest Base64 fragment that is masked; shorter ones occur by chance."""
 
@@ -213,13 +220,26 @@ def _masked_parameter(item: str) -> str:
     return f"{name}={MASK if value else ''}" if sign else MASK
 
 
+def _letters(text: str) -> str:
+    """Return the letters of a text, whether they are escaped or not, at any depth of JSON."""
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text).replace("\\", "")
+    return text.translate(_CONTROLS)
+
+
 class Redactor:
-    """Masks the secrets of this run. Methods may be called from any thread."""
+    """Masks the secrets of this run. Methods may be called from any thread.
+
+    Attributes:
+        revision: Grows whenever a further secret is known.
+    """
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
         self._forms: tuple[str, ...] = ()
         self._lock = threading.Lock()
+        self._letters: tuple[str, ...] = ()
+        self.revision = 0
 
     def register(self, *values: str) -> None:
         """Mask these values from now on; those shorter than `MIN_SECRET` are ignored."""
@@ -233,6 +253,8 @@ class Redactor:
             self._forms = tuple(
                 known_secrets(form for value in self._values for form in _forms(value))
             )
+            self._letters = tuple(dict.fromkeys(map(_letters, self._forms)))
+            self.revision += 1
 
     def redact(self, text: str) -> str:
         """Return a text with secrets masked, clipped to about `MAX_REDACTED` characters."""
@@ -246,6 +268,30 @@ class Redactor:
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
+
+    def redact_json(self, text: str) -> str:
+        """Return JSON with only the registered secrets masked, however their letters are escaped.
+
+        A string that hides one behind further escapes is masked whole; the rest stays as it is
+        written. What is not JSON, or only a part of it, is masked as well.
+        """
+        text = self.redact_known(text)
+        if not self._is_hidden_in(text):
+            return text
+        text = _JSON_STRING.sub(self._masked_string, text)
+        return MASK if self._is_hidden_in(text) else text
+
+    def _is_hidden_in(self, text: str) -> bool:
+        letters = _letters(text)
+        return any(form in letters for form in self._letters)
+
+    def _masked_string(self, written: re.Match[str]) -> str:
+        return f'"{MASK}"' if self._is_hidden_in(written[0]) else written[0]
+
+    def redact_ends(self, head: str, tail: str) -> tuple[str, str]:
+        """Mask both ends of a text, without what may be a part of a secret where it was cut."""
+        most = ESCAPED * max(map(len, self._forms), default=0)
+        return self.redact_json(head)[: -most or None], self.redact_json(tail)[most:]
 
     def settled(self, text: str) -> int:
         """Return how many characters of a text that still grows begin no registered secret."""

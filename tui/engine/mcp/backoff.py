@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 Clock = Callable[[], float]
 """A clock in seconds that never goes back, such as `time.monotonic`."""
@@ -15,8 +15,7 @@ Random = Callable[[], float]
 """Returns a number from 0 up to 1, such as `random.random`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Frozen):
     """How patient gemdeck is with a server; all times in seconds.
 
     Attributes:

@@ -13,17 +13,19 @@ from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
+from tui.engine.mcp.wire.wire import Wire
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.events import Event
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
+from tui.text import AdvisedError
 
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
 user's consent, with an ASCII address that was shown in full."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Frozen):
     """A sampling prompt for the model.
 
     Attributes:
@@ -41,8 +43,7 @@ class Prompt:
     must_call: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Frozen):
     """What the model generated.
 
     Attributes:
@@ -58,16 +59,11 @@ class Generation:
     is_cut: bool = False
 
 
-class GenerationError(Exception):
-    """The model could not answer; `advice` says what the user can do."""
-
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.advice = advice
+class GenerationError(AdvisedError):
+    """The model could not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generator:
+class Generator(Frozen):
     """The model that answers sampling requests.
 
     Attributes:
@@ -112,6 +108,7 @@ class ClientContext:
         budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
         sign_ins: Gives the credentials of servers over HTTP, or None.
+        wire: Notes what is said between us and the servers.
     """
 
     publish: Publish = _drop
@@ -130,3 +127,4 @@ class ClientContext:
     budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
     sign_ins: SignIns | None = None
+    wire: Wire = field(default_factory=Wire)

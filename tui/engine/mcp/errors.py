@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from tui.model.servers import Failure
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 
 class ServerError(Exception):
@@ -29,8 +29,8 @@ class ServerError(Exception):
         return Failure(sanitize_line(self.reason), sanitize_line(self.advice), tuple(stderr_tail))
 
 
-class ServerCallError(Exception):
-    """A server did not answer a request; the text says why, for the user."""
+class ServerCallError(AdvisedError):
+    """A server did not answer a request."""
 
 
 class ServerGoneError(ServerCallError):

@@ -43,7 +43,7 @@ from tui.model.events import (
     ServersConfigured,
     ServerStatusChanged,
 )
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ class ServerManager:
     Attributes:
         catalogs: What each server offers, as shown.
         registry: The names of tools and prompts.
+        wire: What was said with them.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class ServerManager:
     ) -> None:
         self._publish = publish
         self._context = context
+        self.wire = context.wire
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
         self._retry = retry
@@ -335,7 +337,8 @@ class ServerManager:
         if current.fingerprint != tool.fingerprint:
             text = f"Another server is called {tool.server} now; the tool was not run."
             raise ToolCallError(text)
-        return await live.call_tool(tool.name, arguments, on_progress)
+        call = live.call_tool(tool.name, arguments, on_progress)
+        return await self._supervisors[tool.server].usage.time(call, live.clock)
 
     async def wait_while(self, condition: Callable[[], bool], patience: float) -> None:
         """Wait until a condition, checked whenever a server's status changes, no longer holds."""
@@ -360,6 +363,11 @@ class ServerManager:
         if live is None:
             raise ServerCallError(f"The server {server} cannot be asked ({self._status(server)}).")
         return live.features
+
+    def usage(self, server: ServerId) -> ServerUsage:
+        """Return what was measured of a server until now."""
+        found = self._supervisors.get(server)
+        return found.usage.read(found.live) if found is not None else ServerUsage()
 
     async def render_prompt(
         self, server: ServerId, name: str, arguments: Mapping[str, str]
@@ -434,7 +442,9 @@ class ServerManager:
         return await asyncio.to_thread(self._import_connect)
 
     def _add(self, definition: ServerDefinition) -> Supervisor:
-        log = ServerLog(definition.id, self._publish, definition.secrets, self._context.redactor)
+        context, server = self._context, definition.id
+        tap = context.wire.tap(server)
+        log = ServerLog(server, self._publish, definition.secrets, context.redactor, tap)
         supervisor = Supervisor(
             definition,
             self._connect,

@@ -11,6 +11,8 @@ from typing import Final
 
 from tui.engine.bus import Publish
 from tui.engine.logs.redaction import Redactor, masked_text, secrets_in_lines
+from tui.engine.mcp.wire.tap import Tap
+from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import Severity
 from tui.model.events import LogLine, ServerLogged
 from tui.model.servers import Failure, ServerId
@@ -45,6 +47,10 @@ class ServerLog:
         publish: Takes `ServerLogged`, at most twenty a second.
         secrets: Values that are masked in every line.
         redactor: Masks all other secrets of the run.
+        tap: Notes what is said on the server's wire; None for a log alone.
+
+    Attributes:
+        tap: The same.
     """
 
     def __init__(
@@ -53,11 +59,13 @@ class ServerLog:
         publish: Publish,
         secrets: Iterable[str] = (),
         redactor: Redactor | None = None,
+        tap: Tap | None = None,
     ) -> None:
         self._server = server
         self._publish = publish
         self._secrets = secrets_in_lines(secrets)
         self._redactor = redactor or Redactor()
+        self.tap = tap or Wire(redactor=redactor).tap(server)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
         self._pending: deque[tuple[float, str, Severity, bytes | str, str]] = deque(
             maxlen=MAX_BATCH
@@ -68,10 +76,12 @@ class ServerLog:
 
     def begin(self) -> None:
         self._stderr.clear()
+        self.tap.begin()
 
     def write_stderr(self, lines: Sequence[bytes]) -> None:
         """Add lines of the server's standard error."""
         self._stderr.extend(lines)
+        self.tap.stderr(lines)
         for line in lines[-MAX_BATCH:]:
             self._append("stderr", Severity.INFO, line)
         self._dropped += max(0, len(lines) - MAX_BATCH)

@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.definitions.definition import ServerDefinition
@@ -18,6 +17,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.launch import running_server
+from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
 from tui.model.servers import (
     SETTLED,
@@ -81,6 +81,7 @@ class Supervisor:
         lacks: What it was started without, why, and what to do; or "".
         info: The server's description of itself while it is ready, or None.
         live: The connection while the server is ready, or None.
+        usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
     """
 
@@ -104,11 +105,12 @@ class Supervisor:
         self.restarted = self.lacks = ""
         self.info: ServerInfo | None = None
         self.live: Connection | None = None
+        self.usage = UsageMeter()
         self.is_launching = False
         self._load_connect = load_connect
         self._context = context
         self._on_status = on_status
-        self._on_offer = partial(on_offer, self)
+        self._on_offer = on_offer
         self._log = log
         self._backoff = backoff or Backoff()
         self._attempt: Connection | None = None
@@ -253,6 +255,7 @@ class Supervisor:
         is_connected = self._is_told = False
         self._log.begin()
         self._backoff.began()
+        self.usage.started()
         try:
             async with asyncio.timeout(self.definition.timeout) as self._deadline:
                 definition = await self._filled()
@@ -267,7 +270,7 @@ class Supervisor:
                         self._attempt = connect(definition, self._log, self._context, process)
                         async with self._attempt as live:
                             is_connected = True
-                            self._on_offer(live.offer)
+                            self._take_offer(live.offer, is_first=True)
                             if live.offer.is_empty:
                                 error = ServerError(
                                     "offers nothing: no usable tool, no prompt, no resource",
@@ -316,7 +319,7 @@ class Supervisor:
         waits = [asyncio.create_task(event.wait()) for event in (live.ended, live.outdated)]
         for wait in waits:
             wait.add_done_callback(lambda _: self._wake.set())
-        following = asyncio.create_task(live.follow(self._on_offer), name=f"follow {self.id}")
+        following = asyncio.create_task(live.follow(self._take_offer), name=f"follow {self.id}")
         following.add_done_callback(self._report)
         try:
             while not live.ended.is_set() and not self._must_stop():
@@ -331,6 +334,10 @@ class Supervisor:
         if not self._must_stop():
             self._fail(live.transport.problem or ServerError(live.transport.ending()))
         await asyncio.wait({*waits, following})
+
+    def _take_offer(self, offer: ServerOffer, *, is_first: bool = False) -> None:
+        self.usage.offered(offer, is_first=is_first)
+        self._on_offer(self, offer)
 
     def _must_stop(self) -> bool:
         return self.status is _S.STOPPING
@@ -396,6 +403,7 @@ class Supervisor:
             self.info = None
             self.live = None
         logger.debug("%s: %s", self.id, status.value)
+        self._log.tap.word(status.value, failure.reason if failure is not None else "")
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
             self._log.remark(sanitize_line(failure.reason), severity)

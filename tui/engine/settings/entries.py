@@ -30,7 +30,7 @@ from tui.engine.settings.sources.source import (
     known_keys,
     validation_problems,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings, ServerSettings
 from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
@@ -63,8 +63,7 @@ _BLANKABLE: Final = frozenset({"env", "headers"})
 _Scalar: Final = str | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Frozen):
     """One server's entry in a file.
 
     Attributes:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -28,7 +28,8 @@ from tui.engine.settings.sources.source import (
     shown_path,
     validation_problems,
 )
-from tui.model.frozen import dataclass
+from tui.model.bounded_json import mapped
+from tui.model.frozen import Frozen, dataclass
 from tui.text import sanitize_line
 
 _KEPT: Final = frozenset(
@@ -57,8 +58,7 @@ MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Frozen):
     """Where files are looked for.
 
     Attributes:
@@ -178,7 +178,7 @@ class Translation:
         kept = {key: value for key, value in raw.items() if key in _KEPT and value is not None}
         if isinstance(kept.get("command"), str) and kept.get("type") == "stdio":
             del kept["type"]
-        filled: dict[str, Any] = self._filled(kept)
+        filled: dict[str, Any] = mapped(kept, self._filled)
         return filled
 
     def _name_left_out(self, raw: Mapping[str, Any]) -> None:
@@ -191,16 +191,9 @@ class Translation:
         if unknown := sorted(str(key) for key in raw.keys() - known):
             self._warn(f"Left out, since gemdeck has no such key: {', '.join(unknown)}.")
 
-    def _filled(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        """Write the client's references as ours."""
-        match value:
-            case str():
-                return _REFERENCE.sub(self._reference, value)
-            case list():
-                return [self._filled(item) for item in value]
-            case dict():
-                return {key: self._filled(item) for key, item in value.items()}
-        return value
+    def _filled(self, value: object) -> object:
+        """Write the client's references in a text as ours."""
+        return _REFERENCE.sub(self._reference, value) if isinstance(value, str) else value
 
     def _reference(self, found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
@@ -271,8 +264,7 @@ def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Frozen):
     """A server that another client has.
 
     Attributes:
@@ -292,8 +284,7 @@ class Candidate:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFile:
+class ClientFile(Frozen):
     """A file that was read.
 
     Attributes:
@@ -329,7 +320,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         content = tomllib.loads(text) if is_toml else document.content
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (UnfitFileError, OSError, ValueError, RecursionError, BadDocumentError) as error:
+    except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = getattr(error, "strerror", None) or str(error)
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)

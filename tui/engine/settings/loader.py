@@ -45,7 +45,7 @@ from tui.engine.settings.sources.source import (
     shown_path,
     user_variables,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
 from tui.model.settings_rules import check_model_name
@@ -182,8 +182,7 @@ def _no_alias(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
-class McpRules:
+class McpRules(Frozen):
     """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them.
 
     `excluded` and `off`, the servers that gemini-cli was told to leave off, say where.
@@ -266,8 +265,7 @@ def command_entry(command: str, source: Source) -> Entry:
     return Entry(COMMAND_SERVER, {"command": "".join(words[:1]), "args": words[1:]}, source, path)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(Frozen):
     """The settings of all layers together.
 
     Attributes:

@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
 from tui.engine.settings.sources.source import Report, Source, layer_files, read_source, shown_path
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import (
     ContextSettings,
@@ -60,8 +60,7 @@ def settings_schema() -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Frozen):
     """One setting.
 
     Attributes:
@@ -78,8 +77,7 @@ class Setting:
     adds_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsFileState:
+class SettingsFileState(Frozen):
     """A settings file that may exist.
 
     Attributes:

@@ -24,7 +24,7 @@ from tui.engine.settings.typed_entries import (
     is_address,
     server_entry,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.text import sanitize
 
 MAX_PASTED: Final = 64 * 1024
@@ -63,8 +63,7 @@ _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _HOME: Final = re.compile(r"\A([A-Za-z_]\w*=)?~(?=/|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class PastedServer:
+class PastedServer(Frozen):
     """A server that was understood.
 
     Attributes:

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
@@ -314,7 +314,7 @@ def _denying_if_unread(path: Path, found: list[Restriction], report: Report) -> 
         yield
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except (OSError, UnfitFileError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
         report.note(path, f"{reason or 'too deep'}; {_ALL}")
         found.append(Restriction(source=shown_path(path, report.home)))

@@ -28,7 +28,7 @@ from tui.engine.settings.sources.source import (
     read_source,
 )
 from tui.model.events import ContextFile
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     GemdeckSettings,
@@ -126,8 +126,7 @@ def _read_rule(raw: object) -> object:
 _Rule = Annotated[ToolPattern, BeforeValidator(_read_rule), PlainSerializer(written_rule)]
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectRules:
+class ProjectRules(Frozen):
     """What a project forbids and the limits it lowers.
 
     Attributes:
@@ -173,8 +172,7 @@ def _rule_words(rule: ToolPattern) -> str:
     return f"You are asked each time: {name}." if voids(rule) else f"The {name} never runs."
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectOffer:
+class ProjectOffer(Frozen):
     """The settings of a folder, unexpanded.
 
     Attributes:
@@ -203,8 +201,7 @@ class ProjectOffer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectVerdict:
+class ProjectVerdict(Frozen):
     """Which of a folder's settings take effect.
 
     Attributes:

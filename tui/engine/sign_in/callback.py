@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from tui.engine.sign_in.sign_in_record import AuthError
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
 
 MAX_HEAD: Final = 8_192
@@ -41,8 +41,7 @@ _HEADERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(Frozen):
     """The parameters with which an authorization server sends the browser back.
 
     Attributes:

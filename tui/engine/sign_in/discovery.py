@@ -28,7 +28,7 @@ from tui.engine.sign_in.token_endpoint import (
     checked_endpoint,
 )
 from tui.model.bounded_json import JsonError, read_object
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
 
@@ -45,8 +45,7 @@ _ENDPOINTS: Final[Mapping[str, tuple[str, str, str]]] = {
 """What each is, the setting that overrides it, and its path where a server has no metadata."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignInPlace:
+class SignInPlace(Frozen):
     """Where and how to sign in to a server.
 
     Attributes:

@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -38,7 +38,7 @@ from tui.engine.sign_in.token_endpoint import (
     ask_for_token,
     checked_endpoint,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.addresses import AddressError, check_address
 from tui.model.requests import Reply, SignInRequest
 from tui.model.settings import GrantType, OAuthSettings
@@ -77,8 +77,7 @@ NO_BROWSER: Final = (
 OpenUrl = Callable[[str], Awaitable[bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Frozen):
     """What the person agrees to.
 
     Attributes:
@@ -105,10 +104,11 @@ KeepClient = Callable[[SignInRecord], Awaitable[None]]
 """Keeps a client that has just registered, whatever comes of the sign-in."""
 
 
+@dataclass(eq=False, repr=False)
 class SignInFlow:
     """One sign-in to one server.
 
-    Args:
+    Attributes:
         definition: The server.
         send: Sends requests to authorization servers.
         ask: Asks the person.
@@ -116,20 +116,14 @@ class SignInFlow:
         keep: Keeps a new client.
     """
 
-    def __init__(
-        self,
-        definition: ServerDefinition,
-        send: Send,
-        ask: AskPerson,
-        known: SignInRecord | None,
-        keep: KeepClient,
-    ) -> None:
-        self._definition = definition
-        self._oauth = definition.sign_in.oauth
-        self._send = send
-        self._ask = ask
-        self._known = known
-        self._keep = keep
+    definition: ServerDefinition
+    send: Send
+    ask: AskPerson
+    known: SignInRecord | None
+    keep: KeepClient
+
+    def __post_init__(self) -> None:
+        self._oauth = self.definition.sign_in.oauth
 
     async def run(self, challenge: Challenge) -> SignInRecord:
         """Sign in; return the record with its tokens.
@@ -137,13 +131,13 @@ class SignInFlow:
         Raises:
             AuthError: If it did not work; the reason says what is wrong.
         """
-        granted = self._known.scope if self._known is not None else ""
-        place = await Discovery(self._definition, self._send).find(challenge, granted)
+        granted = self.known.scope if self.known is not None else ""
+        place = await Discovery(self.definition, self.send).find(challenge, granted)
         if self._oauth.grant_type is not GrantType.AUTHORIZATION_CODE:
             if not (self._oauth.issuer or self._oauth.token_url):  # else the settings say who
-                await self._ask(Consent(place))
+                await self.ask(Consent(place))
             client = self._settings_client(place)
-            return await unattended_token(self._oauth, self._send, place, client)
+            return await unattended_token(self._oauth, self.send, place, client)
         may_move = not self._oauth.client_id or self._registers(place)
         async with CallbackListener(self._oauth.redirect_uri, may_move=may_move) as listener:
             client = await self._client(place, listener.redirect_uri)
@@ -170,7 +164,7 @@ class SignInFlow:
                 **_audience(self._oauth),
             },
         )
-        redirect = await self._ask(Consent(place, url, listener))
+        redirect = await self.ask(Consent(place, url, listener))
         _check_redirect(redirect, place)
         form = {
             "grant_type": "authorization_code",
@@ -180,13 +174,13 @@ class SignInFlow:
             "resource": place.resource,
             **_audience(self._oauth),
         }
-        return await ask_for_token(self._send, client, form)
+        return await ask_for_token(self.send, client, form)
 
     async def _client(self, place: SignInPlace, redirect_uri: str) -> SignInRecord:
         """Return the client to sign in as: that of the settings, a known one, or a new one."""
         if self._oauth.client_id and not self._registers(place):
             return self._settings_client(place)
-        known = self._known
+        known = self.known
         is_same = (
             known is not None
             and known.is_registered
@@ -197,7 +191,7 @@ class SignInFlow:
             change = {**_endpoints(place), "resource": place.resource, "scope": place.scope}
             return known.without_tokens().model_copy(update=change)
         client = await self._register(place, redirect_uri)
-        await self._keep(client)
+        await self.keep(client)
         return client
 
     def _registers(self, place: SignInPlace) -> bool:
@@ -238,7 +232,7 @@ class SignInFlow:
         }
         headers = {"content-type": "application/json", "accept": "application/json"}
         body = json.dumps(wanted).encode()
-        answer = await self._send("POST", place.registration_endpoint, headers, body)
+        answer = await self.send("POST", place.registration_endpoint, headers, body)
         try:
             response = httpx2.Response(
                 answer.status,
@@ -269,7 +263,7 @@ class SignInFlow:
     def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
         return SignInRecord.model_validate(
             {
-                "server": canonical_address(self._definition.url),
+                "server": canonical_address(self.definition.url),
                 "issuer": place.issuer,
                 "resource": place.resource,
                 "client_id": client_id,
@@ -389,10 +383,11 @@ def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
         raise AuthError("got an answer without a code")
 
 
+@dataclass(eq=False, repr=False)
 class PersonAsker:
     """Asks the person about one sign-in; see `AskPerson`.
 
-    Args:
+    Attributes:
         definition: The server.
         desk: Asks.
         open_url: Opens an address in the browser.
@@ -400,19 +395,13 @@ class PersonAsker:
         before: The issuer of the last sign-in, or empty.
     """
 
-    def __init__(
-        self,
-        definition: ServerDefinition,
-        desk: Desk,
-        open_url: OpenUrl,
-        kept: str,
-        before: str = "",
-    ) -> None:
-        self._definition = definition
-        self._desk = desk
-        self._open_url = open_url
-        self._kept = kept
-        self._before = before
+    definition: ServerDefinition
+    desk: Desk
+    open_url: OpenUrl
+    kept: str
+    before: str = ""
+
+    def __post_init__(self) -> None:
         self._limit = asyncio.timeout(None)
         self._pasted: Redirect | None = None
 
@@ -424,7 +413,7 @@ class PersonAsker:
             problem = await self._take(reply, request, consent)
             return replace(request, problem=problem) if problem else None
 
-        asking = asyncio.create_task(self._desk.ask(request, check))
+        asking = asyncio.create_task(self.desk.ask(request, check))
         back = consent.listener.answer if consent.listener is not None else None
         try:
             async with self._limit:
@@ -463,11 +452,11 @@ class PersonAsker:
             except AuthError as error:
                 return f"What was pasted {error.reason}."
             return ""
-        return WAITING if await self._open_url(request.url) else NO_BROWSER
+        return WAITING if await self.open_url(request.url) else NO_BROWSER
 
     def _request(self, consent: Consent) -> SignInRequest:
         """Say what is asked for, in words that are safe to show."""
-        place, definition = consent.place, self._definition
+        place, definition = consent.place, self.definition
         try:
             address = check_address(consent.url or place.token_endpoint)
         except AddressError as error:
@@ -476,15 +465,15 @@ class PersonAsker:
         if len(scopes) > MAX_SCOPES:
             raise AuthError(f"asks for {len(scopes)} scopes at once, which is refused")
         notes = list(filter(None, (consent.note, address.warning)))
-        if self._before and self._before != place.issuer:
-            known = sanitize_line(urlsplit(self._before).hostname or self._before)
+        if self.before and self.before != place.issuer:
+            known = sanitize_line(urlsplit(self.before).hostname or self.before)
             notes.append(f"Until now the sign-in was at {known}; the server names another one now.")
         page, issuer, token = map(_host, (address.url, place.issuer, place.token_endpoint))
         if consent.url and page != issuer:
             words = f"The page is at {page}, its issuer at {issuer}"
             notes.append(f"{words}: go on only if you know that they belong together.")
         return SignInRequest(
-            id=self._desk.new_id(),
+            id=self.desk.new_id(),
             server=definition.id,
             address=sanitize_line(masked_address(definition.url, definition.secrets), MAX_FACT),
             host=address.host,
@@ -495,7 +484,7 @@ class PersonAsker:
             scopes=tuple(sanitize_line(scope, MAX_SCOPE) for scope in scopes),
             url=address.url if consent.url else "",
             notes=tuple(notes),
-            kept=self._kept,
+            kept=self.kept,
         )
 
 

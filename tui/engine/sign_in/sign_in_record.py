@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
 
 MAX_CHALLENGE: Final = 8_192
@@ -23,8 +23,7 @@ _PARAMETER: Final = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Frozen):
     """A refusal.
 
     Attributes:
@@ -56,8 +55,7 @@ def read_challenge(status: int, headers: Iterable[str]) -> Challenge:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Frozen):
     """What is added to a request.
 
     Attributes:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -45,37 +46,30 @@ _FLOW: Final = "tui.engine.sign_in.flow"
 _log: Final = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class SignIns:
     """The credentials of all servers. Lives on one event loop.
 
-    Args:
+    Attributes:
         folder: The state folder; None keeps tokens in memory.
         desk: Asks the person.
         open_url: Opens an address in the browser, after the person agreed.
         import_send: Imports what talks to authorization servers; slow, run in a thread.
         publish: Takes notices.
         redactor: Learns every token.
-
-    Attributes:
         store: Where tokens are kept.
         tasks: Runs refreshes to their end, whoever asked for them.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        desk: Desk,
-        open_url: Callable[[str], Awaitable[bool]],
-        import_send: Callable[[], MakeSend],
-        publish: Publish,
-        redactor: Redactor,
-    ) -> None:
-        self.store = TokenStore(folder)
-        self._desk = desk
-        self._open_url = open_url
-        self._import_send = import_send
-        self._publish = publish
-        self._redactor = redactor
+    folder: Path | None
+    desk: Desk
+    open_url: Callable[[str], Awaitable[bool]]
+    import_send: Callable[[], MakeSend]
+    publish: Publish
+    redactor: Redactor
+
+    def __post_init__(self) -> None:
+        self.store = TokenStore(self.folder)
         self.tasks = TaskSet("a token could not be refreshed")
         self._sessions: dict[str, TokenSession | GoogleSession] = {}
         self._asking = asyncio.Lock()
@@ -145,7 +139,7 @@ class SignIns:
             if definition.sign_in.provider is AuthProviderType.DYNAMIC_DISCOVERY:
                 known = TokenSession(definition, self)
             else:
-                known = GoogleSession(definition, self.store, self._redactor.register)
+                known = GoogleSession(definition, self.store, self.redactor.register)
             self._sessions[definition.id] = known
         return known
 
@@ -160,7 +154,7 @@ class SignIns:
             scope = " ".join(definition.sign_in.oauth.scopes)
             place = SignInPlace(ISSUER, definition.url, scope, "", token_endpoint=definition.url)
             note = "Your Google credentials go to this server, with all that these scopes allow."
-            ask = PersonAsker(definition, self._desk, self._open_url, "Google's own files")
+            ask = PersonAsker(definition, self.desk, self.open_url, "Google's own files")
             async with self._asking:
                 await ask(Consent(place, note=note))
             await session.agree()
@@ -168,7 +162,7 @@ class SignIns:
 
     async def load_send(self, definition: ServerDefinition) -> Send:
         """Return what sends requests to the authorization server of a server."""
-        make = await asyncio.to_thread(self._import_send)
+        make = await asyncio.to_thread(self.import_send)
         return make(definition)
 
     async def renew(self, session: "TokenSession", challenge: Challenge) -> None:
@@ -190,9 +184,9 @@ class SignIns:
             known = await session.record(anew=True)
             place = await read_kept(lambda: self.store.place)
             before = known.issuer if known is not None else ""
-            ask = PersonAsker(definition, self._desk, self._open_url, place, before)
+            ask = PersonAsker(definition, self.desk, self.open_url, place, before)
             if known is not None:
-                self._redactor.register(*known.secrets())
+                self.redactor.register(*known.secrets())
             try:
                 flow = SignInFlow(definition, send, ask, known, session.keep_client)
                 record = await flow.run(challenge)
@@ -209,10 +203,10 @@ class SignIns:
         problem: CredentialError | None = None,
     ) -> None:
         """Mask the secrets of a record, and tell the user if it could not be kept."""
-        self._redactor.register(*record.secrets())
+        self.redactor.register(*record.secrets())
         if problem is not None:
             words = f"The sign-in to {definition.id} lasts until the end of this run: {problem}"
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
+            self.publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
 
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:

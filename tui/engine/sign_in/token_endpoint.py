@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.model.bounded_json import JsonError, read_object
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback, is_number
 from tui.text import sanitize_line
 
@@ -139,8 +139,7 @@ def _refused(what: str, why: str) -> AuthError:
     return AuthError(f"names {article} {what} that {why}; it is refused")
 
 
-@dataclass(frozen=True, slots=True)
-class AuthResponse:
+class AuthResponse(Frozen):
     """The answer of an authorization server, complete."""
 
     status: int

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, locked, read_regular
+from tui.engine.files.atomic import locked, read_regular
 from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
@@ -50,14 +50,12 @@ class TokenStore:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._in_keyring: bool | None = None
-        self._memory: dict[str, str] = {}
+        self._chosen: KeyringPlace | FilePlace | None = None
 
     @property
     def place(self) -> str:
         """Where sign-ins are kept, as shown."""
-        place = self._place("")
-        return place.name if place is not None else "memory until the end of this run"
+        return self._place("").name
 
     def find(self, definition: ServerDefinition) -> SignInRecord | None:
         """Return what is kept for a server with these settings; newest first.
@@ -73,7 +71,7 @@ class TokenStore:
 
     def get(self, key: str) -> SignInRecord | None:
         """Return a sign-in, or None if there is none; what cannot be read counts as none."""
-        text = self._read(_entry(key))
+        text = self._place(_entry(key)).get()
         try:
             return SignInRecord.model_validate_json(text) if text else None
         except ValidationError:
@@ -85,15 +83,15 @@ class TokenStore:
         Raises:
             CredentialError: If it cannot be written.
         """
-        self._write(_entry(record.key), record.model_dump_json())
+        self._place(_entry(record.key)).set(record.model_dump_json())
         with self._locked(_index_lock(record.server)):
             keys = self._keys(record.server)
             if keys[:1] != [record.key]:
                 others = [key for key in keys if key != record.key]
                 for old in others[MAX_KEPT - 1 :]:
-                    self._forget(_entry(old))
+                    self._place(_entry(old)).forget()
                 kept = [record.key, *others[: MAX_KEPT - 1]]
-                self._write(_server_entry(record.server), json.dumps(kept))
+                self._place(_server_entry(record.server)).set(json.dumps(kept))
 
     def forget(self, record: SignInRecord) -> None:
         """Remove a sign-in with its tokens and client.
@@ -101,13 +99,13 @@ class TokenStore:
         Raises:
             CredentialError: If it cannot be removed.
         """
-        self._forget(_entry(record.key))
+        self._place(_entry(record.key)).forget()
         with self._locked(_index_lock(record.server)):
             keys = [key for key in self._keys(record.server) if key != record.key]
             if keys:
-                self._write(_server_entry(record.server), json.dumps(keys))
+                self._place(_server_entry(record.server)).set(json.dumps(keys))
             else:
-                self._forget(_server_entry(record.server))
+                self._place(_server_entry(record.server)).forget()
 
     def locked(self, key: str) -> AbstractContextManager[None]:
         """Keep every other gemdeck from changing a sign-in.
@@ -134,37 +132,19 @@ class TokenStore:
             raise CredentialError(words, advice=advice) from error
 
     def _keys(self, server: str) -> list[str]:
-        text = self._read(_server_entry(server))
+        text = self._place(_server_entry(server)).get()
         try:
             found = json.loads(text or "[]")
         except ValueError:
             return []
         return [key for key in found if isinstance(key, str)] if isinstance(found, list) else []
 
-    def _read(self, entry: str) -> str | None:
-        place = self._place(entry)
-        return place.get() if place is not None else self._memory.get(entry)
-
-    def _write(self, entry: str, text: str) -> None:
-        if (place := self._place(entry)) is not None:
-            place.set(text)
-        else:
-            self._memory[entry] = text
-
-    def _forget(self, entry: str) -> None:
-        if (place := self._place(entry)) is not None:
-            place.forget()
-        else:
-            self._memory.pop(entry, None)
-
-    def _place(self, entry: str) -> KeyringPlace | FilePlace | None:
-        if self._folder is None:
-            return None
-        if self._in_keyring is None:
-            self._in_keyring = uses_keyring(entry)
-        return (
-            KeyringPlace(entry) if self._in_keyring else FilePlace(self._folder / FILE_NAME, entry)
-        )
+    def _place(self, entry: str) -> KeyringPlace | FilePlace:
+        if self._chosen is None:
+            in_file = self._folder is None or not uses_keyring(entry)
+            file = self._folder and self._folder / FILE_NAME
+            self._chosen = FilePlace(file) if in_file else KeyringPlace()
+        return self._chosen.beside(entry)
 
 
 async def read_kept(work: Callable[[], Result]) -> Result:
@@ -212,7 +192,7 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
         found = read_value(read_regular(path, MAX_TOKENS_FILE))
     except FileNotFoundError:
         return
-    except (OSError, UnfitFileError, JsonError, ValueError, RecursionError) as error:
+    except (OSError, JsonError, ValueError, RecursionError) as error:
         words = sanitize_line(str(error.strerror if isinstance(error, OSError) else error))
         reason = f"has no sign-in of gemini-cli's: its file cannot be read ({words})"
         raise AuthError(reason) from error

@@ -41,7 +41,7 @@ from tui.engine.trust.warnings import (
     spelled,
     variable_cautions,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin, Transport
 from tui.model.trust import DifferenceLine, Disclosure
 from tui.text import sanitize_line
@@ -193,8 +193,7 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, Mapping) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServerContent:
+class ServerContent(Frozen):
     """One server of a folder: its name, where it stands, its hash, and its lines."""
 
     name: str
@@ -204,8 +203,7 @@ class ServerContent:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FolderContent:
+class FolderContent(Frozen):
     """What a folder brings.
 
     Attributes:

@@ -23,7 +23,7 @@ from tui.engine.trust.trust_store import (
     reason_to_refuse,
 )
 from tui.model.consent import RequestId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
@@ -46,8 +46,7 @@ _OTHER_FOLDER: Final = DifferenceLine(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Frozen):
     """What the user's earlier answers say, as found while the settings were read.
 
     Attributes:

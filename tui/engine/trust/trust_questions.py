@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from tui.engine.trust.content import FolderContent, ServerContent, difference, d
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import described
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
 
@@ -26,8 +26,7 @@ CLOSE_PATIENCE: Final = 5.0
 """Seconds that the last answers get to be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustCase:
+class TrustCase(Frozen):
     """All that a question about what may run is about, and what its answer is kept by.
 
     Attributes:
@@ -132,10 +131,11 @@ _YOU: Final = "you"
 """What an answer rests on, in records."""
 
 
+@dataclass(eq=False, repr=False)
 class TrustQuestions:
     """Asks the questions and stores the answers.
 
-    Args:
+    Attributes:
         desk: Where questions are asked.
         opened: Keeps what was said of the opened folder.
         audit: Records every answer.
@@ -144,23 +144,19 @@ class TrustQuestions:
         take: Takes each answer.
     """
 
-    def __init__(
-        self,
-        desk: Desk,
-        opened: OpenedFolder,
-        audit: AuditLog,
-        on_problem: Callable[[str], None],
-        tasks: TaskSet,
-        take: Callable[[TrustCase, TrustAnswer], None],
-    ) -> None:
-        self._desk = desk
-        self._tasks = tasks
-        self._take = take
+    desk: Desk
+    opened: OpenedFolder
+    audit: AuditLog
+    on_problem: Callable[[str], None]
+    tasks: TaskSet
+    take: Callable[[TrustCase, TrustAnswer], None]
+
+    def __post_init__(self) -> None:
         self._asked: dict[Hashable, tuple[TrustCase, asyncio.Task[None]]] = {}
-        self._opened = opened
-        self._audit = audit
         self._writer = OrderedWorker(
-            lambda error: on_problem(f"Your answer could not be saved ({type(error).__name__}).")
+            lambda error: self.on_problem(
+                f"Your answer could not be saved ({type(error).__name__})."
+            )
         )
 
     def ask_all(self, questions: Sequence[TrustCase]) -> None:
@@ -171,15 +167,15 @@ class TrustQuestions:
                 task.cancel()
                 del self._asked[key]
         for key in wanted.keys() - self._asked.keys():
-            self._asked[key] = wanted[key], self._tasks.start(self._ask(wanted[key]))
+            self._asked[key] = wanted[key], self.tasks.start(self._ask(wanted[key]))
 
     async def _ask(self, question: TrustCase) -> None:
         try:
-            opened = self._opened
+            opened = self.opened
             request = await asyncio.to_thread(
                 lambda: request_of(question, opened.folder, opened.salt)
             )
-            answer = await self._desk.ask(replace(request, id=self._desk.new_id()))
+            answer = await self.desk.ask(replace(request, id=self.desk.new_id()))
             if answer is TrustAnswer.START_OUTSIDE and not request.may_start_outside:
                 answer = TrustAnswer.NOT_NOW
         except WithdrawnError:
@@ -187,7 +183,7 @@ class TrustQuestions:
         finally:
             if self._asked.get(question.key, (None,))[0] is question:
                 del self._asked[question.key]
-        self._take(question, answer)
+        self.take(question, answer)
 
     def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None] | None":
         """Record an answer and begin to write it.
@@ -204,18 +200,18 @@ class TrustQuestions:
                     self.record(source, content_of(known), answer.value)
                 keys = question.entry_keys if answer.trusts else question.refusal_keys
                 word = "" if answer.trusts else answer.value
-                self._writer.submit(partial(self._opened.store.refuse, keys, word))
+                self._writer.submit(partial(self.opened.store.refuse, keys, word))
             case TrustSubject.STARTED_HERE:
                 self._keep_starts(question, answer)
         return None
 
     def forget(self, content: str) -> "Future[None]":
         """Start to forget the answers about the opened folder, which has this content."""
-        self.record(str(self._opened.folder), content, "forget")
-        return self._writer.submit(self._opened.forget)
+        self.record(str(self.opened.folder), content, "forget")
+        return self._writer.submit(self.opened.forget)
 
     def record(self, place: str, content: str, decision: str, source: str = _YOU) -> None:
-        self._audit.record_trust(place, content, decision=decision, source=source)
+        self.audit.record_trust(place, content, decision=decision, source=source)
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self._writer.close, CLOSE_PATIENCE)
@@ -223,15 +219,15 @@ class TrustQuestions:
     def _keep_folder(self, question: TrustCase, answer: TrustAnswer) -> "Future[None] | None":
         refusal = question.request.refusal if answer.trusts else ""
         decision = "refused" if refusal else answer.value
-        self.record(str(self._opened.folder), question.content, decision, refusal or _YOU)
+        self.record(str(self.opened.folder), question.content, decision, refusal or _YOU)
         if question.starts:
             self._keep_starts(question, question.of_starts(answer))
         if answer is TrustAnswer.NEVER:
-            return self._writer.submit(self._opened.never)
+            return self._writer.submit(self.opened.never)
         if refusal or not answer.trusts:
             return None
         children = answer is TrustAnswer.TRUST_WITH_CHILDREN
-        trust = partial(self._opened.trust, question.offer, question.folder, children=children)
+        trust = partial(self.opened.trust, question.offer, question.folder, children=children)
         return self._writer.submit(trust)
 
     def _keep_starts(self, question: TrustCase, answer: TrustAnswer) -> None:
@@ -245,9 +241,9 @@ class TrustQuestions:
         self, question: TrustCase, answer: TrustAnswer, folder: FolderIdentity
     ) -> None:
         """Store an answer with what each server was seen to run. Blocks."""
-        salt = self._opened.salt
+        salt = self.opened.salt
         seen = (described(one, folder.path, salt) for one in question.servers)
         leaving = (start.outside for start in question.starts if start.outside is not None)
         inside = list(seen) if answer.trusts else []
         outside = list(leaving) if answer is TrustAnswer.START_OUTSIDE else []
-        self._opened.start_folders.keep(folder, answer, inside, outside)
+        self.opened.start_folders.keep(folder, answer, inside, outside)

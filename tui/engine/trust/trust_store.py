@@ -15,7 +15,7 @@ from pydantic import PlainSerializer, PlainValidator
 from tui.engine.files.entry_format import EntryFormat, read_path, write_path
 from tui.engine.files.state_file import private_file
 from tui.engine.trust.content import FolderContent, ServerContent
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.trust import TrustAnswer
 
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
@@ -40,8 +40,7 @@ def _read_absolute(text: object) -> Path:
     return path
 
 
-@dataclass(frozen=True, slots=True)
-class FolderIdentity:
+class FolderIdentity(Frozen):
     """A folder as it lies on the disk now.
 
     Attributes:
@@ -134,8 +133,7 @@ class Word(StrEnum):
     ASK = "ask"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Frozen):
     """What the user said about one folder.
 
     Attributes:
@@ -162,8 +160,7 @@ class Record:
         return self.word is Word.NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class StartRecord:
+class StartRecord(Frozen):
     """What the user said of one folder.
 
     Attributes:
@@ -233,8 +230,7 @@ class _FolderFile(Generic[Kept]):
         self._file.update(change)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Frozen):
     """How a folder stands before its content is known.
 
     Attributes:
@@ -375,8 +371,7 @@ def _added(content: Mapping[str, Any]) -> list[str]:
     return [key for key in known if isinstance(key, str)] if isinstance(known, list) else []
 
 
-@dataclass(frozen=True, slots=True)
-class StartFolder:
+class StartFolder(Frozen):
     """A folder whose code a server would run.
 
     Attributes:
@@ -400,8 +395,7 @@ class StartFolder:
         return self.identity.key if self.identity is not None else (self.shown,)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Frozen):
     """What one server would run in a folder, and what the user said of exactly that.
 
     Attributes:

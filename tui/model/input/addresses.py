@@ -5,7 +5,7 @@ import re
 from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.text import sanitize_line
 
 MAX_URL: Final = 4_096
@@ -24,8 +24,7 @@ class AddressError(Exception):
     """An address must not be opened; the text says why, without repeating it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Frozen):
     """An address that may be shown and, after consent, opened.
 
     Attributes:

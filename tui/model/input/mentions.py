@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from tui.model.catalog import Catalog
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.uri_templates import UriTemplateError, parse_template
 from tui.model.servers import ServerId
 
@@ -30,16 +30,14 @@ _AT: Final = r"""(?<![^\s(\[{<"'])@"""
 _BLANK: Final = re.compile(r"\s")
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceMention:
+class ResourceMention(Frozen):
     """A resource of a server, its URI as it was typed."""
 
     server: ServerId
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
-class PathMention:
+class PathMention(Frozen):
     """A word that may be a path, without quotes; `trimmed` is without the sentence's punctuation.
 
     Whether it is one, only the folders can tell.

@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 
 class Takes(StrEnum):
@@ -25,8 +25,7 @@ class Takes(StrEnum):
     SOME_FILE = "[FILE]"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCommand:
+class OwnCommand(Frozen):
     """A command of the screen, or a part of one, as `restart` is of `mcp`.
 
     The screen's function for it stands in `COMMANDS` under its name, or its name and part.
@@ -124,8 +123,7 @@ def command_words(text: str) -> tuple[str, str]:
     return (match[1], (match[2] or "").strip()) if match is not None else ("", "")
 
 
-@dataclass(frozen=True, slots=True)
-class TypedCommand:
+class TypedCommand(Frozen):
     """A command of the screen as it was typed.
 
     Attributes:

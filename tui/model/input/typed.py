@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from tui.model.catalog import Catalog, PromptArgument, PromptView
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
 MAX_COMPARED: Final = 2_000
@@ -33,8 +33,7 @@ _WORD: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TypedPrompt:
+class TypedPrompt(Frozen):
     """A prompt with what was typed after its name.
 
     Attributes:

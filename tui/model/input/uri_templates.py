@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Final
 from urllib.parse import quote
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 MAX_TEMPLATE: Final = 1_999
 """Longest template, in characters; a template that was cut for display is refused."""
@@ -33,8 +33,7 @@ class UriTemplateError(ValueError):
     """A template is invalid or cannot be expanded; the message is part of a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Frozen):
     """A variable of a template.
 
     Attributes:
@@ -48,8 +47,7 @@ class Variable:
     is_list: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Operator:
+class _Operator(Frozen):
     """The expansion rules of an operator (RFC 6570, appendix A).
 
     Attributes:
@@ -79,8 +77,7 @@ _OPERATORS: Final[Mapping[str, _Operator]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Spec:
+class _Spec(Frozen):
     """A variable in an expression; `prefix` 0 keeps its whole value."""
 
     name: str
@@ -88,14 +85,12 @@ class _Spec:
     explode: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Expression:
+class _Expression(Frozen):
     operator: _Operator
     specs: tuple[_Spec, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UriTemplate:
+class UriTemplate(Frozen):
     """A parsed template; see `parse_template`."""
 
     _parts: tuple[str | _Expression, ...]
@@ -157,8 +152,7 @@ class UriTemplate:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenVariable:
+class OpenVariable(Frozen):
     """A variable of a template whose value is being typed.
 
     Attributes:

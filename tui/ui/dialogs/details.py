@@ -1,18 +1,14 @@
-"""Reports, and the details of a server."""
+"""Reports on a part of the state."""
 
 from collections.abc import Callable
-from time import monotonic
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from tui.model.servers import ServerId
-from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.widgets.text.describe import describe_server
 from tui.ui.widgets.text.plain import PlainText
 
 
@@ -39,16 +35,3 @@ class DetailsScreen(Dialog):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, self._describe, self.query_one(PlainText).update)
-
-
-class ServerDetailsScreen(DetailsScreen):
-    """Show the details of a server and keep them up to date."""
-
-    def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
-        def describe(state: AppState) -> Content:
-            view = find_server(state, server)
-            if view is None:
-                return Content("This server is no longer in the settings.")
-            return describe_server(view, monotonic(), state.instructions.get(server, ""))
-
-        super().__init__(server, bridge, describe)

@@ -46,7 +46,7 @@ PAGES: Final[Mapping[str, str]] = {
     "SessionsScreen": "sessions",
     "ModelScreen": "chat#the-model",
     "ModelsScreen": "chat#the-model",
-    "ServerDetailsScreen": "servers",
+    "ServerPage": "servers",
     "ToolFormScreen": "servers#tools-by-hand",
     "RunScreen": "servers#tools-by-hand",
     "ArgumentsScreen": "chat#prompts",

@@ -167,9 +167,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
                     Content(self._verb.title()), id="send", compact=True, action="screen.send"
                 )
                 yield Button(Content("Cancel"), id="cancel", compact=True, action="screen.close")
-            keys = ("^S", self._verb), ("Esc", "cancel"), ("↵", "next field")
-            hints = key_hints(*keys, ("↑↓", "choose a completion"))
-            yield HintLine(hints, classes="request-hint")
+            keys = ("arguments.send", self._verb), ("arguments.close", "cancel")
+            others = ("↵", "next field"), ("↑↓", "choose a completion")
+            yield HintLine(key_hints(self.app, *keys, *others), classes="request-hint")
 
     def on_mount(self) -> None:
         self._fit()

@@ -198,7 +198,8 @@ class ServerScreen(ModalScreen[None]):
             self.dismiss()
         else:
             self._second.expect("")
-            self._say("Press Esc again to drop what you filled in.")
+            key = keymap.key_of(self.app, self.active_bindings, "arguments.close")
+            self._say(f"Press {key} again to drop what you filled in.")
 
     @property
     def _edits(self) -> OwnEdits:
@@ -306,10 +307,11 @@ class ServerScreen(ModalScreen[None]):
         if words:
             self.hint.update(Content.styled(one_line(words), "$text-warning"))
             return
-        keys = [("^S", self._stage.value)] if self._stage.value else []
-        imports = [("^O", "other clients")] if self._stage is Stage.FORM and self._is_new else []
+        keys = [("arguments.send", self._stage.value)] if self._stage.value else []
+        if self._stage is Stage.FORM and self._is_new:
+            keys.append(("server.imports", "other clients"))
         back = "close" if self._stage in {Stage.FORM, Stage.REMOVING} else "back"
-        self.hint.update(key_hints(*keys, *imports, ("Esc", back)))
+        self.hint.update(key_hints(self.app, *keys, ("arguments.close", back)))
 
 
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}

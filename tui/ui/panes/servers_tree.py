@@ -1,9 +1,10 @@
-"""The server tree with its keys, which manage the server under the cursor.
+"""The server tree with its keys, which manage the server under the cursor, or that of a page.
 
 Rows change in place, so that cursor, folding and scroll position stay.
 """
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -13,12 +14,13 @@ from rich.text import Text
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
-from tui.model.frozen import dataclass
-from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
-from tui.store.commands import Commands
+from tui.model.frozen import Frozen
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.store.commands import EQUALS, Commands, command_line
 from tui.ui import keymap
 from tui.ui.panes import EditServer, PaneName, ShowPane
 from tui.ui.widgets.key_bar import SaysWhy
@@ -50,9 +52,30 @@ _FIRST: Final = {
 }
 """What must be done before a server can start."""
 
+_SWITCH: Final[Mapping[ServerStatus, str]] = {
+    ServerStatus.UNTRUSTED: command_line(*EQUALS["review_folder"]()),
+    **dict.fromkeys(STARTABLE, "/mcp start {}"),
+}
+"""The command that starts a server in a status; from all others it is stopped."""
 
-@dataclass(frozen=True, slots=True)
-class TreeRow:
+EQUAL: Final[Mapping[str, Callable[[ServerView], str]]] = {
+    "servers.restart": lambda view: f"/mcp restart {view.id}",
+    "servers.start-stop": lambda view: _SWITCH.get(view.status, "/mcp stop {}").format(view.id),
+    "servers.sign-in": lambda view: command_line(*EQUALS["sign_ins.begin"](view.id)),
+    "servers.log": lambda view: command_line("mcp logs", view.id),
+    "servers.enable": lambda view: command_line(
+        *EQUALS["servers.set_enabled"](view.id, enabled=view.status is ServerStatus.DISABLED)
+    ),
+    "servers.edit": lambda view: "gemdeck settings edit" if view.origin is Origin.USER else "",
+    "deck.tools": lambda view: command_line("mcp tools", view.id),
+    "deck.prompts": lambda view: command_line("mcp show", view.id),
+    "deck.resources": lambda view: command_line("mcp show", view.id),
+}
+"""The command that does the same as a key for a server, or nothing, by the id of its binding. What
+only a deck that runs can do is a command that is typed in its chat."""
+
+
+class TreeRow(Frozen):
     """One row, and the pane with what it counts; `view` is for the rows of servers."""
 
     kind: PaneName
@@ -74,7 +97,108 @@ def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
     return ()
 
 
-class ServersTree(SaysWhy, Tree[TreeRow], inherit_bindings=False):
+class ServerActions(SaysWhy, MessagePump):
+    """Manages one server by keys.
+
+    Attributes:
+        commands: Carry out what the keys say.
+    """
+
+    commands: Commands
+
+    @property
+    @abstractmethod
+    def current(self) -> ServerView | None:
+        """The server, or None if there is none."""
+
+    def ask(self, message: Message) -> None:
+        """Ask the main screen for something."""
+        self.post_message(message)
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+        view = self.current
+        if view is None:
+            return "There is no server yet." if action in _NEED_SERVER else ""
+        name, status = one_line(view.id), view.status
+        match action:
+            case "sign_in" | "sign_out" if view.transport is Transport.STDIO:
+                return f"{name} runs as a command: it needs no sign-in."
+            case "sign_out" if status is not ServerStatus.READY:
+                return f"{name} is not signed in."
+            case "start_stop" if status is ServerStatus.UNTRUSTED:
+                return ""
+            case "sign_in" | "start_stop" | "restart" if status not in STOPPABLE | STARTABLE:
+                return f"{name} is {status.value}{_FIRST.get(status, '.')}"
+            case "toggle_enabled" if status in (ServerStatus.INVALID, ServerStatus.UNTRUSTED):
+                return f"{name} is {status.value}{_FIRST[status]}"
+            case "website" if view.info is None or not view.info.website:
+                return f"{name} names no website."
+            case "demo_servers":
+                return "The demo's server is for a deck without any."
+            case _:
+                return ""
+
+    def action_label(self, action: str) -> str | None:
+        """Return the label of a key that does one thing or its opposite."""
+        status = self.current.status if self.current is not None else None
+        match action:
+            case "start_stop" if status is ServerStatus.UNTRUSTED:
+                return "review"
+            case "start_stop":
+                return "start" if status in STARTABLE else "stop"
+            case "toggle_enabled":
+                return "enable" if status is ServerStatus.DISABLED else "disable"
+            case _:
+                return None
+
+    def action_restart(self) -> None:
+        if self.current is not None:
+            self.commands.engine.servers.restart(self.current.id)
+
+    def action_sign_in(self) -> None:
+        if self.current is not None:
+            self.commands.engine.sign_ins.begin(self.current.id)
+
+    def action_sign_out(self) -> None:
+        if self.current is not None:
+            self.commands.engine.sign_ins.end(self.current.id)
+
+    def action_start_stop(self) -> None:
+        """Stop the server if it runs, else start it; review it first if it is untrusted."""
+        view = self.current
+        if view is None:
+            return
+        if view.status in STOPPABLE:
+            self.commands.engine.servers.stop(view.id)
+        elif view.status in STARTABLE:
+            self.commands.engine.servers.start(view.id)
+        elif view.status is ServerStatus.UNTRUSTED:
+            self.action_review_folder()
+
+    def action_review_folder(self) -> None:
+        self.commands.engine.review_folder()
+
+    def action_toggle_enabled(self) -> None:
+        view = self.current
+        if view is not None:
+            self.commands.engine.servers.set_enabled(
+                view.id, enabled=view.status is ServerStatus.DISABLED
+            )
+
+    async def action_edit(self) -> None:
+        if self.current is not None:
+            self.ask(EditServer(self.current.id))
+
+    def action_remove(self) -> None:
+        if self.current is not None:
+            self.ask(EditServer(self.current.id, removes=True))
+
+    def action_log(self) -> None:
+        if self.current is not None:
+            self.ask(ShowPane(PaneName.ACTIVITY, self.current.id))
+
+
+class ServersTree(ServerActions, Tree[TreeRow], inherit_bindings=False):
     """Draw the servers and the rows below them, and manage the server under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
@@ -86,7 +210,7 @@ class ServersTree(SaysWhy, Tree[TreeRow], inherit_bindings=False):
 
     def __init__(self, commands: Commands) -> None:
         super().__init__(plain_label("servers"))
-        self._commands = commands
+        self.commands = commands
         self.show_root = self.show_guides = False
         self.guide_depth = 2
         self.auto_expand = False
@@ -248,90 +372,14 @@ class ServersTree(SaysWhy, Tree[TreeRow], inherit_bindings=False):
         event.stop()
         self.post_message(self.Moved())
 
-    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
-        view = self.current
-        if view is None:
-            return "There is no server yet." if action in _NEED_SERVER else ""
-        name, status = one_line(view.id), view.status
-        match action:
-            case "sign_in" | "sign_out" if view.transport is Transport.STDIO:
-                return f"{name} runs as a command: it needs no sign-in."
-            case "sign_out" if status is not ServerStatus.READY:
-                return f"{name} is not signed in."
-            case "start_stop" if status is ServerStatus.UNTRUSTED:
-                return ""
-            case "sign_in" | "start_stop" | "restart" if status not in STOPPABLE | STARTABLE:
-                return f"{name} is {status.value}{_FIRST.get(status, '.')}"
-            case "toggle_enabled" if status in (ServerStatus.INVALID, ServerStatus.UNTRUSTED):
-                return f"{name} is {status.value}{_FIRST[status]}"
-            case "demo_servers":
-                return "The demo's server is for a deck without any."
-            case _:
-                return ""
-
-    def action_label(self, action: str) -> str | None:
-        """Return the label of a key that does one thing or its opposite."""
-        status = self.current.status if self.current is not None else None
-        match action:
-            case "start_stop" if status is ServerStatus.UNTRUSTED:
-                return "review"
-            case "start_stop":
-                return "start" if status in STARTABLE else "stop"
-            case "toggle_enabled":
-                return "enable" if status is ServerStatus.DISABLED else "disable"
-            case _:
-                return None
-
-    def action_restart(self) -> None:
-        if self.current is not None:
-            self._commands.engine.servers.restart(self.current.id)
-
-    def action_sign_in(self) -> None:
-        if self.current is not None:
-            self._commands.engine.sign_ins.begin(self.current.id)
-
-    def action_sign_out(self) -> None:
-        if self.current is not None:
-            self._commands.engine.sign_ins.end(self.current.id)
-
     def action_restart_all(self) -> None:
-        self._commands.engine.servers.restart_all()
-
-    def action_start_stop(self) -> None:
-        """Stop the server if it runs, else start it; review it first if it is untrusted."""
-        view = self.current
-        if view is None:
-            return
-        if view.status in STOPPABLE:
-            self._commands.engine.servers.stop(view.id)
-        elif view.status in STARTABLE:
-            self._commands.engine.servers.start(view.id)
-        elif view.status is ServerStatus.UNTRUSTED:
-            self.action_review_folder()
-
-    def action_review_folder(self) -> None:
-        self._commands.engine.review_folder()
-
-    def action_toggle_enabled(self) -> None:
-        view = self.current
-        if view is not None:
-            self._commands.engine.servers.set_enabled(
-                view.id, enabled=view.status is ServerStatus.DISABLED
-            )
+        self.commands.engine.servers.restart_all()
 
     def action_demo_servers(self) -> None:
-        self._commands.engine.start_demo_servers()
+        self.commands.engine.start_demo_servers()
 
     async def action_edit(self) -> None:
-        if self.current is not None:
-            self.post_message(EditServer(self.current.id))
-        else:
+        """Edit the server, or the settings if there is none."""
+        if self.current is None:
             await self.run_action("app.open('settings')")
-
-    def action_remove(self) -> None:
-        if self.current is not None:
-            self.post_message(EditServer(self.current.id, removes=True))
-
-    def action_log(self) -> None:
-        if self.current is not None:
-            self.post_message(ShowPane(PaneName.ACTIVITY, self.current.id))
+        await super().action_edit()

@@ -10,7 +10,7 @@ from textual.events import Leave, MouseMove
 from textual.style import Style
 
 from tui.model.chat import ConversationId
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.store.selectors import asking
 from tui.store.state import AppState, ConversationState
 from tui.ui.panes import ShowConversation
@@ -45,8 +45,7 @@ _SIGNS: Final = dict.fromkeys(map(ord, GAP + "◆◐●"), " ")
 """What no title can show, since it says where tabs end and how they stand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
+class Tab(Frozen):
     """What the tab of a conversation says.
 
     Attributes:

@@ -12,15 +12,14 @@ from textual.content import Content
 from textual.widgets import Button
 
 from tui.model.consent import Choice
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import ToolChangeAnswer, TrustAnswer
 
 Value = TrustAnswer | ToolChangeAnswer | Reply | Choice | ReplyAction | None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Frozen):
     """One of the answers to a question, or a step towards one.
 
     Attributes:

@@ -23,8 +23,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from tui.model.frozen import dataclass
-from tui.ui.bridge import MIN_WAIT
+from tui.model.frozen import Frozen
+from tui.ui.bridge import set_timer
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.text.folded_text import Position, position_in
 
@@ -227,8 +227,7 @@ class SecondPress(Generic[T]):
         return awaited is not None and awaited == what
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Frozen):
     """An answer that is given at a moment if nothing else was typed since its key."""
 
     answer: "Answer"
@@ -405,9 +404,9 @@ class Arming:
         held = self._held
         left = (held.until if held is not None else self._counts_at) - self._clock()
         if self.is_begun and (held is not None or left > 0):
-            wait = min(max(left, MIN_WAIT if held is None else HOLD_SECONDS), LOOK_SECONDS)
+            wait = min(left if held is None else max(left, HOLD_SECONDS), LOOK_SECONDS)
             self._timer_due = monotonic() + wait
-            self._timer = self._screen.set_timer(wait, self._look_again)
+            self._timer = set_timer(self._screen, wait, self._look_again)
         self._changed()
 
     def _look_again(self) -> None:

@@ -11,7 +11,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.model.chat import Usage
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.selectors import server_counts, starting_since
@@ -61,8 +61,7 @@ def trust_tone(trust: FolderTrust) -> str:
     return "$text-warning" if trust in _WARNED_OF else _MUTED
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderView:
+class HeaderView(Frozen):
     """The part of the state that the header shows."""
 
     model: str

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui import keymap
 from tui.ui.widgets.text.plain import PlainText, fit
 
@@ -64,12 +64,8 @@ _GENERAL: Final = frozenset(key.id for key in keymap.KEYS if key.place in keymap
 _BETWEEN: Final = re.compile(r" · |  +")
 """What stands between the parts of a line of hints."""
 
-_NAMES: Final = {"Esc": "escape", "↵": "enter"}
-"""Textual's names of keys that are written otherwise."""
 
-
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Frozen):
     """A key and what it does.
 
     Attributes:
@@ -93,11 +89,15 @@ class Hint:
         return _hint(self.key, self.label, self.name)
 
 
-def key_hints(*pairs: tuple[str, str]) -> Content:
-    """Write keys and what they do as in the key bars."""
-    return Content("  ").join(
-        _hint(key, label, _NAMES.get(key, key if len(key) == 1 else "")) for key, label in pairs
-    )
+def key_hints(app: App[Any], *pairs: tuple[str, str]) -> Content:
+    """Write keys and what they do as in the key bars; a binding's id stands for its key now."""
+    keys = {key.id: key.keys for key in keymap.KEYS} | {**app._keymap, "↵": "enter"}
+    hints = []
+    for key, label in pairs:
+        name = keys.get(key, "").partition(",")[0]
+        shown = app.get_key_display(Binding(name, "")) if name else key
+        hints.append(_hint(shown, label, name))
+    return Content("  ").join(hints)
 
 
 def _hint(key: str, label: str, name: str) -> Content:
@@ -180,7 +180,8 @@ def keys_of(screen: Screen[Any], frame: Widget, enter: str) -> Content:
     found = hints(screen.app, screen.active_bindings, nodes)
     own = [hint for hint in found if hint.id not in _GENERAL]
     if enter and all(hint.name != "enter" for hint in own):
-        own.insert(0, Hint("", "enter", "↵", enter))
+        key = keymap.key_of(screen.app, screen.active_bindings, "dialog.choose") or "↵"
+        own.insert(0, Hint("", "enter", key, enter))
     return hint_line(own, max(0, frame.outer_size.width - FRAME))
 
 

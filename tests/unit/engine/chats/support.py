@@ -33,6 +33,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.wire.wire import Wire
 from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.chat import (
     MAIN,
@@ -146,6 +147,7 @@ class InProcessTools(ServerManager):
     called: list[tuple[str, JsonObject]] = field(default_factory=list)
     said: Sequence[tuple[ServerId, str]] = ()
     catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
+    wire: Wire = field(default_factory=Wire)
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return tuple(self.tools)

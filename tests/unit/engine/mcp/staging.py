@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
 from tests.support.waiting import PATIENCE
@@ -37,7 +38,8 @@ class Pretended(Connection):
 
     def __init__(self) -> None:
         self.transport: Any = self
-        self.kind = Transport.STDIO
+        self.kind, self.pid = Transport.STDIO, 0
+        self.clock = monotonic
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]
         self.offer = read_offer(RawOffer(tools=tools), definition())

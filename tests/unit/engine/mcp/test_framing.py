@@ -72,7 +72,7 @@ def test_a_reply_that_cannot_be_read_fails_the_call_it_answers(
 
 async def test_a_reply_of_too_many_values_fails_its_call_as_too_complex() -> None:
     line = b'{"jsonrpc":"2.0","id":7,"result":{"n":[' + b"[]," * 600_000 + b"0]}}"
-    message, _ = await read(line)
+    message = (await read(line)).message
     assert isinstance(message, JSONRPCError)
     assert (message.id, message.error.code) == (7, EXCHANGE_FAILED)
     assert "too complex" in message.error.message

@@ -27,6 +27,7 @@ SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "validate_tool_result": ("name", "result"),
     "adopt": ("result",),
     "discover_result": (),
+    "_build_capabilities": ("version",),
 }
 """Members of a connected session, each with the parameters that we give."""
 
@@ -52,6 +53,7 @@ async def test_the_session_still_has_what_we_touch(mode: str) -> None:
         ("send_request", "_stamp"),
         ("call_tool", "validate_tool_result"),
         ("adopt", "_log_level"),
+        ("initialize", "_build_capabilities"),
         ("list_tools", "_absorb_tool_listing"),
         ("_resolve_param_headers", "_x_mcp_header_maps"),
     ],

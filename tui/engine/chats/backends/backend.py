@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tui.model.chat import Usage
+from tui.model.frozen import Frozen
 from tui.model.models import OWN_OPTIONS, ModelOffer, ModelOptions
+from tui.text import AdvisedError
 
 WirePart = Mapping[str, Any]
 """One part of a content in Gemini's REST form, camelCase, bytes as base64: ``{"text": …}``,
@@ -22,8 +24,7 @@ WireContent = Mapping[str, Any]
 """``{"role": "user" | "model", "parts": [WirePart, …]}``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Frozen):
     """A request for one model step.
 
     Attributes:
@@ -68,8 +69,7 @@ class Asked:
         return self.last
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChunk:
+class ModelChunk(Frozen):
     """One piece of a streamed step.
 
     Attributes:
@@ -88,12 +88,11 @@ class ModelChunk:
     usage: Usage | None = None
 
 
-class ModelError(Exception):
+class ModelError(AdvisedError):
     """The model could not answer.
 
     Attributes:
         brief: Its text without the service's words; empty if there are none.
-        advice: What the user can do about it.
         retry_after: Seconds to wait before a retry, or None.
         retryable: Whether the same request may succeed later.
         refused_tool: The tool whose declaration the service refused, or an empty string.
@@ -111,9 +110,8 @@ class ModelError(Exception):
         refused_tool: str = "",
         refused_content: str = "",
     ) -> None:
-        super().__init__(f"{message}: {details}" if details else message)
+        super().__init__(f"{message}: {details}" if details else message, advice)
         self.brief = f"{message}." if details else ""
-        self.advice = advice
         self.retry_after = retry_after
         self.retryable = retryable
         self.refused_tool = refused_tool
@@ -124,8 +122,7 @@ def _no_thinking(_: str) -> str:
     return "This model has no thinking to set."
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTraits:
+class ModelTraits(Frozen):
     """What is known of a model before it is asked.
 
     Attributes:

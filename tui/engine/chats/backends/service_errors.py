@@ -16,7 +16,7 @@ from tui.engine.chats.backends.backend import ModelError
 from tui.engine.logs.redaction import MIN_SECRET
 from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
 from tui.model.chat import BackendKind
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.text import sanitize_line
 
 MAX_MESSAGE: Final = 600
@@ -56,8 +56,7 @@ class BodyTooLongError(httpx2.ReadError):
     """The service sent more than the limit, which the message names."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(Frozen):
     """What an error message may mention, and what it must not.
 
     Attributes:
@@ -138,8 +137,7 @@ def _unreadable(text: str) -> ModelError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ServiceError:
+class _ServiceError(Frozen):
     """A parsed error response of the service.
 
     Attributes:

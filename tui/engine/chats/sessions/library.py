@@ -4,7 +4,6 @@ They lie in ``sessions/KEY/ID.jsonl``, where KEY stands for the opened folder. A
 """
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -28,14 +27,14 @@ from tui.engine.chats.sessions.session_file import (
     fields_of,
     summary,
 )
-from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
+from tui.engine.files.atomic import open_own
 from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import LastSessionFound, SessionId, SessionView
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 MAX_LISTED: Final = 10_000
 """Most sessions of a folder that are listed."""
@@ -79,8 +78,8 @@ KIND: Final = "gemdeck session"
 _MIN_FENCE: Final = 3
 
 
-class SessionError(Exception):
-    """A session cannot be used; the message says why, for the user."""
+class SessionError(AdvisedError):
+    """A session cannot be used."""
 
 
 def new_id(now: float) -> SessionId:
@@ -129,7 +128,7 @@ class SessionLibrary:
 
     def last(self, folder: Path) -> LastSessionFound | None:
         """Find the session of a folder that changed last, unless another gemdeck has it open."""
-        with contextlib.suppress(OSError, UnfitFileError, ExposedFileError):
+        with contextlib.suppress(OSError):
             files = _files(self.place(folder))
             path = max(files, key=lambda path: path.stat().st_mtime, default=None)
             view = _view(path) if path is not None else None
@@ -166,7 +165,7 @@ class SessionLibrary:
         """
         try:
             return read_session(self.path_of(view), view)
-        except (OSError, UnfitFileError, ExposedFileError) as error:
+        except OSError as error:
             raise _unusable("read", error) from None
 
     def lock(self, view: SessionView) -> SessionLock | None:
@@ -207,8 +206,6 @@ class SessionLibrary:
             with open_own(self.path_of(view)) as source, target.open("xb") as file:
                 target.chmod(0o600)
                 shutil.copyfileobj(source, file)
-        except (UnfitFileError, ExposedFileError) as error:
-            raise OSError(errno.EINVAL, str(error)) from error
         except OSError:
             target.unlink(missing_ok=True)
             raise
@@ -276,7 +273,7 @@ def _view(path: Path) -> SessionView | None:
             status = os.fstat(file.fileno())
             head = file.read(HEAD)
             last = _last_line(file, status.st_size, _SUMMARY)
-    except (OSError, UnfitFileError, ExposedFileError):
+    except OSError:
         return None
     known = _record(head.partition(b"\n")[0]) | _record(last)
     parent = _word(known, "parent")
@@ -330,9 +327,9 @@ def _count(record: Record, key: str) -> int:
     return 0
 
 
-def _unusable(done: str, error: Exception) -> SessionError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return SessionError(f"The session cannot be {done}: {sanitize_line(reason)}.")
+def _unusable(done: str, error: OSError) -> SessionError:
+    reason = sanitize_line(error.strerror or str(error))
+    return SessionError(f"The session cannot be {done}: {reason}.")
 
 
 def export_text(saved: SavedSession, file: Path) -> str:

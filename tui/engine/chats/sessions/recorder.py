@@ -23,7 +23,7 @@ from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import DRAFT, SessionLibrary, new_id
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
 from tui.engine.chats.sessions.session_file import Record, SessionFile, SessionLock
-from tui.engine.files.atomic import ExposedFileError, UnfitFileError, read_own, write_private
+from tui.engine.files.atomic import read_own, write_private
 from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
 from tui.model import events as e
@@ -69,7 +69,7 @@ class DraftFile:
         """Return the drafts that other runs left; they stay until another is kept."""
         found = []
         for path in sorted(self._place.glob(f"*{DRAFT}"))[-MAX_TAKEN:]:
-            with contextlib.suppress(OSError, ValueError, UnfitFileError, ExposedFileError):
+            with contextlib.suppress(OSError, ValueError):
                 if (lock := SessionLock.take(path)) is not None:
                     self._held[path] = lock
                     text = json.loads(read_own(path, MAX_DRAFT, alone=False))

@@ -7,7 +7,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.sessions import (
     ConversationNamed,
     ConversationRestored,
@@ -58,8 +58,7 @@ DROPPED: Final = "This conversation is not saved, so what followed the earlier m
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedSession:
+class OpenedSession(Frozen):
     """A session that was read to go on.
 
     Attributes:
@@ -120,10 +119,11 @@ def _contents(contents: Iterable[Record]) -> Iterator[Record]:
         yield {"t": "content", "content": copy.deepcopy(content)}
 
 
+@dataclass(eq=False, repr=False)
 class SessionCommands:
     """The commands on saved sessions; what is said of a conversation means the current one.
 
-    Args:
+    Attributes:
         library: Where sessions are; None if there is no place for them.
         folder: The opened folder.
         conversations: The open conversations.
@@ -131,32 +131,19 @@ class SessionCommands:
         tasks: Run what a command takes.
         redactor: Knows the secrets that are masked.
         on_problem: Told from any thread what cannot be written.
-
-    Attributes:
-        conversations: The open conversations.
         on_restored: Goes by what was kept of how the model answers.
         send: Sends what was typed in a conversation.
     """
 
-    def __init__(
-        self,
-        library: SessionLibrary | None,
-        folder: Path,
-        conversations: Conversations,
-        publish: Publish,
-        tasks: TaskSet,
-        redactor: Redactor,
-        on_problem: Callable[[str], None],
-    ) -> None:
-        self._library = library
-        self._folder = folder
-        self.conversations = conversations
-        self._publish = publish
-        self._tasks = tasks
-        self._redactor = redactor
-        self._on_problem = on_problem
-        self.on_restored: Callable[[Conversation, Mapping[str, Any]], Awaitable[None]]
-        self.send: Callable[[str, ConversationId], None]
+    library: SessionLibrary | None
+    folder: Path
+    conversations: Conversations
+    publish: Publish
+    tasks: TaskSet
+    redactor: Redactor
+    on_problem: Callable[[str], None]
+    on_restored: Callable[[Conversation, Mapping[str, Any]], Awaitable[None]] = field(init=False)
+    send: Callable[[str, ConversationId], None] = field(init=False)
 
     @property
     def recorder(self) -> Recorder:
@@ -165,16 +152,16 @@ class SessionCommands:
 
     def configure(self, settings: SessionSettings, *, saves: bool) -> None:
         """Go by the settings; old sessions are deleted in the background."""
-        self.conversations.save(is_on=saves and settings.save and self._library is not None)
-        if saves and self._library is not None and settings.keep_days:
-            delete = partial(self._library.delete_old, settings.keep_days, time.time())
-            self._tasks.start(asyncio.to_thread(delete))
+        self.conversations.save(is_on=saves and settings.save and self.library is not None)
+        if saves and self.library is not None and settings.keep_days:
+            delete = partial(self.library.delete_old, settings.keep_days, time.time())
+            self.tasks.start(asyncio.to_thread(delete))
 
     async def find_last(self) -> None:
         """Publish what an earlier run wrote last, if no other gemdeck has it open."""
-        library, folder = self._library, self._folder
+        library, folder = self.library, self.folder
         if library is not None and (last := await asyncio.to_thread(library.last, folder)):
-            self._publish(last)
+            self.publish(last)
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder; they arrive as `SessionsListed`."""
@@ -235,7 +222,7 @@ class SessionCommands:
     async def _resume(self, words: str, one: Conversation) -> None:
         library = self._place()
         await self.conversations.settle()
-        view = await asyncio.to_thread(library.find, words, self._folder)
+        view = await asyncio.to_thread(library.find, words, self.folder)
         other = self.conversations.with_session(view.id)
         if other is not None and other is not one:
             self.conversations.select(other.key)
@@ -281,36 +268,36 @@ class SessionCommands:
             notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
             entries = [*entries, notice]
         shown, title = tuple(entries), saved.view.title
-        self._publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
+        self.publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
         if saved.unsent:
             one.publish(MessageReturned(saved.unsent))
         await self.on_restored(one, saved.settings)
 
     async def _list(self) -> None:
-        views = await asyncio.to_thread(self._place().sessions, self._folder)
-        self._publish(SessionsListed(views))
+        views = await asyncio.to_thread(self._place().sessions, self.folder)
+        self.publish(SessionsListed(views))
 
     async def _preview(self, session: SessionId) -> None:
         library = self._place()
 
         def read() -> SessionPreviewed:
             try:
-                saved = library.read(library.find(session, self._folder))
+                saved = library.read(library.find(session, self.folder))
             except SessionError as error:
                 return SessionPreviewed(session, failure=str(error))
             return SessionPreviewed(session, tuple(saved.entries[-MAX_PREVIEW:]))
 
-        self._publish(await asyncio.to_thread(read))
+        self.publish(await asyncio.to_thread(read))
 
     async def _rename(self, session: SessionId, title: str) -> None:
         library = self._place()
         await self.conversations.settle()
         if (one := self.conversations.with_session(session)) is not None:
             one.recorder.rename(title)
-            self._publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
+            self.publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
         else:
-            view = await asyncio.to_thread(library.find, session, self._folder)
-            rename = partial(library.rename, view, title, self._redactor, self._on_problem)
+            view = await asyncio.to_thread(library.find, session, self.folder)
+            rename = partial(library.rename, view, title, self.redactor, self.on_problem)
             await asyncio.to_thread(rename)
         await self._list()
 
@@ -321,7 +308,7 @@ class SessionCommands:
             if one is not self.conversations.current:
                 raise SessionError("This session is open in another tab. Close that first.")
             raise SessionError("This session is open. Begin a new one first (/clear).")
-        view = await asyncio.to_thread(library.find, session, self._folder)
+        view = await asyncio.to_thread(library.find, session, self.folder)
         await asyncio.to_thread(library.delete, view)
         await self._list()
 
@@ -333,13 +320,13 @@ class SessionCommands:
         await self.conversations.settle()
 
         def write() -> Path:
-            saved = library.read(library.find(words, self._folder))
-            file = self._typed_path(path) if path else free_name(self._folder, saved.view)
+            saved = library.read(library.find(words, self.folder))
+            file = self._typed_path(path) if path else free_name(self.folder, saved.view)
             text = export_text(saved, file)
-            return write_export(file, self._redactor.redact_known(text)).resolve()
+            return write_export(file, self.redactor.redact_known(text)).resolve()
 
         words = f"Exported to {sanitize_line(str(await asyncio.to_thread(write)))}."
-        self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
+        self.publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
 
     async def _edit(self, message: EntryId, text: str, one: Conversation) -> None:
         try:
@@ -348,7 +335,7 @@ class SessionCommands:
             one.publish(MessageReturned(text))
             raise
         one.recorder.rewind(message)
-        self._publish(ConversationRewound(message, one.key))
+        self.publish(ConversationRewound(message, one.key))
         if one.recorder.view is None:
             self._say(Severity.WARNING, DROPPED)
         if again is not None:
@@ -383,14 +370,14 @@ class SessionCommands:
     def _typed_path(self, typed: str) -> Path:
         """Return the file that the user typed; ``~`` is the home."""
         try:
-            return self._folder / Path(typed).expanduser()
+            return self.folder / Path(typed).expanduser()
         except RuntimeError:
             raise SessionError(f"There is no home for {sanitize_line(typed, 100)}.") from None
 
     def _place(self) -> SessionLibrary:
-        if self._library is None:
+        if self.library is None:
             raise SessionError(NO_PLACE)
-        return self._library
+        return self.library
 
     def _idle(self, one: Conversation) -> TurnContext:
         """Return what the turns of a conversation share if none runs."""
@@ -409,7 +396,7 @@ class SessionCommands:
         return self._idle(one)
 
     def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return self._tasks.start(self._carry_out(command))
+        return self.tasks.start(self._carry_out(command))
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
         try:
@@ -421,7 +408,7 @@ class SessionCommands:
             self._say(Severity.ERROR, f"That could not be written: {reason}.")
 
     def _say(self, severity: Severity, text: str) -> None:
-        self._publish(NoticeRaised(Notice(severity, text)))
+        self.publish(NoticeRaised(Notice(severity, text)))
 
 
 def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:

@@ -26,9 +26,10 @@ from tui.engine.mcp.context import ClientContext, Generation, GenerationError, P
 from tui.engine.mcp.schema.coerce import coerce
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
 from tui.engine.mcp.server_log import ServerLog
+from tui.model.bounded_json import mapped
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import SamplingMessage, SamplingRequest, SamplingReview
 from tui.text import clip, sanitize, sanitize_line
 
@@ -65,8 +66,7 @@ class UnusablePromptError(Exception):
     """A prompt cannot be sent to the model; the text says why, for the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingPrompt:
+class SamplingPrompt(Frozen):
     """A prompt that can be shown and sent to the model.
 
     The text for the model is sanitized like the text for the screen.
@@ -227,17 +227,9 @@ def shown_call(call: FunctionCall) -> str:
     return clip(f"[call of {sanitize_line(call.name, 128)}] {arguments}", MAX_PROMPT + 1)
 
 
-def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def _sanitized(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Sanitize all text in a JSON value, including names."""
-    match value:
-        case str():
-            return sanitize(value)
-        case list():
-            return [_sanitized(item) for item in value]
-        case dict():
-            return {sanitize(str(name)): _sanitized(item) for name, item in value.items()}
-        case _:
-            return value
+    return mapped(value, lambda one: sanitize(one) if isinstance(one, str) else one, sanitize)
 
 
 class Sampling:

@@ -22,7 +22,7 @@ from tui.model.catalog import (
     ToolId,
     ToolView,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.text import counted, is_shown_whole, sanitize, sanitize_line
 
 MAX_LISTED: Final = 10_000
@@ -63,8 +63,7 @@ _REMEMBERED: Final = 2_048
 """Parameters that are remembered: the tools of one server share many."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawOffer:
+class RawOffer(Frozen):
     """The lists of a server as it wrote them; an item may be any JSON value.
 
     Attributes:
@@ -82,8 +81,7 @@ class RawOffer:
     templates: list[object] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Frozen):
     """One tool of a server, before it gets a name for the model.
 
     Attributes:
@@ -137,8 +135,7 @@ class Tool:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOffer:
+class ServerOffer(Frozen):
     """All that one server offers, in its order; `raw` has it as the server wrote it."""
 
     tools: tuple[Tool, ...] = ()

@@ -9,10 +9,11 @@ from typing import Any, Final, TypeVar
 
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
+from tui.text import AdvisedError
 
 OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result")
 """The names of gemdeck's own tools, which no server's tool gets."""
@@ -146,8 +147,7 @@ def _is_free(name: str, taken: set[str]) -> bool:
     return name.lower() not in taken and not _MODEL_PREFIX.match(name)
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
+class OfferedTool(Frozen):
     """A tool that the model may call now.
 
     Attributes:
@@ -178,7 +178,6 @@ class OfferedTool:
     is_reviewed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class OwnTool(OfferedTool):
     """A tool of gemdeck's own, which no server lists.
 
@@ -196,8 +195,7 @@ class OwnTool(OfferedTool):
     source: OfferedTool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(Frozen):
     """A call as the model wrote it; `id` is empty if the service gives none."""
 
     name: str
@@ -228,23 +226,20 @@ class Permit:
         self._is_used = True
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(Frozen):
     """Text of a result for the model."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MediaPart:
+class MediaPart(Frozen):
     """Binary content of a result for the model: an IANA media type and base64 data."""
 
     mime_type: str
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Frozen):
     """The result of a call, for the model and for the screen.
 
     `is_error` says that the tool reported an error; both forms contain its message. The last
@@ -262,10 +257,10 @@ class ToolResult:
     faults: tuple[str, ...] = ()
 
 
-class ToolCallError(Exception):
+class ToolCallError(AdvisedError):
     """A call returned no result: the server is gone, timed out or broke the protocol.
 
-    The text says what happened, for both the user and the model.
+    The text says what happened, for the model as well.
     """
 
 
@@ -273,8 +268,7 @@ class CallNotTakenError(ToolCallError):
     """The server had lost the session and did not run the call: it is safe to repeat it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
+class PromptMessage(Frozen):
     """One message of a prompt: its role, ``user`` or ``model``, and its parts.
 
     Calls and their results are in Gemini's REST form.
@@ -284,8 +278,7 @@ class PromptMessage:
     parts: "tuple[TextPart | MediaPart | JsonObject, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedPrompt:
+class RenderedPrompt(Frozen):
     """A prompt as a server rendered it, for the screen and for the model.
 
     The model gets the turns of `before`, and then `parts` as the user's message; `messages` shows
@@ -300,8 +293,7 @@ class RenderedPrompt:
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceReading:
+class ResourceReading(Frozen):
     """The content of a resource, for the screen and for the model.
 
     `remark` says how the two differ, and `problem` what the model cannot be given; or both are
@@ -316,8 +308,7 @@ class ResourceReading:
     pictures: tuple[Picture, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionValues:
+class CompletionValues(Frozen):
     """Values that a server suggests; `has_more` if it knows further ones."""
 
     values: tuple[str, ...] = ()

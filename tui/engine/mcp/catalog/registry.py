@@ -16,7 +16,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     assign_prompt_names,
 )
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_TOOL_SHARE
 
@@ -146,8 +146,7 @@ def _words(text: str) -> Iterable[str]:
     return (found.casefold().removesuffix("s") for found in _WORD.findall(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(Frozen):
     """Why a tool is withheld; `changed` if the user has not accepted its change yet."""
 
     reason: str

@@ -11,7 +11,7 @@ from tui.engine.mcp.schema.flatten import (
     UnresolvedReferenceError,
     resolve_reference,
 )
-from tui.model.bounded_json import json_or_text
+from tui.model.bounded_json import json_or_text, mapped
 
 MAX_STEPS: Final = 20_000
 """Schema nodes visited for one call; the rest stays unchanged."""
@@ -47,15 +47,9 @@ def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
 
 def as_json_compares(value: object) -> object:
     """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case list():
-            return [as_json_compares(item) for item in value]
-        case dict():
-            return {name: as_json_compares(item) for name, item in value.items()}
-        case _:
-            return value
+    return mapped(
+        value, lambda one: int(one) if isinstance(one, float) and one.is_integer() else one
+    )
 
 
 class _Coercer:

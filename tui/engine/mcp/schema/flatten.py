@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeGuard
 from urllib.parse import unquote
 
+from tui.model.frozen import Frozen
+
 MAX_REFERENCE_CHARS: Final = 1_000
 """Longest reference that is followed."""
 
@@ -101,8 +103,7 @@ class TooManyNodesError(Exception):
     """A schema is too large to flatten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Frozen):
     """In place of a schema: any of several conjunctions."""
 
     branches: tuple["Conjunction", ...]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import is_number
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import INVISIBLE, LATIN_ALIKE, sanitize, sanitize_line
 
@@ -108,8 +108,7 @@ class UnusableFormError(Exception):
     """No form can be made from a requested schema; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Frozen):
     """A field, with the server's spelling of its parts.
 
     Attributes:
@@ -127,8 +126,7 @@ class Control:
     sends_null: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Frozen):
     """A form, its controls in the server's order."""
 
     controls: tuple[Control, ...]

@@ -168,8 +168,8 @@ class _Converter:
             return None
         found: dict[str, GeminiSchema] = {}
         for name, child in properties.items():
-            converted = self._leaf(child, 1)
-            if converted is None or self.left_out:
+            converted = self._leaf(child)
+            if converted is None:
                 self._flattener.nodes, self.left_out = 0, []
                 return None
             found[name] = _without_echo(name, converted)
@@ -188,14 +188,6 @@ class _Converter:
 
     def _convert(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         """Convert a conjunction; return None if it allows no value."""
-        schema = conjunction[0].schema
-        if len(conjunction) > 1 or depth >= self._max_depth or not isinstance(schema, dict):
-            return self._convert_one(conjunction, depth)
-        if _is_leaf(schema):
-            return self._leaf(schema, depth)
-        return self._convert_one(conjunction, depth)
-
-    def _convert_one(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         flat = self._flattener.flatten(conjunction)
         if flat.never:
             return None
@@ -209,23 +201,21 @@ class _Converter:
         ]
         return self._describe(flat, combine(variants, flat))
 
-    def _leaf(self, schema: Mapping[str, Any], depth: int) -> GeminiSchema | None:
-        """Convert a single value: its words anew, and all else as for the last one like it."""
-        rest = dict(schema)
-        for word in _WORDS:
-            rest.pop(word, None)
-        key, nodes = to_json(rest), self._flattener.nodes
+    def _leaf(self, schema: Mapping[str, Any]) -> GeminiSchema | None:
+        """Convert a single value: its words anew, and all else as for the last one like it.
+
+        Return None for one that is not as simple.
+        """
+        rest = {key: value for key, value in schema.items() if key not in _WORDS}
+        key = to_json(rest)
         found = _LEAVES.get(key)
         if found is None:
-            found = self._convert_one((Scoped(rest),), depth)
+            found = self._convert((Scoped(rest),), 1)
             if found is None or "description" in found or self.left_out or len(key) > MAX_LEAF:
-                self._flattener.nodes = nodes
-                return self._convert_one((Scoped(schema),), depth)
+                return None
             if len(_LEAVES) >= MAX_LEAVES:
                 _LEAVES.clear()
             _LEAVES[key] = found
-        self._flattener.nodes = nodes
-        self._flattener.count()
         return _described(found, schema)
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:

@@ -24,7 +24,7 @@ from tui.engine.mcp.schema.form_schema import (
     read_control,
     unique,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import ArgumentsError, read_arguments, reveal_character
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize_line
@@ -53,8 +53,7 @@ _NOTHING: Final[_Value] = object()
 """Stands for a value that is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Frozen):
     """A field, the keys that lead to its value, and how what was entered is read.
 
     `branches` are what it chooses from, if it has no value of its own.

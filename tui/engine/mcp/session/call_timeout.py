@@ -80,6 +80,7 @@ class CallTimeout:
         self._limit = limit
         self._calls: set[CallClock] = set()
         self._pauses = 0
+        self._paused_at = self._waited = 0.0
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[CallClock]:
@@ -106,6 +107,8 @@ class CallTimeout:
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Stop the clocks of all calls while the server waits for us."""
+        if not self._pauses:
+            self._paused_at = asyncio.get_running_loop().time()
         self._pauses += 1
         for call in self._calls:
             call.pause()
@@ -114,8 +117,14 @@ class CallTimeout:
         finally:
             self._pauses -= 1
             if not self._pauses:
+                self._waited += asyncio.get_running_loop().time() - self._paused_at
                 for call in self._calls:
                     call.resume()
+
+    def clock(self) -> float:
+        """Return the seconds of a clock that stops while the server waits for us."""
+        now = self._paused_at if self._pauses else asyncio.get_running_loop().time()
+        return now - self._waited
 
 
 class ProgressReporter:

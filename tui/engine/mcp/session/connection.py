@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
@@ -42,6 +43,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOS
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
 from tui.model.chat import Progress, Severity
+from tui.model.input.addresses import MAX_URL
 from tui.model.servers import ProtocolEra, ServerInfo
 from tui.text import counted, sanitize, sanitize_line
 
@@ -60,6 +62,12 @@ CLIENT_NAME: Final = "gemdeck"
 
 MAX_INSTRUCTIONS: Final = 20_000
 """Characters of a server's instructions that are kept."""
+
+MAX_CLAIM: Final = 64
+"""Characters of a name, a version or a capability."""
+
+MAX_CAPABILITIES: Final = 32
+"""Capabilities and extensions that are named."""
 
 ENDING_GRACE: Final = 0.5
 """Seconds that a failed call waits for the reason why the server is gone."""
@@ -277,6 +285,9 @@ class Connection:
         ended: Set when the server is gone, even if no request is running.
         outdated: Set when the server needs a connection of the other era.
         features: Its prompts, resources, completions and log level.
+        connected: Seconds until it had answered the first request.
+        listed: Seconds that its lists took after that.
+        clock: The seconds of a clock that stops while the server waits for us.
     """
 
     transport: StdioTransport | HttpTransport
@@ -285,6 +296,7 @@ class Connection:
     offer: ServerOffer
     ended: asyncio.Event
     outdated: asyncio.Event
+    connected = listed = 0.0
 
     def __init__(
         self,
@@ -298,6 +310,7 @@ class Connection:
         self._context = context
         self._stack = AsyncExitStack()
         self._call_timeout = CallTimeout(definition.timeout)
+        self.clock = self._call_timeout.clock
         if process is not None:
             self.transport = StdioTransport(process, log)
         else:
@@ -345,18 +358,20 @@ class Connection:
             client_info=types.Implementation(name=CLIENT_NAME, version=context.client_version),
             cache=None,
         )
+        begun = self.clock()
         await stack.enter_async_context(client)
+        self.connected = self.clock() - begun
         stack.callback(self._handler.close)
         self.info = info = _server_info(client)
-        declared = ", ".join(sorted(client.server_capabilities.model_dump(exclude_none=True)))
         logger.debug(
             "%s: %s %s speaks %s, declares %s",
             *(definition.id, info.name, info.version, info.protocol_version),
-            declared or "nothing",
+            ", ".join(info.capabilities) or "nothing",
         )
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client)
         self._lists = await list_offer(client, self._log, self._lists)
+        self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists, definition)
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
@@ -549,11 +564,22 @@ def _server_info(client: Client) -> ServerInfo:
     info = client.server_info
     declared = client.server_capabilities
     return ServerInfo(
-        name=sanitize_line(info.name, 64) if info is not None else "",
-        version=sanitize_line(info.version, 64) if info is not None else "",
-        protocol_version=sanitize_line(client.protocol_version, 64),
+        name=sanitize_line(info.name, MAX_CLAIM) if info is not None else "",
+        version=sanitize_line(info.version, MAX_CLAIM) if info is not None else "",
+        protocol_version=sanitize_line(client.protocol_version, MAX_CLAIM),
         instructions=sanitize(client.instructions or "", MAX_INSTRUCTIONS),
+        title=sanitize_line((info and info.title) or "", MAX_CLAIM),
+        website=sanitize_line((info and info.website_url) or "", MAX_URL),
+        capabilities=_declared(declared),
+        announced=_declared(sdk_patches.announced(client)),
         log_levels=takes_log_level(client),
         completions=declared.completions is not None,
         subscriptions=declared.resources is not None and bool(declared.resources.subscribe),
     )
+
+
+def _declared(by: types.ServerCapabilities | types.ClientCapabilities) -> tuple[str, ...]:
+    """Name the capabilities that one side declares, and its extensions."""
+    known = by.model_dump(exclude_none=True, exclude={"extensions"})
+    names = islice((*sorted(known), *(by.extensions or ())), MAX_CAPABILITIES)
+    return tuple(sanitize_line(name, MAX_CLAIM) for name in names)

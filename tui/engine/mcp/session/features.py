@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Final, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -218,6 +218,19 @@ class Features:
         shown = sanitize_line(uri)
         read = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
         return replace(read, raw=kept[-1])
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Send any request; return its answer as the server wrote it, its `result` or `error`."""
+        async with self._requesting():
+            with sdk_patches.keeping_results() as kept:
+                try:
+                    await sdk_patches.request(self._client, method, dict(params))
+                except MCPError as error:
+                    if not kept and error.code in {*OWN_CODES, types.CONNECTION_CLOSED}:
+                        raise
+                    if not kept:
+                        return {"error": error.error.model_dump(exclude_none=True)}
+        return {"result": kept[-1]}
 
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)

@@ -200,6 +200,11 @@ def is_stateless(client: Client) -> bool:
     return client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
+def announced(client: Client) -> types.ClientCapabilities:
+    """Return what a connection told its server that we can do."""
+    return client.session._build_capabilities(client.protocol_version)
+
+
 def request_log_level(client: Client, level: types.LoggingLevel) -> None:
     """Make all further requests over a stateless connection ask for log messages.
 

@@ -25,7 +25,9 @@ from pydantic import ValidationError
 from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
+from tui.model.wire.frames import FrameFault
 
 EXCHANGE_FAILED: Final = -31_001
 """Code of an error reply that a transport gives in place of the server, for one request.
@@ -112,10 +114,20 @@ HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 """Requests whose answers the SDK validates on the loop before `sdk_patches` applies."""
 
 
-def open_streams() -> tuple[Streams, ToSession, FromSession]:
-    """Open the streams between a session and its transport: the session's ends, then ours."""
+def open_streams(tap: Tap) -> tuple[Streams, ToSession, FromSession]:
+    """Open the streams between a session and its transport: the session's ends, then ours.
+
+    Which call in the chat a message is for is known only to the task that hands it over.
+    """
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_session = anyio.create_memory_object_stream[SessionMessage](OUTGOING_QUEUE)
+    send = to_server.send
+
+    async def send_of_call(outgoing: SessionMessage) -> None:
+        tap.expect(outgoing.message)
+        await send(outgoing)
+
+    to_server.send = send_of_call  # type: ignore[assignment, method-assign]  # in place of a whole class
     return (from_server, to_server), to_session, from_session
 
 
@@ -142,10 +154,11 @@ def _split(line: bytes) -> list[bytes]:
 
 
 class DecodedLine(NamedTuple):
-    """A decoded line, and its number of structural characters."""
+    """A decoded line, its number of structural characters, and what is wrong with it."""
 
     message: types.JSONRPCMessage | Noise | None
     structure: int
+    fault: FrameFault | None = None
 
 
 async def read(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
@@ -169,34 +182,40 @@ def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
         The message; or the start of the line if it is not a message; or None for a blank line.
     """
     count = structure(line)
-    return DecodedLine(_decode(line, count, most), count)
+    message, fault = _decode(line, count, most)
+    return DecodedLine(message, count, fault)
 
 
-def _decode(line: bytes, count: int, most: int) -> types.JSONRPCMessage | Noise | None:
+def _decode(
+    line: bytes, count: int, most: int
+) -> tuple[types.JSONRPCMessage | Noise | None, FrameFault | None]:
     line = line.removeprefix(_BYTE_ORDER_MARK).strip()
     if not line:
-        return None
+        return None, None
     if not line.startswith(b"{"):
-        return _noise(line)
+        return _noise(line), FrameFault.NOT_JSON
     if count > most:
-        return _unreadable(line, _id_by_pattern(line), "is too complex to be read")
+        words = "is too complex to be read"
+        return _unreadable(line, _id_by_pattern(line), words), FrameFault.TOO_LARGE
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
         value = read_value(line, count)
-    except JsonError as fault:
-        return _unreadable(line, _id_by_pattern(line), str(fault))
+    except JsonError as error:
+        return _unreadable(line, _id_by_pattern(line), str(error)), FrameFault.NOT_JSON
     try:
         message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        return _unreadable(line, _id_of_reply(value), "breaks the protocol")
+        words = "breaks the protocol"
+        return _unreadable(line, _id_of_reply(value), words), FrameFault.INVALID
     if isinstance(message, types.JSONRPCError) and message.error.code in OWN_CODES:
-        error = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
-        return message.model_copy(update={"error": error})
-    if isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification) and (
-        count > MAX_UNASKED or _breaks_the_sdk(message)
-    ):
-        return _noise(line)
-    return message
+        own = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
+        return message.model_copy(update={"error": own}), None
+    if isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
+        if count > MAX_UNASKED:
+            return _noise(line), FrameFault.TOO_LARGE
+        if _breaks_the_sdk(message):
+            return _noise(line), FrameFault.INVALID
+    return message, None
 
 
 def encode(message: types.JSONRPCMessage) -> bytes:
@@ -285,6 +304,7 @@ class FlowControl:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._log = log
+        self._tap = log.tap
         self._clock = clock
         self._sleep = sleep
         self._allowance = BURST
@@ -312,8 +332,10 @@ class FlowControl:
         await self._wait()  # for earlier messages: a message does not wait for its own cost
         while self._open.total() >= MAX_OPEN:
             await self._sleep(PAUSE)
-        found, structure = await read(line, self._most)
+        found, structure, fault = await read(line, self._most)
         message = None if isinstance(found, str) else found
+        if found is not None:
+            self._tap.received(line, message, fault)
         self._grow()
         cost = 1.0
         match message:

@@ -12,7 +12,7 @@ from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
 from tui.engine.settings.sources.source import Report, Source, known_keys, leads_out, shown_path
 from tui.model.events import ContextFile
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.settings import ContextSettings
 from tui.text import clip_middle, for_model, sanitize_line
 
@@ -82,8 +82,8 @@ class Imports:
             text = read_regular(target, MAX_IMPORTED).decode("utf-8-sig", "replace").strip()
         except ValueError:
             return word
-        except (OSError, UnfitFileError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+        except OSError as error:
+            reason = error.strerror or str(error)
             return f"<!-- {word} is not imported: {reason} -->"
         inner = self.put_in(text, target, chain)
         return f"<!-- Imported from {word[1:]} -->\n{inner}\n<!-- End of {word[1:]} -->"
@@ -104,8 +104,7 @@ class Imports:
             raise UnfitFileError("it is nested too deep")
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPlaces:
+class ContextPlaces(Frozen):
     """Where files of context are or may be.
 
     Attributes:
@@ -208,7 +207,7 @@ def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
         text = Imports(inside).put_in(text, path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, UnfitFileError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return ContextFile(place, "", sanitize_line(reason))
     half = MAX_TEXT // 2

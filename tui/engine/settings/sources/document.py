@@ -17,6 +17,7 @@ from typing import Any, Final
 from tui.engine.definitions.expansion import KeyPath
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.model.bounded_json import MAX_DEPTH, JsonError, read_object
+from tui.model.frozen import Frozen
 from tui.text import sanitize_line
 
 MAX_FILE: Final = 1024 * 1024
@@ -64,8 +65,7 @@ class BadDocumentError(Exception):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsDocument:
+class SettingsDocument(Frozen):
     """A parsed settings file.
 
     Attributes:
@@ -109,9 +109,9 @@ def read_document(path: Path) -> SettingsDocument | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnfitFileError as error:
-        raise BadDocumentError(f"{error}; it was not read") from error
+        raise BadDocumentError(f"{error.strerror}; it was not read") from error
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "bad path"
+        reason = getattr(error, "strerror", None) or "bad path"
         raise BadDocumentError(f"cannot be read: {sanitize_line(reason)}") from error
     try:
         text = data.decode("utf-8-sig")

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_regular
 from tui.engine.files.paths import open_to_others
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -32,7 +32,7 @@ from tui.engine.settings.sources.document import (
     dotted,
     read_document,
 )
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 
@@ -91,8 +91,7 @@ INSTALLATION: Final = ".gemini-extension-install.json"
 EXTENSION_RULES: Final = "extension-enablement.json"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerFile:
+class LayerFile(Frozen):
     """A settings file that may exist, and the layer it makes."""
 
     origin: Origin
@@ -171,8 +170,7 @@ class Report:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Frozen):
     """One settings file that was read.
 
     Attributes:
@@ -344,7 +342,7 @@ def read_variables(path: Path, report: Report) -> Mapping[str, str] | None:
         return None
     except UnicodeDecodeError:
         reason = "not UTF-8 text"
-    except (OSError, ValueError, UnfitFileError) as error:
+    except (OSError, ValueError) as error:
         reason = sanitize_line(getattr(error, "strerror", None) or str(error))
     report.note(path, f"{reason}; it was not used")
     return _NONE

@@ -18,7 +18,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
@@ -112,8 +112,7 @@ def code_spans(text: str, language: str) -> list[Span]:
     return spans
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentLine:
+class ArgumentLine(Frozen):
     """One line, which may take several rows.
 
     Attributes:

@@ -12,7 +12,7 @@ from textual.timer import Timer
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.events import ArgumentCompleted
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import typed_mention
 from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
@@ -56,8 +56,7 @@ _NUMBERS: Final = count(1)
 SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Frozen):
     """One completion.
 
     Attributes:
@@ -71,16 +70,14 @@ class Completion:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionList:
+class CompletionList(Frozen):
     """Completions of the word that starts at offset `start` of the text before the cursor."""
 
     start: int
     completions: tuple[Completion, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Frozen):
     """What a server or the workspace is asked about the word that is typed.
 
     Attributes:

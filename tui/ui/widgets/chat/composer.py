@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui import keymap
 from tui.ui.paste import clean_paste
 
@@ -42,8 +42,7 @@ PASTE_TAIL: Final = 0.05
 """Seconds after a paste in which Enter makes a line: no hand is that fast, a paste's rest is."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryStorage:
+class HistoryStorage(Frozen):
     """Storage of messages between runs. Neither call may block.
 
     Attributes:

@@ -23,7 +23,7 @@ from tui.model.chat import (
 )
 from tui.model.servers import ServerId
 from tui.text import counted, sanitize_line
-from tui.ui.bridge import MIN_WAIT
+from tui.ui.bridge import set_timer
 from tui.ui.widgets.text.blocks import (
     Block,
     BlockView,
@@ -344,7 +344,7 @@ class ModelEntry(TextEntry):
         if entry.complete or wait <= 0 or not self.is_mounted:
             self.settle()
         elif self._timer is None:
-            self._timer = self.set_timer(max(wait, MIN_WAIT), self.settle)
+            self._timer = set_timer(self, wait, self.settle)
 
     def settle(self) -> None:
         """Draw all that has arrived, and measure the time."""

@@ -200,11 +200,12 @@ class WorkingLine(HintLine):
             parts.append(Content.styled(f"{seconds} s", "$text-muted"))
         if queued:
             parts.append(Content.styled(f"{queued} queued", "$text-warning"))
+        keys = list[tuple[str, str]]()
         if servers:
-            parts.append(key_hints(("^S", "sends without")))
+            keys += [("chat.send-now", "sends without")]
         elif turn.until is not None:
-            parts.append(key_hints(("^S", "now"), ("^N", "give up")))
-        parts.append(key_hints(("Esc", "stops")))
+            keys += ("chat.send-now", "now"), ("chat.give-up", "give up")
+        keys.append(("chat.stop", "stops"))
         if queued:
-            parts.append(key_hints(("Alt+↑", "takes the last back")))
-        return parts
+            keys.append(("composer.take-back", "takes the last back"))
+        return [*parts, key_hints(self.app, *keys)]

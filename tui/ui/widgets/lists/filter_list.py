@@ -13,7 +13,7 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import in_order
 from tui.text import counted
 from tui.ui import keymap
@@ -30,8 +30,7 @@ MAX_SEARCHED: Final = 400
 """Characters of a description that are searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListEntry(Generic[T]):
+class ListEntry(Frozen, Generic[T]):
     """One entry of the list.
 
     Attributes:
@@ -49,8 +48,7 @@ class ListEntry(Generic[T]):
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Frozen):
     """The heading of entries that belong together.
 
     Attributes:

@@ -13,7 +13,7 @@ from textual.content import Content
 
 from tui.model.chat import Severity
 from tui.model.events import LogLine
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.widgets.text.folded_text import Fold
@@ -48,8 +48,7 @@ _Laid = Sequence[tuple[Content, Content]]
 """What stands on the screen of a line: texts behind labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(Frozen):
     """A log line and the server, or gemdeck, that it belongs to."""
 
     owner: str

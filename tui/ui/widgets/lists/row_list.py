@@ -12,7 +12,7 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import positions
 from tui.ui.widgets.text.plain import cells, fit, one_line, painted
 
@@ -32,8 +32,7 @@ MIN_NOTE: Final = 12
 """Cells of a note below which none is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Frozen):
     """One row: leading column, label, a note if there is room, and a right-aligned word.
 
     A heading has the whole width; the rows below it are indented where leads are not drawn.

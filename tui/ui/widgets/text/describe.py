@@ -85,9 +85,9 @@ def describe_tool(
     if tool.has_icons:
         parts += [Content(), muted("has icons, which are not loaded")]
     if schema:
-        parts += [Content(), _section("Schema"), Content(block(tool.schema))]
+        parts += [Content(), section("Schema"), Content(block(tool.schema))]
         if tool.output_schema:
-            parts += [Content(), _section("Output schema"), Content(block(tool.output_schema))]
+            parts += [Content(), section("Output schema"), Content(block(tool.output_schema))]
     return _lines(parts)
 
 
@@ -162,13 +162,18 @@ def setup_lines(view: ServerView) -> Iterator[Content]:
 
 
 def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
-    """Describe a server: its status, where it is defined, what it offers, why it failed.
+    """Describe a server: its facts, why it failed, and its instructions.
 
     Args:
         view: The server.
         now: The time in seconds of `time.monotonic`.
         sent: Its instructions as the model got them with the last request.
     """
+    return _lines([*server_facts(view, now), *server_problem(view), *server_texts(view, sent)])
+
+
+def server_facts(view: ServerView, now: float) -> list[Content]:
+    """Say how a server stands, where it is defined, what it says of itself, and what it offers."""
     parts = [
         field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
         field("defined by", view.origin.value),
@@ -178,12 +183,15 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
     parts += setup_lines(view)
     if view.description:
         parts.append(field("description", view.description))
-    if view.info is not None:
-        claimed = f"{view.info.name} {view.info.version}".strip()
+    if (info := view.info) is not None:
+        claimed = f"{info.name} {info.version}".strip()
         parts += [
-            field("reported as", claimed),
-            field("protocol", f"{view.info.protocol_version} · {era(view.info)}"),
+            field("reported as", f"{info.title} · {claimed}" if info.title else claimed),
+            field("protocol", f"{info.protocol_version} · {era(info)}"),
         ]
+        parts += [field("website", info.website)] if info.website else []
+        parts.append(field("server can", ", ".join(info.capabilities) or "nothing"))
+        parts.append(field("gemdeck can", ", ".join(info.announced) or "nothing"))
     catalog = view.catalog
     parts += [
         field("tools", f"{len(catalog.tools):,}"),
@@ -196,16 +204,22 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         parts.append(field("lacks", view.lacks))
     if view.last_words:
         parts.append(field("last words", view.last_words))
-    parts += _failure(view)
+    return parts
+
+
+def server_texts(view: ServerView, sent: str) -> list[Content]:
+    """Show the instructions of a server, as for `describe_server`, and name its variables."""
+    parts = list[Content]()
     own = view.info.instructions if view.info is not None else ""
     if sent or own:
         title = "Instructions, sent to the model" if sent else "Instructions, not sent to the model"
-        parts += [Content(), _section(title), Content(block(sent or own))]
+        parts += [Content(), section(title), Content(block(sent or own))]
     if view.environment:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
-        parts += [Content(), _section("Environment"), muted(f"gets {passed}")]
+        parts += [Content(), section("Environment"), muted(f"gets {passed}")]
         parts += [muted(f"withheld {withheld}")]
-    return _lines(parts)
+        parts += [muted(f"its entry sets {', '.join(view.variables)}")] if view.variables else []
+    return parts
 
 
 def summarize_server(view: ServerView, now: float) -> Content:
@@ -282,16 +296,17 @@ def era(info: ServerInfo) -> str:
     return "stateless" if info.is_stateless else "handshake"
 
 
-def _failure(view: ServerView) -> list[Content]:
+def server_problem(view: ServerView) -> list[Content]:
+    """Say in full why a server is not available."""
     failure = view.failure
     if failure is None:
         return []
-    parts = [Content(), _section("Problem"), Content.styled(block(failure.reason), "$text-error")]
+    parts = [Content(), section("Problem"), Content.styled(block(failure.reason), "$text-error")]
     if failure.advice:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:
         tail = block("\n".join(failure.stderr_tail))
-        parts += [Content(), _section("Last lines of standard error"), muted(tail)]
+        parts += [Content(), section("Last lines of standard error"), muted(tail)]
     return parts
 
 
@@ -299,7 +314,7 @@ def _named(kind: str, entries: Sequence[tuple[str, str, str, str]]) -> list[Cont
     """List names, each with what is known of it, and its description below."""
     if not entries:
         return [Content(), muted(f"takes no {kind}")]
-    parts = [Content(), _section(kind.capitalize())]
+    parts = [Content(), section(kind.capitalize())]
     width = min(NAME_WIDTH, max(len(name) for name, *_ in entries))
     for name, what, need, description in entries[:MAX_PARAMETERS]:
         parts.append(
@@ -325,7 +340,8 @@ def _heading(text: str) -> Content:
     return Content.styled(one_line(text), "bold")
 
 
-def _section(text: str) -> Content:
+def section(text: str) -> Content:
+    """Write the heading of a part."""
     return Content.styled(text, "bold $text-muted")
 
 

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui.widgets.text.difference import GROUNDS
 from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 
@@ -47,8 +47,7 @@ class _Lines(Sequence[str]):
         return self._text[self._ends[line - 1] + 1 if line else 0 : self._ends[line]]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Frozen):
     """A text at a width: its lines, and the first row of each, with the number of rows last.
 
     Lines of a difference have signs.
@@ -63,8 +62,7 @@ class Fold:
         return self.width
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Frozen):
     """What of a text is in sight: the first row there, how many there are, how many fit."""
 
     first: int

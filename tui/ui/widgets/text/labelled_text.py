@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.ui.widgets.text.difference import marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
 
@@ -17,8 +17,7 @@ LABEL_WIDTH: Final = 11
 _VISIBLE: Final = str.maketrans({"\n": "␊", "\t": "␉", "\r": "␍"})
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledLine:
+class LabelledLine(Frozen):
     """One line, which may take several rows.
 
     Attributes:
@@ -36,7 +35,6 @@ class LabelledLine:
     sign: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class _ColumnFold(Fold):
     """Texts, and the label beside each, whose cells are left free below it."""
 

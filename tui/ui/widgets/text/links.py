@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from textual.content import Content, Span
 from textual.style import Style
 
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
 from tui.text import clip
 
@@ -40,8 +40,7 @@ _HOST: Final = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 end of the host."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Frozen):
     """An address and its host.
 
     Attributes:

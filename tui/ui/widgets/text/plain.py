@@ -198,10 +198,12 @@ def count(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: ``42 ms``, ``1.3 s``, ``2 m 05 s``."""
+    """Format a duration: ``42 ms``, ``1.3 s``, ``2 m 05 s``, ``3 h 07 m``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} m"
     return f"{minutes} m {rest:02} s"

@@ -35,13 +35,13 @@ from tui.engine.mcp.transports.http.http_errors import (
     session_error,
     status_error,
 )
-from tui.engine.mcp.transports.jsonrpc_lines import encode, split_batch
+from tui.engine.mcp.transports.jsonrpc_lines import split_batch
+from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport
 
 INITIALIZED: Final = "notifications/initialized"
-SESSION_HEADER: Final = "mcp-session-id"
 
 MAX_SESSION_ID: Final = 1_024
 """Longest session id that is accepted."""
@@ -61,7 +61,6 @@ MAX_PAUSE: Final = 60.0
 LINGER: Final = 1.0
 """Seconds that an answered stream gets to end, so that its connection can be reused."""
 
-_LAST_EVENT_ID: Final = "last-event-id"
 _JSON: Final = "application/json"
 
 MAX_EVENT_ID: Final = 1_024
@@ -124,7 +123,8 @@ class StreamableHttp:
         """
         message = outgoing.message
         headers = self._headers_for(outgoing)
-        async with self._http.exchange("POST", self._url, headers, encode(message)) as response:
+        data = self._transport.encoded(message)
+        async with self._http.exchange("POST", self._url, headers, data) as response:
             if response.status_code >= 400:
                 raise await self._refusal(response, headers, message)
             if isinstance(message, types.JSONRPCRequest):
@@ -294,7 +294,7 @@ class StreamableHttp:
     async def _open_stream(self, position: StreamPosition) -> AsyncIterator[httpx2.Response]:
         headers = self._headers() | {"accept": EVENT_STREAM}
         if position.event_id:
-            headers[_LAST_EVENT_ID] = position.event_id
+            headers[LAST_EVENT_ID] = position.event_id
         async with self._http.exchange("GET", self._url, headers) as response:
             if response.status_code != 200:
                 raise await self._refusal(response, headers, None)
@@ -377,8 +377,8 @@ class ServerSentEvents:
             ExchangeError: If the server did not accept it.
         """
         headers = {"content-type": "application/json"}
-        body = encode(outgoing.message)
         endpoint = await self._endpoint
+        body = self._transport.encoded(outgoing.message)
         async with self._http.exchange("POST", endpoint, headers, body) as response:
             await discard(response)
             if response.status_code == 404:
@@ -413,7 +413,8 @@ class ServerSentEvents:
 
     async def _take(self, event: httpx2.ServerSentEvent, base: httpx2.URL) -> None:
         if event.event == "endpoint" and not self._endpoint.done():
-            self._endpoint.set_result(_resolve(event.data, base))
+            self._endpoint.set_result(endpoint := _resolve(event.data, base))
+            self._transport.tap.http("endpoint", str(endpoint))
         elif event.event == "message" and event.data:
             for part in await split_batch(event.data.encode()):
                 if (message := await self._transport.take(part)) is not None:

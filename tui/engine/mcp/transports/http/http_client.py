@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import time
 import urllib.request
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -24,6 +25,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     media_type,
     redirect_error,
 )
+from tui.engine.mcp.wire.tap import Tap
 from tui.engine.sign_in.sign_in_record import (
     AuthError,
     ServerCredentials,
@@ -31,6 +33,7 @@ from tui.engine.sign_in.sign_in_record import (
     read_challenge,
 )
 from tui.model.input.addresses import is_loopback
+from tui.model.wire.frames import FrameFault
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes, compressed and decompressed."""
@@ -94,12 +97,14 @@ class HttpClient:
         proxy: Host and port of the proxy, or empty.
         credentials: Signs each request, or None.
         pausing: Stops the clocks of calls while a refused request is looked into.
+        tap: Notes the statuses of exchanges, or None.
     """
 
     def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None) -> None:
         self.url = url
         self.credentials: ServerCredentials | None = None
         self.pausing: Pausing = nullcontext
+        self.tap: Tap | None = None
         self.proxy = ""
         via = httpx2.URL(proxy) if proxy is not None else None
         if via is not None:
@@ -161,7 +166,11 @@ class HttpClient:
             request = self._client.build_request(
                 method, signed, headers={**headers, **signature.headers}, content=content
             )
+            began = time.time()
             async with self.send(request) as response:
+                if self.tap is not None:
+                    both = {**headers, **response.headers}
+                    self.tap.http(method, str(url), response.status_code, attempt + 1, began, both)
                 if response.status_code not in _REFUSALS or attempt == MAX_REFUSALS:
                     yield response
                     return
@@ -346,7 +355,9 @@ def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
 
 def _too_large(limit: int) -> ExchangeError:
     size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit // 2**10} KiB"
-    return ExchangeError(ServerError(f"sent an answer of more than {size}"))
+    return ExchangeError(
+        ServerError(f"sent an answer of more than {size}"), told=FrameFault.TOO_LARGE
+    )
 
 
 def _damaged() -> ExchangeError:
@@ -379,7 +390,8 @@ async def read_events(
                 yield event
         except httpx2.SSEError as error:
             size = f"{MAX_EVENT // 2**20} MiB"
-            raise ExchangeError(ServerError(f"sent an event of more than {size}")) from error
+            reason = f"sent an event of more than {size}"
+            raise ExchangeError(ServerError(reason), told=FrameFault.TOO_LARGE) from error
         finally:
             await plain.aclose()
 

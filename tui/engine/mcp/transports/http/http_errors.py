@@ -14,6 +14,7 @@ from mcp_types import JSONRPCError
 
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.sign_in.sign_in_record import AuthError
+from tui.model.wire.frames import FrameFault
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for a server or proxy to accept a connection."""
@@ -68,6 +69,7 @@ class ExchangeError(Exception):
         status: The HTTP status of the response, or 0 if there was none.
         is_gone: Whether no connection could be made.
         is_cut: Whether a response broke off.
+        told: What the wire's frame says of it.
         reply: The server's own error reply, or None.
     """
 
@@ -79,6 +81,7 @@ class ExchangeError(Exception):
         status: int = 0,
         is_gone: bool = False,
         is_cut: bool = False,
+        told: FrameFault = FrameFault.FAILED,
         reply: JSONRPCError | None = None,
     ) -> None:
         super().__init__(error.reason)
@@ -87,6 +90,7 @@ class ExchangeError(Exception):
         self.status = status
         self.is_gone = is_gone
         self.is_cut = is_cut
+        self.told = told
         self.reply = reply
 
 

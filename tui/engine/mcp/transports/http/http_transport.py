@@ -8,6 +8,7 @@ server is gone, has lost the session or requires a sign-in.
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, nullcontext, suppress
+from contextvars import Context
 from typing import Final
 
 import anyio
@@ -35,6 +36,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     Streams,
     ToSession,
     deliver,
+    encode,
     open_streams,
     unsendable,
 )
@@ -89,9 +91,12 @@ class HttpTransport:
         ended: Set when the server is gone or has ended the connection.
         problem: Why the server cannot be used, or None.
         exit_code: None, as no process of ours ends.
+        tap: Notes what is sent and received.
+        pid: 0, ditto.
     """
 
     exit_code: Final = None
+    pid: Final = 0
 
     def __init__(
         self,
@@ -104,6 +109,7 @@ class HttpTransport:
         self.problem: ServerError | None = None
         self._definition = definition
         self._log = log
+        self.tap = log.tap
         self._credentials = credentials
         self._pausing = pausing
         self._http: HttpClient
@@ -126,8 +132,8 @@ class HttpTransport:
     async def __aenter__(self) -> Streams:
         definition = self._definition
         self._http = http = await HttpClient.make(definition.url, definition.headers)
-        http.credentials, http.pausing = self._credentials, self._pausing
-        streams, self._to_session, from_session = open_streams()
+        http.credentials, http.pausing, http.tap = self._credentials, self._pausing, self.tap
+        streams, self._to_session, from_session = open_streams(self.tap)
         self._channel = StreamableHttp(http, self)
         try:
             await self._log_route(http)
@@ -235,12 +241,22 @@ class HttpTransport:
             await self.end(error)
             raise ExchangeError(error) from error
 
+    def encoded(self, message: types.JSONRPCMessage) -> bytes:
+        """Write a message that the running task posts.
+
+        Raises:
+            ValueError: If it cannot be written.
+        """
+        data = encode(message)
+        self.tap.sent(message, data, posts=True)
+        return data
+
     async def deliver(self, message: types.JSONRPCMessage) -> None:
         await deliver(self._to_session, message)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run something while the connection lasts."""
-        task = asyncio.get_running_loop().create_task(work)
+        """Run something while the connection lasts; it is no part of what posts a message now."""
+        task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -324,6 +340,8 @@ class HttpTransport:
         error = fault.error if self._is_up else connect_error(fault)
         if not self._is_up and fault.reply is None:
             self.problem = error
+        if fault.reply is None:
+            self.tap.word("", fault.error.reason, request.id, fault.told)
         await self.deliver(_reply(request, fault))
         self._breaks = 0 if fault.status else self._breaks + 1
         if _is_final(fault, error) or self._breaks >= MAX_BREAKS:

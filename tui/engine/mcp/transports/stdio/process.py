@@ -20,7 +20,7 @@ from typing import Final, cast
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.zygote import Zygote
-from tui.model.frozen import dataclass
+from tui.model.frozen import Frozen
 
 WINDOW: Final = 0.05
 """Length of the rate limit's window, in seconds."""
@@ -33,6 +33,9 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 
 MAX_STDERR_LINE_BYTES: Final = 8 * 1024
 """Longest line of standard error, in bytes; the rest of the line is dropped."""
+
+OVERLONG_KEPT: Final = 1024
+"""Bytes that are kept of a longer one."""
 
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
 """Bytes of queued output at which reading pauses."""
@@ -166,8 +169,7 @@ class StderrQuota:
             self._timer = None
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Frozen):
     """What to start: arguments with a resolved program, the complete environment, a folder."""
 
     arguments: Sequence[str]
@@ -187,6 +189,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         output_ended: Set when standard output has ended.
         errors_ended: Set when standard error has ended.
         broken: Why the process is unusable although it may still run, or empty.
+        overlong: The beginning of a line that was too long, or empty.
     """
 
     def __init__(self, on_stderr: Callable[[list[bytes]], None]) -> None:
@@ -210,6 +213,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.exited_by_itself = False
         self._is_ending = False
         self.broken = ""
+        self.overlong = b""
 
     @classmethod
     async def start(
@@ -346,6 +350,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         try:
             lines = self._output.feed(data)
         except LineTooLongError:
+            self.overlong = (self._output.finish() or data)[:OVERLONG_KEPT]
             self.give_up(f"wrote a message of more than {MAX_MESSAGE_BYTES // 1024 // 1024} MiB")
             return
         if not lines:

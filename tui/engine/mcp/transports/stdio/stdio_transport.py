@@ -29,6 +29,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
 )
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
 from tui.model.servers import Transport
+from tui.model.wire.frames import FrameFault
 
 _log: Final = logging.getLogger(__name__)
 
@@ -54,11 +55,12 @@ class StdioTransport:
         self._process = process
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
+        self._tap = log.tap
         self.problem: ServerError | None = None
         self.ended = asyncio.Event()
 
     async def __aenter__(self) -> Streams:
-        streams, to_session, from_session = open_streams()
+        streams, to_session, from_session = open_streams(self._tap)
         reading = asyncio.create_task(self._read(to_session))
         writing = asyncio.create_task(self._write(from_session, to_session))
         watching = asyncio.create_task(self._watch(reading))
@@ -83,6 +85,10 @@ class StdioTransport:
         return process.broken or "closed its standard output"
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code of a process that ended by itself, as a shell gives it."""
         process = self._process
@@ -100,6 +106,8 @@ class StdioTransport:
             try:
                 while await self._pass_on(to_session):
                     pass
+                if self._process.overlong:
+                    self._tap.received(self._process.overlong, fault=FrameFault.TOO_LARGE)
             except FloodError as error:
                 self.problem = error
                 self._process.give_up(error.reason)
@@ -125,7 +133,9 @@ class StdioTransport:
             async for outgoing in from_session:
                 self._flow_control.note_sent(outgoing.message)
                 try:
-                    await self._process.write(encode(outgoing.message))
+                    line = encode(outgoing.message)
+                    self._tap.sent(outgoing.message, line)
+                    await self._process.write(line)
                 except ValueError:
                     if (answer := unsendable(outgoing.message)) is not None:
                         await deliver(to_session, answer)

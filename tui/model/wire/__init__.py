@@ -1,0 +1,1 @@
+"""What was said between gemdeck and its servers, as data."""

@@ -1,0 +1,188 @@
+"""The page of a server: what it is, how it does, and what can be done with it."""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from time import monotonic
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Sparkline
+
+from tui.model.events import OWN_SOURCE, LogLine
+from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
+from tui.store.commands import Commands, command_line
+from tui.store.selectors import server as find_server
+from tui.store.state import AppState
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs.choices import pick
+from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.panes import EditServer, PaneName, ShowPane
+from tui.ui.panes.servers_tree import EQUAL, ServerActions
+from tui.ui.questions.address import LinkScreen
+from tui.ui.widgets.key_bar import Hint, hints
+from tui.ui.widgets.text.describe import (
+    field,
+    muted,
+    section,
+    server_facts,
+    server_problem,
+    server_texts,
+)
+from tui.ui.widgets.text.plain import PlainText, duration, one_line
+
+REFRESH: Final = 1.0
+"""Seconds after which what is measured is shown anew, while the page is open."""
+
+MAX_CHANGES: Final = 20
+"""Names that are shown of what an offer gained, lost or changed."""
+
+MAX_WORDS: Final = 5
+"""Last lines of a server's log that are shown."""
+
+GONE: Final = Content("This server is no longer in the settings.")
+
+
+class ServerPage(ServerActions, Dialog):
+    """Show all about a server, and keep it up to date; its keys are those of the servers pane.
+
+    Args:
+        bridge: Provides the state.
+        commands: Measure the server, and carry out what the keys say.
+        server: The server.
+        opener: The widget that hears what the user wants to see next.
+    """
+
+    KIND = "whole"
+    FRAME = VerticalScroll
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        only=(
+            *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
+            *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
+            *("deck.tools", "deck.prompts", "deck.resources", "server.website", "server.copy"),
+        )
+    )
+
+    facts = query_one(".facts", PlainText)
+    latency = query_one(Sparkline)
+    rest = query_one(".rest", PlainText)
+
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, server: ServerId, opener: Widget
+    ) -> None:
+        super().__init__(server)
+        self.commands = commands
+        self._bridge = bridge
+        self._server = server
+        self._opener = opener
+        self._equal: list[str] = []
+
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(classes="facts")
+        yield Sparkline()
+        yield PlainText(classes="rest")
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, self._select, lambda _: self._show())
+        self.set_interval(REFRESH, self._show)
+
+    def _select(self, state: AppState) -> tuple[ServerView | None, str, Sequence[LogLine]]:
+        """Select the server, its instructions as they were sent, and its own last words."""
+        sent, log = state.instructions.get(self._server, ""), state.logs.get(self._server, ())
+        words = [line for line in log if line.source != OWN_SOURCE][-MAX_WORDS:]
+        return find_server(state, self._server), sent, words
+
+    @property
+    def current(self) -> ServerView | None:
+        return find_server(self._bridge.state, self._server)
+
+    def _show(self) -> None:
+        view, sent, words = self._select(self._bridge.state)
+        told: ServerUsage | None = self.commands.engine.servers.usage(self._server)
+        usage = told or ServerUsage()  # there may be no engine yet
+        shown = hints(self.app, self.active_bindings, (self,))
+        self.latency.data, self.latency.styles.width = usage.seconds, len(usage.seconds)
+        self.latency.display = view is not None and len(usage.seconds) > 1
+        facts, rest = [GONE], list[Content]()
+        if view is not None:
+            status, *about = server_facts(view, monotonic())
+            facts = [status, *_measured(view, usage)]
+            rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]
+            rest += server_texts(view, sent)
+            if words and view.failure is None:  # else they are told with why it failed
+                rest += [Content(), section("Last words")]
+                rest += [muted(one_line(line.text)) for line in words]
+        self.facts.update(Content("\n").join(facts))
+        self.rest.update(Content("\n").join(rest))
+
+    def _keys(self, view: ServerView, shown: Sequence[Hint]) -> Iterator[Content]:
+        """Write the keys that have an effect now, each with the command that does the same."""
+        self._equal = [command_line("mcp show", view.id)]
+        yield Content()
+        yield section("Keys, and the commands that do the same")
+        for hint in shown:
+            if hint.id in EQUAL and (command := one_line(EQUAL[hint.id](view))):
+                self._equal.append(command)
+                gap = " " * max(1, 13 - hint.width)
+                yield Content.assemble(hint.content, (gap, "$text-muted"), command)
+
+    def ask(self, message: Message) -> None:
+        """Ask the main screen, which lies below; what it shows takes the place of the page."""
+        if not isinstance(message, EditServer):
+            self.dismiss()
+        self._opener.post_message(message)
+
+    def action_go(self, pane: str) -> None:
+        """Show what it offers in the pane of that."""
+        self.ask(ShowPane(PaneName(pane), self._server))
+
+    def action_website(self) -> None:
+        """Show the whole address of its website, from where it can be opened."""
+        if (view := self.current) is not None and view.info is not None:
+            self.app.push_screen(LinkScreen(view.info.website, self.commands))
+
+    def action_copy(self) -> None:
+        """Copy the page, or one of its commands."""
+        page = "\n".join(str(part.content) for part in (self.facts, self.rest))
+        texts = [("the whole page", page), *((one, one) for one in dict.fromkeys(self._equal))]
+        self.app.push_screen(pick("Copy", "text", texts, self._copy))
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.app.notify("Copied.", timeout=2)
+
+
+def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
+    """Say how a server does: since when, with what memory, and how quickly it answers."""
+    if view.status is ServerStatus.READY and view.since:
+        yield field("up", duration(monotonic() - view.since))
+    if usage.starts > 1:
+        yield field("restarts", f"{usage.starts - 1:,}")
+    if usage.pid:
+        others = f" and {usage.processes - 1:,} more" if usage.processes > 1 else ""
+        memory = f" · {usage.memory / 1e6:,.1f} MB" if usage.memory else ""
+        yield field("process", f"{usage.pid}{others}{memory}")
+    if usage.connected:
+        lists = duration(usage.listed)
+        yield field("connected in", f"{duration(usage.connected)} · its lists in {lists}")
+    failed = f" · {usage.failed:,} failed" if usage.failed else ""
+    yield field("calls", f"{usage.calls:,}{failed}")
+    if usage.seconds:
+        middle, last = duration(median(usage.seconds)), duration(usage.seconds[-1])
+        yield field("latency", f"median {middle} · last {last}")
+
+
+def _changes(usage: ServerUsage) -> Iterator[Content]:
+    """Name what its offer gained, lost and changed."""
+    if usage.change:
+        since = "the last connection" if usage.starts > 1 else "it connected"
+        yield from (Content(), section(f"Since {since}"))
+    for word, names in usage.change.items():
+        more = f", {len(names) - MAX_CHANGES:,} more" if len(names) > MAX_CHANGES else ""
+        yield field(f"{word} {len(names):,}", ", ".join(names[:MAX_CHANGES]) + more)
