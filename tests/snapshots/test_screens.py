@@ -14,17 +14,8 @@ from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
 from tui.model.catalog import Catalog
-from tui.model.chat import (
-    EntryId,
-    ModelText,
-    Progress,
-    ToolCall,
-    ToolCallStatus,
-    UserMessage,
-)
+from tui.model.chat import EntryId, ModelText, UserMessage
 from tui.model.models import ContextMeasured, ContextPart
-from tui.model.requests import FieldKind, FieldOption, FormField
-from tui.model.runs import SavedCall, SavedCallsChanged, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import (
     ConversationRestored,
@@ -170,61 +161,10 @@ async def test_servers_of_other_clients(album: Album) -> None:
         await album.take(pilot, "")
 
 
-_PAY = (FieldOption("0", "card"), FieldOption("1", "invoice"))
-
-ORDER: Final = ToolForm(
-    (
-        FormField("/what", FieldKind.TEXT, "what", "What to order", True, "tea"),
-        FormField("/many", FieldKind.INTEGER, "many", "", False, 1),
-        FormField("/gift", FieldKind.BOOLEAN, "gift", "", False, False),
-        FormField("/tags", FieldKind.JSON, "tags"),
-        FormField("/to/city", FieldKind.TEXT, "to · city"),
-        FormField("/pay?", FieldKind.CHOICE, "pay", "", False, "1", _PAY),
-        FormField("/pay/customer", FieldKind.TEXT, "pay · customer", "", True),
-    ),
-    '{\n  "gift": false,\n  "many": 1,\n  "what": "tea"\n}',
-)
-
-
-def ran(number: int, result: str, arguments: str, **changes: object) -> ToolRun:
-    """Make a call by hand that gave this."""
-    content = [{"type": "text", "text": result}]
-    call = ToolCall(
-        EntryId(f"c{number}"),
-        shell.GIT,
-        "branch_list",
-        arguments,
-        ToolCallStatus.OK,
-        0.042,
-        result,
-    )
-    run = ToolRun(call, {"content": content, "structuredContent": {"branches": ["main", "dev"]}})
-    return replace(run, **changes)  # type: ignore[arg-type]  # of the fields
-
-
 async def test_a_tool_is_run_by_hand(album: Album) -> None:
-    commands, store = RecordingCommands(), shell.full_store()
-    commands.answers["runs.form"] = lambda *_: ORDER
-    commands.answers["runs.merge"] = lambda *_: ORDER.arguments
-    app = GemdeckApp(store, commands, preferences=UiPreferences())
-    faults = ("result.branches: ['main', 'dev'] is too short",)
-    first = ran(1, "main\ndev", '{\n  "repo_path": "shop"\n}')
-    second = ran(2, "main\ndev\nfix", '{\n  "repo_path": "~/shop"\n}', faults=faults)
-    going = replace(
-        first.call,
-        id=EntryId("c3"),
-        status=ToolCallStatus.RUNNING,
-        seconds=None,
-        result="",
-        progress=Progress(3, 12, "reading"),
-    )
-    destroys = shell.tool("wipe", "Wipe all.", claims=("destructive",))
-    store.dispatch(e.CatalogChanged(shell.GIT, Catalog((destroys, *shell.GIT_TOOLS))))
-    saved = SavedCall(shell.GIT, "main", "wipe", "{}")
-    made: list[e.Event] = [SavedCallsChanged((saved,)), *map(ToolRunChanged, (first, second))]
-    for event in made:
-        store.dispatch(event)
-    store.dispatch(ToolRunChanged(ToolRun(going)))
+    commands = RecordingCommands()
+    commands.answers |= {"runs.form": shell.ORDER, "runs.merge": shell.ORDER.arguments}
+    app = GemdeckApp(shell.run_store(), commands, preferences=UiPreferences())
     async with album.of(app, NARROW) as pilot:
         await press(pilot, "f3")
         await album.take(pilot, "pane")
