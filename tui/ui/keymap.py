@@ -22,6 +22,8 @@ class Place(StrEnum):
     SERVERS = "Servers"
     LIST = "Lists"
     TOOLS = "Tools"
+    CALL = "Calls by hand"
+    RUN = "Results of calls by hand"
     GRANTS = "Grants"
     SESSIONS = "Sessions"
     INSERT = "Prompts and resources"
@@ -90,6 +92,8 @@ _tabs = partial(Key, Place.TABS)
 _servers = partial(Key, Place.SERVERS)
 _list = partial(Key, Place.LIST)
 _tools = partial(Key, Place.TOOLS)
+_call = partial(Key, Place.CALL)
+_run = partial(Key, Place.RUN)
 _grants = partial(Key, Place.GRANTS)
 _sessions = partial(Key, Place.SESSIONS)
 _prompts = partial(Key, Place.PROMPTS)
@@ -201,10 +205,21 @@ KEYS: Final = (
     _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
     _list("list.first", "home", "first", "", "First row"),
     _list("list.last", "end,G", "last", "", "Last row"),
-    _tools("tools.details", "enter", "choose", "details", "Show details"),
+    _tools("tools.run", "enter,r", "choose", "run", "Run the tool yourself: fill in its form"),
     _tools("tools.review", "v", "review", "review", "Review what the server changed"),
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
     _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
+    _call("call.run", "ctrl+s", "done", "", "Run the tool with these arguments", priority=True),
+    _call("call.switch", "ctrl+t", "switch", "", "Go to JSON, or to the form", priority=True),
+    _call("call.saved", "ctrl+o", "saved", "", "Fill in a saved call", priority=True),
+    _call("call.leave", "escape", "leave", "", "Close; what you typed stays"),
+    _run("run.leave", "b", "leave", "leave it running", "Close, and let the call go on"),
+    _run("run.again", "r", "again", "run again", "Run it again"),
+    _run("run.edit", "e", "edit", "edit", "Change the arguments, and run it again"),
+    _run("run.compare", "d", "compare", "compare", "Compare it with the run before"),
+    _run("run.send", "m", "send", "to the chat", "Send call and result into the conversation"),
+    _run("run.name", "n", "name", "save call", "Save the call under a name"),
+    _run("run.command", "y", "command", "copy command", "Copy the command that does the same"),
     _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
     _grants("grants.save", "s", "save", "save", "Save a rule of this session for this folder"),
     _grants("grants.details", "enter", "choose", "details", "Show details"),
@@ -311,11 +326,21 @@ KEYS: Final = (
     _dialog("welcome.back", "escape", "close", "back", "Go back, or close"),
     _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
     _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
-    _viewer("viewer.switch", "t", "switch", "switch", "Show the picture, the tree or the text"),
     _viewer(
-        "viewer.open", "o", "use('open')", "open outside", "Open the picture in another program"
+        "viewer.switch",
+        "t",
+        "switch",
+        "switch",
+        "Show the picture, the tree, the text or all",
     ),
-    _viewer("viewer.save", "s", "use('save')", "save", "Save the picture in the opened folder"),
+    _viewer(
+        "viewer.open",
+        "o",
+        "use('open')",
+        "open outside",
+        "Open the picture outside, or a link",
+    ),
+    _viewer("viewer.save", "s", "use('save')", "save", "Save it in the opened folder"),
     _tree("tree.fold", "left", "fold", "", "Fold it, or go to what it is in"),
     _tree("tree.unfold", "right", "unfold", "", "Unfold it"),
 )

@@ -41,7 +41,7 @@ from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, 
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
-from tui.ui.dialogs.details import DetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import Dialog
@@ -50,6 +50,7 @@ from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.dialogs.server_page import ServerPage
+from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
@@ -455,7 +456,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
             ("weather: details", ServerPage),
             ("/stats", DetailsScreen),
             ("grants: rules", GrantsScreen),
-            ("branch_list", ToolDetailsScreen),
+            ("run: branch_list", ToolFormScreen),
             ("/complex_prompt", ArgumentsScreen),
             ("static resource", ArgumentsScreen),  # a template is filled in first
             ("resource 2", ResourceScreen),
@@ -618,7 +619,7 @@ async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f3", "enter")
         await deck.press("f2", "r")
-        assert deck.on_top(ToolDetailsScreen)
+        assert deck.on_top(ToolFormScreen)
         await deck.press("escape")
         assert deck.one(ToolsPane).has_focus_within
         assert deck.asked("servers.restart") == []

@@ -184,7 +184,7 @@ async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_pan
         for key, foot, most in (
             ("f6", ["↵ send", "F1 help"], 5),
             ("f2", ["↵ details", "Esc chat", "F1 help"], 7),
-            ("f3", ["↵ details", "Esc chat", "F1 help"], 7),
+            ("f3", ["↵ run", "Esc chat", "F1 help"], 7),
         ):
             if not isinstance(deck.focus, TextArea) or key != "f6":
                 await deck.press(key)
@@ -241,7 +241,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
         await click("v schema")
         assert "Schema" in str(deck.one(ToolsPane).details.content)
         await deck.press("enter")
-        await click("Esc close")
+        await click("Esc Close")
         await deck.until(lambda: deck.on_top(MainScreen))
         side = deck.one(SidePane)
         await deck.click(SidePane, 3 + 7, 0)

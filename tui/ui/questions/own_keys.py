@@ -12,7 +12,8 @@ _AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
     **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
     **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
     **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
-    **dict.fromkeys((Place.VIEWER, Place.HELP), (Place.DIALOG,)),
+    **dict.fromkeys((Place.VIEWER, Place.HELP, Place.CALL), (Place.DIALOG,)),
+    Place.RUN: (Place.VIEWER, Place.DIALOG),
     Place.LOG: (Place.ACTIVITY,),
 }
 """Places whose keys work as well in a place."""
