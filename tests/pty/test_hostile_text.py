@@ -95,7 +95,7 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.wait_gone("wants to run")
     wait_for_end_of_turn(terminal)
     terminal.press("f3")
-    terminal.wait_for("details  v schema")
+    terminal.wait_for("run  v schema")
     terminal.press("home")
     terminal.wait_for("Report")
     for key, shown in (("f4", "ask"), ("f5", "note://one"), ("f7", "starting")):

@@ -406,7 +406,7 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         await hand.open("shape")
         await hand.run()
         screen = await hand.ended(1)
-        assert "! against its output schema: result.sides" in hand.text
+        assert "! does not fit its output schema: result.sides" in hand.text
         assert screen.query(JsonTree)
         await hand.press("t")
         assert screen.query(FoldedText)
@@ -436,7 +436,7 @@ async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
     async with by_hand(world, settings=rules) as hand:
         await hand.open("wipe")
-        assert "! The server says that this tool destroys." in hand.text
+        assert "! The server says that this tool is destructive." in hand.text
         await hand.run()
         await hand.ended(1, ToolCallStatus.ERROR)
         assert "✕ failed" in hand.text
