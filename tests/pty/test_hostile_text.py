@@ -231,9 +231,9 @@ class Scene:
         terminal.press("f3")
         terminal.wait_for("run  v")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "withheld" in screen and "Esc close" in screen)
+        terminal.wait_for(lambda screen: "It cannot run" in screen and "Esc Close" in screen)
         terminal.press("escape")
-        terminal.wait_gone("Esc close")
+        terminal.wait_gone("Esc Close")
         terminal.press("f6")
 
 
