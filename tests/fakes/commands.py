@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
 from tui.store.commands import Commands
@@ -40,5 +41,7 @@ class RecordingCommands(Commands):
         self.said: list[Event] = []
         super().__init__(self.said.append)
         engine = RecordingEngine()
+        self.wire = Wire()
+        setattr(engine, "wire", self.wire)  # noqa: B010 - what was said is there without servers
         self.calls = engine.calls
         self.attach(cast("Engine", engine))

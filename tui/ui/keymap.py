@@ -28,6 +28,7 @@ class Place(StrEnum):
     PROMPTS = "Prompts"
     RESOURCES = "Resources"
     ACTIVITY = "Activity"
+    PROTOCOL = "Protocol"
     LOG = "Log"
     CHAT = "Chat"
     MESSAGE = "Message"
@@ -95,6 +96,7 @@ _prompts = partial(Key, Place.PROMPTS)
 _resources = partial(Key, Place.RESOURCES)
 _insert = partial(Key, Place.INSERT)
 _activity = partial(Key, Place.ACTIVITY)
+_protocol = partial(Key, Place.PROTOCOL)
 _log = partial(Key, Place.LOG)
 _chat = partial(Key, Place.CHAT)
 _message = partial(Key, Place.MESSAGE)
@@ -229,11 +231,33 @@ KEYS: Final = (
     _activity(
         "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
     ),
+    _activity(
+        "activity.protocol",
+        "v",
+        "screen.show_protocol(True)",
+        "protocol",
+        "Show what was said with the servers",
+    ),
     _activity("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them"),
     _activity("activity.copy", "c", "copy", "copy", "Copy the last line in view"),
     _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
     _activity("activity.next", "right", "turn(1)", "next server", "Show the next server"),
     _activity("activity.back", "left", "turn(-1)", "previous", "Show the previous server"),
+    _protocol("protocol.details", "enter", "choose", "details", "Show the exchange in full"),
+    _protocol(
+        "protocol.wide", "f", "screen.widen", "full width", "Use the full width, or share it again"
+    ),
+    _protocol("protocol.log", "v", "screen.show_protocol(False)", "log", "Show the log"),
+    _protocol("protocol.errors", "e", "errors", "errors", "List only what went wrong, or all"),
+    _protocol("protocol.call", "w", "entry", "call", "Go to the call in its conversation"),
+    _protocol("protocol.again", "r", "again", "send again", "Send the request again"),
+    _protocol("protocol.copy", "c", "copy", "copy", "Copy the messages as JSON"),
+    _protocol("protocol.command", "y", "command", "as command", "Copy the request as a command"),
+    _protocol("protocol.mark", "m", "mark", "only from here", "List what is said from now on"),
+    _protocol("protocol.pause", "p", "pause", "pause", "Hold new frames back, or show them"),
+    _protocol(
+        "protocol.export", "x", "export", "export", "Write what is listed to a file of JSON lines"
+    ),
     _log("log.up", "up,k", "scroll_up", "", "Scroll up"),
     _log("log.down", "down,j", "scroll_down", "", "Scroll down"),
     _log("log.page-up", "pageup", "page_up", "", "One page up"),
@@ -281,6 +305,7 @@ KEYS: Final = (
     ),
     _conversation("transcript.follow", "o", "follow", "link", "Follow a link of the entry"),
     _conversation("transcript.view", "v", "view", "whole", "Show the whole text"),
+    _conversation("transcript.frames", "w", "frames", "protocol", "What was said for the call"),
     _conversation("transcript.copy", "c", "copy", "copy", "Copy the text of the entry"),
     _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),
     _conversation("transcript.search", "slash", "search", "search", "Search"),
@@ -321,7 +346,9 @@ HELP: Final = ("app.help", "help.open")
 """What opens the help."""
 
 _AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
-    **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
+    **dict.fromkeys(
+        (Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT, Place.PROTOCOL), (Place.LIST,)
+    ),
     **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
     **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
     **dict.fromkeys((Place.VIEWER, Place.HELP), (Place.DIALOG,)),

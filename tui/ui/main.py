@@ -16,7 +16,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.model.chat import ConversationId, ToolCall
+from tui.model.chat import ConversationId, EntryId, ToolCall
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import entries
@@ -30,6 +30,8 @@ from tui.ui.panes import (
     RunCommand,
     SendResource,
     ShowConversation,
+    ShowEntry,
+    ShowFrames,
     ShowPane,
 )
 from tui.ui.panes.chat import ChatPane
@@ -226,10 +228,22 @@ class MainScreen(SaysWhy, Screen[None]):
             case PaneName.CHAT:
                 self.bring_composer()
             case _:
+                if name is PaneName.ACTIVITY and server is not None:
+                    self.side.shows_protocol = False
+                    self.commands.tell("mcp logs", server)
                 self._bring(self.side)
                 await self.side.show(name, server)
-                if name is PaneName.ACTIVITY and server is not None:
-                    self.commands.tell("mcp logs", server)
+
+    async def action_show_protocol(self, shows: bool, words: str | None = None) -> None:
+        """Show the protocol, with a filter if one is given, or the log."""
+        self.side.shows_protocol = shows
+        self._bring(self.side)
+        await self.side.show(PaneName.ACTIVITY, words)
+
+    def action_widen(self) -> None:
+        """Give the protocol the full width, or share it again."""
+        self.side.is_wide = not self.side.is_wide
+        self._bring(self.side)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         state = self.bridge.state
@@ -285,6 +299,20 @@ class MainScreen(SaysWhy, Screen[None]):
 
     def show_conversation(self, conversation: ConversationId) -> None:
         self.switch(partial(self.commands.engine.conversations.select, conversation))
+
+    def show_entry(self, conversation: ConversationId, entry: EntryId) -> None:
+        """Show an entry of a conversation, if that is open and the entry still in it."""
+
+        async def show() -> None:
+            if conversation != self.bridge.state.current:
+                await self._change(partial(self.commands.engine.conversations.select, conversation))
+            self._bring(self.chat, self.chat.transcript)
+            self.call_after_refresh(self.chat.transcript.select, entry)
+
+        if conversation in self.bridge.state.conversations:
+            self._type_ahead.hold_for(show)
+        else:
+            self.notify("Its conversation is closed.", markup=False)
 
     def action_new_tab(self) -> None:
         self.switch(self.commands.engine.conversations.open)
@@ -355,5 +383,10 @@ class MainScreen(SaysWhy, Screen[None]):
                 self.chat.send_resource(asked.server, asked.uri)
             case ShowConversation():
                 self.show_conversation(asked.conversation)
+            case ShowEntry():
+                self.show_entry(asked.conversation, asked.entry)
+            case ShowFrames():
+                words = f"call:{self.chat.conversation}/{asked.call}"
+                await self.action_show_protocol(True, words)
             case ShowPane():
                 await self.show_pane(asked.name, asked.server)

@@ -1,4 +1,4 @@
-"""Pictures as files."""
+"""Pictures and exports as new files of the user's."""
 
 import base64
 import os
@@ -24,8 +24,17 @@ def write_new(folder: Path, data: str) -> Path:
     ending = next((name for start, name in ENDINGS.items() if raw.startswith(start)), None)
     if ending is None:
         raise OSError("it is of an unknown format")
-    names = (folder / f"picture-{number}{ending}" for number in count(1))
-    path = next(name for name in names if not os.path.lexists(name))
+    return write_numbered(folder, "picture", ending, raw)
+
+
+def write_numbered(folder: Path, name: str, ending: str, raw: bytes) -> Path:
+    """Write a file with the first number that is free, and return its path.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    names = (folder / f"{name}-{number}{ending}" for number in count(1))
+    path = next(one for one in names if not os.path.lexists(one))
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(raw)
     return path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.message import Message
 
-from tui.model.chat import ConversationId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
@@ -73,8 +73,8 @@ class SidePart(Vertical):
         """Focus the main widget."""
 
     @abstractmethod
-    def narrow_to(self, server: ServerId) -> None:
-        """Show only what belongs to one server."""
+    def narrow_to(self, to: str) -> None:
+        """Show only what belongs to one server; in the protocol, what passes a filter."""
 
 
 @dataclass(eq=False, repr=False)
@@ -155,3 +155,18 @@ class ShowConversation(Asks):
     """Show an open conversation."""
 
     conversation: ConversationId
+
+
+@dataclass(eq=False, repr=False)
+class ShowEntry(Asks):
+    """Show an entry of a conversation."""
+
+    conversation: ConversationId
+    entry: EntryId
+
+
+@dataclass(eq=False, repr=False)
+class ShowFrames(Asks):
+    """Show what was said for a call in the conversation on the screen."""
+
+    call: EntryId

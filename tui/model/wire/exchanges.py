@@ -1,0 +1,120 @@
+"""What was said, as exchanges: a request with its answer and with all that belongs to it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tui.model.frozen import Frozen
+from tui.model.servers import ServerId
+from tui.model.wire.frames import Direction, FrameKind, WireFrame
+
+MAX_SEARCHED: Final = 20
+"""Frames of one exchange in which words are searched."""
+
+LASTING: Final = "subscriptions/listen"
+"""A request whose answer nobody waits for."""
+
+_LOG: Final = "notifications/message"
+
+
+class Exchange(Frozen):
+    """A request with what belongs to it, or a frame that stands alone.
+
+    Attributes:
+        frames: The request, and in their order its answer, progress, logs and further rounds.
+        answer: The answer to the last round, or why there is none; None while it is open.
+        is_cancelled: Whether one side called it off.
+        text: What words are searched in, in lower case.
+    """
+
+    frames: tuple[WireFrame, ...]
+    answer: WireFrame | None
+    is_cancelled: bool
+    text: str
+
+    @property
+    def head(self) -> WireFrame:
+        return self.frames[0]
+
+    @property
+    def inner(self) -> Sequence[WireFrame]:
+        """What folds under it."""
+        return [one for one in self.frames[1:] if one is not self.answer]
+
+    @property
+    def waits(self) -> bool:
+        """Whether its answer is still to come."""
+        is_open = self.head.kind is FrameKind.REQUEST and self.answer is None
+        return is_open and not self.is_cancelled and self.head.method != LASTING
+
+    @property
+    def seconds(self) -> float | None:
+        """The time to the answer to its last round, of HTTP to the status."""
+        return self.head.seconds if self.answer is None else self.answer.time - self.head.time
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it failed, or something is wrong with one of its frames."""
+        return any(one.is_error or one.faults for one in self.frames)
+
+
+def exchanges(
+    frames: Sequence[WireFrame], before: Mapping[int, Exchange]
+) -> Mapping[int, Exchange]:
+    """Put together what belongs together.
+
+    A log belongs to the request that its server was busy with, if that was one alone.
+
+    Args:
+        frames: The frames of all servers, in the order of what happened.
+        before: What this gave before: it is given again where nothing has changed.
+
+    Returns:
+        The exchanges by the numbers of their first frames, in the order of what happened.
+    """
+    members: dict[int, list[WireFrame]] = {}
+    heads: dict[int, int] = {}
+    rounds: dict[object, int] = {}
+    named: dict[object, int] = {}
+    busy: dict[ServerId, list[int]] = {}
+    for frame in frames:
+        number, server, head = frame.number, frame.server, 0
+        is_ours = frame.direction is Direction.SENT
+        match frame.kind:
+            case FrameKind.REQUEST:
+                same = server, frame.method, frame.target, frame.call
+                head = rounds.get(same, 0) if frame.round > 1 else 0
+                heads[number] = rounds[same] = head or number
+                named["id", server, is_ours, frame.id] = head or number
+                if frame.token:
+                    named["token", server, is_ours, frame.token] = head or number
+                if is_ours and frame.method != LASTING:
+                    busy.setdefault(server, []).append(number)
+            case FrameKind.ANSWER | FrameKind.LIFECYCLE if frame.pair:
+                head = heads.get(frame.pair, 0)
+                if frame.pair in busy.get(server, ()):
+                    busy[server].remove(frame.pair)
+            case FrameKind.NOTIFICATION if frame.token:
+                head = named.get(("token", server, not is_ours, frame.token), 0)
+            case FrameKind.NOTIFICATION if frame.id:
+                head = named.get(("id", server, is_ours, frame.id), 0)
+            case FrameKind.NOTIFICATION if frame.method == _LOG:
+                asked = busy.get(server, ())
+                head = heads[asked[0]] if len(asked) == 1 else 0
+        members.setdefault(head or number, []).append(frame)
+    return {number: _exchange(found, before.get(number)) for number, found in members.items()}
+
+
+def _exchange(found: Sequence[WireFrame], before: Exchange | None) -> Exchange:
+    frames = tuple(found)
+    if before is not None and before.frames == frames:
+        return before
+    asked = next((one for one in reversed(frames) if one.kind is FrameKind.REQUEST), None)
+    pair = asked.pair if asked is not None else 0
+    answer = next((one for one in frames if one.number == pair), None)
+    called_off = any(one.kind is FrameKind.NOTIFICATION and one.id for one in frames[1:])
+    text = "\n".join(map(_searched, frames[:MAX_SEARCHED])).lower()
+    return Exchange(frames, answer, called_off, text)
+
+
+def _searched(one: WireFrame) -> str:
+    return " ".join((one.server, one.kind, one.method, one.target, one.detail, *one.faults))

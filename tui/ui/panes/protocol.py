@@ -1,0 +1,299 @@
+"""The protocol: what is said between gemdeck and its servers, newest last."""
+
+from collections.abc import Mapping, Sequence
+from time import time
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.getters import query_one
+from textual.timer import Timer
+
+from tui.model.wire.exchanges import Exchange, exchanges
+from tui.model.wire.frame_filter import ERRORS, parse_filter
+from tui.model.wire.frames import Direction, FrameKind, WireFrame
+from tui.store.commands import Commands
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.panes import ShowEntry, SidePart
+from tui.ui.widgets.key_bar import SaysWhy
+from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
+from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
+from tui.ui.widgets.text.describe import moment
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.engine.mcp.wire.wire import Wire
+
+TICK: Final = 1.0
+"""Seconds after which the time of what is open goes on."""
+
+MAX_SAID: Final = 10
+"""Frames of an exchange whose bodies a key copies."""
+
+EMPTY: Final = (
+    "What gemdeck and its servers say to each other appears here; `F2` shows the servers."
+)
+PROMPT: Final = "/ method:… server:… err >200ms words"
+
+_SAYS: Final = frozenset({FrameKind.NOISE, FrameKind.STDERR})
+"""What has no method, and is told by its body."""
+
+Entry = ListEntry[WireFrame]
+
+
+class FrameList(FilterList[WireFrame]):
+    """The exchanges that pass the filter; what belongs to one unfolds under it."""
+
+    def __init__(self) -> None:
+        super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
+        self.mark = 0
+        self.note = ""
+        self._wire: Wire | None = None
+        self._exchanges: Mapping[int, Exchange] = {}
+        self._made: dict[int, tuple[Exchange, Entry]] = {}
+        self._opened: set[int] = set()
+        self._follows = False
+        self._width = 0
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The exchange under the cursor."""
+        at = self._at_cursor
+        return self._exchanges.get(int(at.group)) if isinstance(at, ListEntry) else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether something that is listed is open."""
+        return any(self._exchanges[int(entry.group)].waits for entry in self.shown)
+
+    def numbers(self) -> Sequence[int]:
+        """Return the frames of what is listed."""
+        listed = (self._exchanges[int(entry.group)] for entry in self.shown)
+        return sorted(frame.number for one in listed for frame in one.frames)
+
+    def follow(self, wire: "Wire") -> None:
+        """Show the frames as they are now."""
+        self._wire = wire
+        self._exchanges = exchanges(wire.frames(), self._exchanges)
+        self._remake()
+
+    def _remake(self) -> None:
+        before, self._made = self._made, {}
+        for number, one in self._exchanges.items():
+            kept = before.get(number)
+            if kept is None or kept[0] is not one or one.waits:
+                kept = one, self._entry(one, one.head)
+            self._made[number] = kept
+        self.set_entries([entry for _, entry in self._made.values()])
+
+    def on_resize(self) -> None:
+        width = max(least for least in WIDTHS if self.size.width >= least)
+        if width != self._width:
+            self._width = width
+            self._made.clear()
+            self._remake()
+
+    def _entry(self, one: Exchange, frame: WireFrame) -> Entry:
+        body = self._wire.body(frame.number) if self._wire and frame.kind in _SAYS else None
+        number = one.head.number
+        mark = "▾" if number in self._opened else "▸"
+        mark = mark if frame is one.head and one.inner else " "
+        said = body.text if body is not None else ""
+        row = row_of(one, frame, said, time(), self._width, mark)
+        return ListEntry(frame, row, str(frame.number), group=str(number))
+
+    def _find(self, query: str) -> tuple[Sequence[Entry | Group], Sequence[str]]:
+        self._follows = self.rows.cursor >= len(self._lines) - 1
+        wanted = parse_filter(query)
+        shown, lines = list[Entry](), list[Entry]()
+        for number, (one, entry) in self._made.items():
+            if number > self.mark and wanted.admits(one):
+                shown.append(entry)
+                lines.append(entry)
+                if number in self._opened:
+                    lines += [self._entry(one, frame) for frame in one.inner]
+        self.shown = shown
+        return lines, wanted.words
+
+    def _place_of(self, before: Entry | Group | None) -> int:
+        """Stay where the user is, else follow the end."""
+        return len(self._lines) if self._follows or before is None else super()._place_of(before)
+
+    def _count_line(self) -> str:
+        return super()._count_line() + self.note
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        one = self.exchange if self.is_mounted else None
+        if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
+            return "" if one is not None and one.inner else "Nothing folds here."
+        return super().why_not(action, parameters)
+
+    def action_toggle_fold(self) -> None:
+        name = self._group_name()
+        self._fold(name, bool(name) and int(name) in self._opened)
+
+    def _fold(self, name: str, folds: bool) -> None:
+        if not name or folds != (int(name) in self._opened):
+            return
+        self._opened ^= {int(name)}
+        one = self._exchanges[int(name)]
+        self._made[int(name)] = one, self._entry(one, one.head)
+        self._show()
+        self.rows.cursor = next(i for i, line in enumerate(self._lines) if line.label == name)
+
+
+class ProtocolPane(SaysWhy, SidePart):
+    """Follow what is said, look at it, copy it, and send it again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.PROTOCOL)
+
+    listed = query_one(FrameList)
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(bridge, commands)
+        self._is_seen = self._is_paused = False
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield FrameList()
+
+    def on_mount(self) -> None:
+        self._bridge.watch(
+            self, lambda state: (state.wire_revision, state.configured), lambda _: self._catch_up()
+        )
+
+    def on_show(self) -> None:
+        self._watch(is_seen=True)
+
+    def on_hide(self) -> None:
+        self._watch(is_seen=False)
+
+    def on_unmount(self) -> None:
+        self._watch(is_seen=False)
+
+    def focus_main(self) -> None:
+        self.listed.focus_list()
+
+    def narrow_to(self, to: str) -> None:
+        self.listed.mark = 0
+        self.listed.set_filter(to)
+        self._say()
+
+    def wake(self) -> None:
+        self._catch_up()
+
+    def _watch(self, *, is_seen: bool) -> None:
+        self._is_seen = is_seen
+        if self._commands.is_attached:
+            self._commands.engine.wire.watch(is_watched=is_seen)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Show what was said since, and let the time of what is open go on."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self._is_seen and self._commands.is_attached and not self._is_paused:
+            self.listed.follow(self._commands.engine.wire)
+            if self.listed.waits:
+                self._timer = self.set_timer(TICK, self._catch_up)
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+        one = self.listed.exchange if self.is_mounted and self.listed.is_mounted else None
+        match action:
+            case "choose" | "copy" | "command" | "again" | "entry" | "export" if one is None:
+                return "No exchange is listed here."
+            case "command" | "again" if one is not None and not _is_ours(one):
+                return "Only a request that gemdeck sent can be repeated."
+            case "entry" if one is not None and not one.head.call:
+                return "No call in a conversation caused it."
+            case _:
+                return ""
+
+    def action_label(self, action: str) -> str | None:
+        """Return the label of a key that does one thing after another."""
+        match action:
+            case "pause":
+                return "go on" if self._is_paused else None
+            case "mark":
+                return "from the start" if self.listed.mark else None
+            case "errors":
+                return "all" if parse_filter(self.listed.line.value).errors else None
+            case _:
+                return None
+
+    def action_choose(self) -> None:
+        from tui.ui.dialogs.exchange import exchange_screen  # noqa: PLC0415 - on first use
+
+        if (one := self.listed.exchange) is not None:
+            self.app.push_screen(exchange_screen(one, self._commands.engine.wire))
+
+    def action_errors(self) -> None:
+        """Let the filter keep only what went wrong, or all again."""
+        words = self.listed.line.value.split()
+        kept = [word for word in words if word != ERRORS]
+        self.listed.set_filter(" ".join(kept if kept != words else [*words, ERRORS]))
+
+    def action_pause(self) -> None:
+        """Hold back what is said from now on, or show it."""
+        self._is_paused = not self._is_paused
+        self._say()
+
+    def action_mark(self) -> None:
+        """List only what is said from now on, or all that is kept."""
+        last = self._commands.engine.wire.last if self._commands.is_attached else 0
+        self.listed.mark = 0 if self.listed.mark else last
+        self._say()
+
+    def _say(self) -> None:
+        since = f" · since {moment(time(), '%H:%M:%S', '')}" if self.listed.mark else ""
+        self.listed.note = since + " · paused" * self._is_paused
+        self.listed.set_filter(self.listed.line.value)
+        self._catch_up()
+        self.refresh_bindings()
+
+    def action_copy(self) -> None:
+        """Copy the messages as JSON; of what is no message, all that is known."""
+        if (one := self.listed.exchange) is None:
+            return
+        numbers = [frame.number for frame in one.frames[:MAX_SAID]]
+        wire = self._commands.engine.wire
+        bodies = [body.text for body in map(wire.body, numbers) if body is not None and body.text]
+        self._copy("\n".join(bodies) or wire.export(numbers))
+
+    def action_command(self) -> None:
+        """Copy the command that sends the request."""
+        if (one := self.listed.exchange) is not None:
+            self._copy(self._commands.engine.wire.command(one.head.number))
+
+    def _copy(self, text: str) -> None:
+        if text:
+            self.app.copy_to_clipboard(text)
+        self.notify("Copied." if text else "It is no longer kept.", timeout=2)
+
+    def action_again(self) -> None:
+        if (one := self.listed.exchange) is not None:
+            self._commands.engine.send_again(one.head.number)
+
+    def action_export(self) -> None:
+        self._commands.engine.export_frames(self.listed.numbers())
+
+    def action_entry(self) -> None:
+        """Go to the call in its conversation."""
+        if (one := self.listed.exchange) is not None:
+            self.post_message(ShowEntry(one.head.conversation, one.head.call))
+
+    @on(FrameList.Moved)
+    def _on_moved(self, event: FrameList.Moved) -> None:
+        event.stop()
+        self.refresh_bindings()
+
+    @on(FrameList.Chosen)
+    def _on_chosen(self, event: FrameList.Chosen) -> None:
+        event.stop()
+        self.action_choose()
+
+
+def _is_ours(one: Exchange) -> bool:
+    return one.head.kind is FrameKind.REQUEST and one.head.direction is Direction.SENT
