@@ -232,11 +232,7 @@ KEYS: Final = (
         "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
     ),
     _activity(
-        "activity.protocol",
-        "v",
-        "screen.show_protocol(True)",
-        "protocol",
-        "Show what was said with the servers",
+        "activity.protocol", "v", "screen.show_protocol(True)", "protocol", "Show the protocol"
     ),
     _activity("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them"),
     _activity("activity.copy", "c", "copy", "copy", "Copy the last line in view"),
@@ -249,10 +245,10 @@ KEYS: Final = (
     ),
     _protocol("protocol.log", "v", "screen.show_protocol(False)", "log", "Show the log"),
     _protocol("protocol.errors", "e", "errors", "errors", "List only what went wrong, or all"),
-    _protocol("protocol.call", "w", "entry", "call", "Go to the call in its conversation"),
-    _protocol("protocol.again", "r", "again", "send again", "Send the request again"),
-    _protocol("protocol.copy", "c", "copy", "copy", "Copy the messages as JSON"),
-    _protocol("protocol.command", "y", "command", "as command", "Copy the request as a command"),
+    _protocol("protocol.call", "w", "use('call')", "call", "Go to the call in its conversation"),
+    _protocol("protocol.again", "r", "use('again')", "send again", "Send the request again"),
+    _protocol("protocol.copy", "c", "use('copy')", "copy", "Copy the messages as JSON"),
+    _protocol("protocol.command", "y", "use('command')", "as command", "Copy it as a command"),
     _protocol("protocol.mark", "m", "mark", "only from here", "List what is said from now on"),
     _protocol("protocol.pause", "p", "pause", "pause", "Hold new frames back, or show them"),
     _protocol(
@@ -305,7 +301,7 @@ KEYS: Final = (
     ),
     _conversation("transcript.follow", "o", "follow", "link", "Follow a link of the entry"),
     _conversation("transcript.view", "v", "view", "whole", "Show the whole text"),
-    _conversation("transcript.frames", "w", "frames", "protocol", "What was said for the call"),
+    _conversation("transcript.frames", "w", "frames", "protocol", "Show what was said for it"),
     _conversation("transcript.copy", "c", "copy", "copy", "Copy the text of the entry"),
     _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),
     _conversation("transcript.search", "slash", "search", "search", "Search"),
@@ -346,13 +342,12 @@ HELP: Final = ("app.help", "help.open")
 """What opens the help."""
 
 _AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
-    **dict.fromkeys(
-        (Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT, Place.PROTOCOL), (Place.LIST,)
-    ),
+    **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
     **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
     **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
     **dict.fromkeys((Place.VIEWER, Place.HELP), (Place.DIALOG,)),
     Place.LOG: (Place.ACTIVITY,),
+    Place.PROTOCOL: (Place.LIST,),
 }
 """Places whose keys work as well in a place."""
 

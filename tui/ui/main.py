@@ -31,7 +31,6 @@ from tui.ui.panes import (
     SendResource,
     ShowConversation,
     ShowEntry,
-    ShowFrames,
     ShowPane,
 )
 from tui.ui.panes.chat import ChatPane
@@ -240,6 +239,10 @@ class MainScreen(SaysWhy, Screen[None]):
         self._bring(self.side)
         await self.side.show(PaneName.ACTIVITY, words)
 
+    async def action_show_frames(self, call: str) -> None:
+        """Show what was said for a call in the conversation on the screen."""
+        await self.action_show_protocol(True, f"call:{self.chat.conversation}/{call}")
+
     def action_widen(self) -> None:
         """Give the protocol the full width, or share it again."""
         self.side.is_wide = not self.side.is_wide
@@ -385,8 +388,5 @@ class MainScreen(SaysWhy, Screen[None]):
                 self.show_conversation(asked.conversation)
             case ShowEntry():
                 self.show_entry(asked.conversation, asked.entry)
-            case ShowFrames():
-                words = f"call:{self.chat.conversation}/{asked.call}"
-                await self.action_show_protocol(True, words)
             case ShowPane():
                 await self.show_pane(asked.name, asked.server)

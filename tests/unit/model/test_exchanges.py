@@ -127,7 +127,7 @@ def test_a_filter_is_read_as_it_is_typed(text: str, found: FrameFilter) -> None:
         ("call:main/call-1", [4]),
         ("branch tools", [4]),
         (">1m", []),
-        ("401", []),
+        ("401", [6]),
         ("not json", [5]),
     ],
 )

@@ -72,34 +72,32 @@ def exchanges(
         The exchanges by the numbers of their first frames, in the order of what happened.
     """
     members: dict[int, list[WireFrame]] = {}
-    heads: dict[int, int] = {}
-    rounds: dict[object, int] = {}
     named: dict[object, int] = {}
     busy: dict[ServerId, list[int]] = {}
     for frame in frames:
         number, server, head = frame.number, frame.server, 0
-        is_ours = frame.direction is Direction.SENT
+        is_ours, asked = frame.direction is Direction.SENT, busy.setdefault(server, [])
         match frame.kind:
             case FrameKind.REQUEST:
-                same = server, frame.method, frame.target, frame.call
-                head = rounds.get(same, 0) if frame.round > 1 else 0
-                heads[number] = rounds[same] = head or number
-                named["id", server, is_ours, frame.id] = head or number
-                if frame.token:
-                    named["token", server, is_ours, frame.token] = head or number
+                same = server, is_ours, frame.method, frame.target, frame.call
+                head = named.get(same, 0) if frame.round > 1 else 0
+                of_id, of_token = (
+                    (server, is_ours, "id", frame.id),
+                    (server, is_ours, frame.token),
+                )
+                named |= dict.fromkeys((number, same, of_id, of_token), head or number)
                 if is_ours and frame.method != LASTING:
-                    busy.setdefault(server, []).append(number)
+                    asked.append(number)
             case FrameKind.ANSWER | FrameKind.LIFECYCLE if frame.pair:
-                head = heads.get(frame.pair, 0)
-                if frame.pair in busy.get(server, ()):
-                    busy[server].remove(frame.pair)
+                head = named.get(frame.pair, 0)
+                if frame.pair in asked:
+                    asked.remove(frame.pair)
             case FrameKind.NOTIFICATION if frame.token:
-                head = named.get(("token", server, not is_ours, frame.token), 0)
+                head = named.get((server, not is_ours, frame.token), 0)
             case FrameKind.NOTIFICATION if frame.id:
-                head = named.get(("id", server, is_ours, frame.id), 0)
-            case FrameKind.NOTIFICATION if frame.method == _LOG:
-                asked = busy.get(server, ())
-                head = heads[asked[0]] if len(asked) == 1 else 0
+                head = named.get((server, is_ours, "id", frame.id), 0)
+            case FrameKind.NOTIFICATION if frame.method == _LOG and len(asked) == 1:
+                head = named[asked[0]]
         members.setdefault(head or number, []).append(frame)
     return {number: _exchange(found, before.get(number)) for number, found in members.items()}
 
@@ -117,4 +115,5 @@ def _exchange(found: Sequence[WireFrame], before: Exchange | None) -> Exchange:
 
 
 def _searched(one: WireFrame) -> str:
-    return " ".join((one.server, one.kind, one.method, one.target, one.detail, *one.faults))
+    names = one.server, one.kind, one.method, one.target, one.session, one.detail, *one.faults
+    return f"{' '.join(names)} {one.status or ''}"

@@ -42,7 +42,7 @@ def exchange_screen(exchange: Exchange, wire: Wire) -> ViewerScreen:
     """Show an exchange."""
     head, frames = exchange.head, exchange.frames[:MAX_FRAMES]
     bodies = {one: wire.body(one.number) for one in frames}
-    texts = [f"{heading(one)}\n{body.text}" for one, body in bodies.items() if body is not None]
+    texts = [f"{heading(one)}\n{body.text.rstrip()}" for one, body in bodies.items() if body]
     if (more := len(exchange.frames) - MAX_FRAMES) > 0:
         texts.append(f"… {more:,} more: the export has them")
     raw = "\n\n".join(texts)

@@ -163,10 +163,3 @@ class ShowEntry(Asks):
 
     conversation: ConversationId
     entry: EntryId
-
-
-@dataclass(eq=False, repr=False)
-class ShowFrames(Asks):
-    """Show what was said for a call in the conversation on the screen."""
-
-    call: EntryId

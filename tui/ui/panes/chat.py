@@ -20,7 +20,7 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import FillPrompt, RunCommand, ShowFrames, ShowResource
+from tui.ui.panes import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
@@ -378,10 +378,6 @@ class ChatPane(TabbedPane):
         from tui.ui.dialogs.viewer import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(event.title, event.text, event.call, self._commands))
-
-    def on_transcript_frames_requested(self, event: "Transcript.FramesRequested") -> None:
-        event.stop()
-        self.post_message(ShowFrames(event.call))
 
     def _show_transcript(self, transcript: TranscriptState) -> None:
         is_empty = not transcript.settled and not transcript.live

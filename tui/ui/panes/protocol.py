@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 TICK: Final = 1.0
 """Seconds after which the time of what is open goes on."""
 
-MAX_SAID: Final = 10
+MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
 
 EMPTY: Final = (
@@ -39,10 +39,13 @@ PROMPT: Final = "/ method:… server:… err >200ms words"
 _SAYS: Final = frozenset({FrameKind.NOISE, FrameKind.STDERR})
 """What has no method, and is told by its body."""
 
-Entry = ListEntry[WireFrame]
+Shown = tuple[Exchange, WireFrame]
+"""What a row shows: all of an exchange for its first frame, or one of the others."""
+
+Entry = ListEntry[Shown]
 
 
-class FrameList(FilterList[WireFrame]):
+class FrameList(FilterList[Shown]):
     """The exchanges that pass the filter; what belongs to one unfolds under it."""
 
     def __init__(self) -> None:
@@ -51,26 +54,14 @@ class FrameList(FilterList[WireFrame]):
         self.note = ""
         self._wire: Wire | None = None
         self._exchanges: Mapping[int, Exchange] = {}
-        self._made: dict[int, tuple[Exchange, Entry]] = {}
+        self._made: dict[int, Entry] = {}
         self._opened: set[int] = set()
         self._follows = False
         self._width = 0
 
     @property
-    def exchange(self) -> Exchange | None:
-        """The exchange under the cursor."""
-        at = self._at_cursor
-        return self._exchanges.get(int(at.group)) if isinstance(at, ListEntry) else None
-
-    @property
-    def waits(self) -> bool:
-        """Whether something that is listed is open."""
-        return any(self._exchanges[int(entry.group)].waits for entry in self.shown)
-
-    def numbers(self) -> Sequence[int]:
-        """Return the frames of what is listed."""
-        listed = (self._exchanges[int(entry.group)] for entry in self.shown)
-        return sorted(frame.number for one in listed for frame in one.frames)
+    def listed(self) -> Sequence[Exchange]:
+        return [entry.item[0] for entry in self.shown]
 
     def follow(self, wire: "Wire") -> None:
         """Show the frames as they are now."""
@@ -82,10 +73,9 @@ class FrameList(FilterList[WireFrame]):
         before, self._made = self._made, {}
         for number, one in self._exchanges.items():
             kept = before.get(number)
-            if kept is None or kept[0] is not one or one.waits:
-                kept = one, self._entry(one, one.head)
-            self._made[number] = kept
-        self.set_entries([entry for _, entry in self._made.values()])
+            is_same = kept is not None and kept.item[0] is one and not one.waits
+            self._made[number] = kept if kept and is_same else self._entry(one, one.head)
+        self.set_entries([*self._made.values()])
 
     def on_resize(self) -> None:
         width = max(least for least in WIDTHS if self.size.width >= least)
@@ -99,15 +89,14 @@ class FrameList(FilterList[WireFrame]):
         number = one.head.number
         mark = "▾" if number in self._opened else "▸"
         mark = mark if frame is one.head and one.inner else " "
-        said = body.text if body is not None else ""
-        row = row_of(one, frame, said, time(), self._width, mark)
-        return ListEntry(frame, row, str(frame.number), group=str(number))
+        row = row_of(one, frame, body.text if body else "", time(), self._width, mark)
+        return ListEntry((one, frame), row, str(frame.number), group=str(number))
 
     def _find(self, query: str) -> tuple[Sequence[Entry | Group], Sequence[str]]:
         self._follows = self.rows.cursor >= len(self._lines) - 1
-        wanted = parse_filter(query)
-        shown, lines = list[Entry](), list[Entry]()
-        for number, (one, entry) in self._made.items():
+        wanted, shown, lines = parse_filter(query), list[Entry](), list[Entry]()
+        for number, entry in self._made.items():
+            one = entry.item[0]
             if number > self.mark and wanted.admits(one):
                 shown.append(entry)
                 lines.append(entry)
@@ -124,23 +113,22 @@ class FrameList(FilterList[WireFrame]):
         return super()._count_line() + self.note
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
-        one = self.exchange if self.is_mounted else None
         if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
-            return "" if one is not None and one.inner else "Nothing folds here."
+            return "" if self.current and self.current[0].inner else "Nothing folds here."
         return super().why_not(action, parameters)
 
     def action_toggle_fold(self) -> None:
         name = self._group_name()
-        self._fold(name, bool(name) and int(name) in self._opened)
+        self._fold(name, int(name or 0) in self._opened)
 
     def _fold(self, name: str, folds: bool) -> None:
-        if not name or folds != (int(name) in self._opened):
-            return
-        self._opened ^= {int(name)}
-        one = self._exchanges[int(name)]
-        self._made[int(name)] = one, self._entry(one, one.head)
-        self._show()
-        self.rows.cursor = next(i for i, line in enumerate(self._lines) if line.label == name)
+        number = int(name or 0)
+        if number in self._made and folds == (number in self._opened):
+            self._opened ^= {number}
+            one = self._made[number].item[0]
+            self._made[number] = self._entry(one, one.head)
+            self._show()
+            self.rows.cursor = next(i for i, line in enumerate(self._lines) if line.label == name)
 
 
 class ProtocolPane(SaysWhy, SidePart):
@@ -169,9 +157,6 @@ class ProtocolPane(SaysWhy, SidePart):
     def on_hide(self) -> None:
         self._watch(is_seen=False)
 
-    def on_unmount(self) -> None:
-        self._watch(is_seen=False)
-
     def focus_main(self) -> None:
         self.listed.focus_list()
 
@@ -196,38 +181,42 @@ class ProtocolPane(SaysWhy, SidePart):
             self._timer = None
         if self._is_seen and self._commands.is_attached and not self._is_paused:
             self.listed.follow(self._commands.engine.wire)
-            if self.listed.waits:
+            if any(one.waits for one in self.listed.listed):
                 self._timer = self.set_timer(TICK, self._catch_up)
 
-    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
-        one = self.listed.exchange if self.is_mounted and self.listed.is_mounted else None
-        match action:
-            case "choose" | "copy" | "command" | "again" | "entry" | "export" if one is None:
-                return "No exchange is listed here."
-            case "command" | "again" if one is not None and not _is_ours(one):
+    @property
+    def _one(self) -> Exchange | None:
+        """The exchange under the cursor."""
+        at = self.listed.current if self.is_mounted and self.listed.is_mounted else None
+        return at[0] if at is not None else None
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        if self._one is None:
+            needed = action in {"choose", "use", "export"}
+            return "No exchange is listed here." if needed else ""
+        head = self._one.head
+        match parameters:
+            case ("command" | "again",) if not _is_ours(head):
                 return "Only a request that gemdeck sent can be repeated."
-            case "entry" if one is not None and not one.head.call:
+            case ("call",) if not head.call:
                 return "No call in a conversation caused it."
             case _:
                 return ""
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing after another."""
-        match action:
-            case "pause":
-                return "go on" if self._is_paused else None
-            case "mark":
-                return "from the start" if self.listed.mark else None
-            case "errors":
-                return "all" if parse_filter(self.listed.line.value).errors else None
-            case _:
-                return None
+        labels = {
+            "pause": "go on" * self._is_paused,
+            "mark": "from the start" * bool(self.listed.mark),
+            "errors": "all" * parse_filter(self.listed.line.value).errors,
+        }
+        return labels.get(action) or None
 
     def action_choose(self) -> None:
         from tui.ui.dialogs.exchange import exchange_screen  # noqa: PLC0415 - on first use
 
-        if (one := self.listed.exchange) is not None:
-            self.app.push_screen(exchange_screen(one, self._commands.engine.wire))
+        if self._one is not None:
+            self.app.push_screen(exchange_screen(self._one, self._commands.engine.wire))
 
     def action_errors(self) -> None:
         """Let the filter keep only what went wrong, or all again."""
@@ -253,36 +242,33 @@ class ProtocolPane(SaysWhy, SidePart):
         self._catch_up()
         self.refresh_bindings()
 
-    def action_copy(self) -> None:
-        """Copy the messages as JSON; of what is no message, all that is known."""
-        if (one := self.listed.exchange) is None:
+    def action_use(self, what: str) -> None:
+        """Copy it, send it again, or go to its call."""
+        if (one := self._one) is None:
             return
-        numbers = [frame.number for frame in one.frames[:MAX_SAID]]
-        wire = self._commands.engine.wire
-        bodies = [body.text for body in map(wire.body, numbers) if body is not None and body.text]
-        self._copy("\n".join(bodies) or wire.export(numbers))
-
-    def action_command(self) -> None:
-        """Copy the command that sends the request."""
-        if (one := self.listed.exchange) is not None:
-            self._copy(self._commands.engine.wire.command(one.head.number))
+        head, engine = one.head, self._commands.engine
+        match what:
+            case "copy":
+                numbers = [frame.number for frame in one.frames[:MAX_COPIED]]
+                bodies = [body.text.strip() for body in map(engine.wire.body, numbers) if body]
+                self._copy("\n".join(filter(None, bodies)) or engine.wire.export(numbers))
+            case "command":
+                self._copy(engine.wire.command(head.number))
+            case "again":
+                engine.send_again(head.number)
+            case "call":
+                self.post_message(ShowEntry(head.conversation, head.call))
 
     def _copy(self, text: str) -> None:
         if text:
             self.app.copy_to_clipboard(text)
         self.notify("Copied." if text else "It is no longer kept.", timeout=2)
 
-    def action_again(self) -> None:
-        if (one := self.listed.exchange) is not None:
-            self._commands.engine.send_again(one.head.number)
-
     def action_export(self) -> None:
-        self._commands.engine.export_frames(self.listed.numbers())
-
-    def action_entry(self) -> None:
-        """Go to the call in its conversation."""
-        if (one := self.listed.exchange) is not None:
-            self.post_message(ShowEntry(one.head.conversation, one.head.call))
+        listed = self.listed.listed
+        self._commands.engine.export_frames(
+            sorted(frame.number for one in listed for frame in one.frames)
+        )
 
     @on(FrameList.Moved)
     def _on_moved(self, event: FrameList.Moved) -> None:
@@ -295,5 +281,5 @@ class ProtocolPane(SaysWhy, SidePart):
         self.action_choose()
 
 
-def _is_ours(one: Exchange) -> bool:
-    return one.head.kind is FrameKind.REQUEST and one.head.direction is Direction.SENT
+def _is_ours(head: WireFrame) -> bool:
+    return (head.kind, head.direction) == (FrameKind.REQUEST, Direction.SENT)

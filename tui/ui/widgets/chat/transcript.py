@@ -16,16 +16,7 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from tui.model.chat import (
-    ChatNotice,
-    Entry,
-    EntryId,
-    ModelText,
-    Thought,
-    ToolCall,
-    TurnEnd,
-    UserMessage,
-)
+from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.widgets.chat.entries import EntryView
@@ -165,10 +156,6 @@ def searched_text(entry: Entry) -> str:
             return ""
 
 
-def _is_on_the_wire(entry: Entry) -> bool:
-    return isinstance(entry, ToolCall) and bool(entry.server)
-
-
 class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
@@ -185,12 +172,6 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         text: str
         call: ToolCall | None
 
-    @dataclass(eq=False, repr=False)
-    class FramesRequested(Message):
-        """What was said on the wire for a call is requested."""
-
-        call: EntryId
-
     def __init__(self) -> None:
         super().__init__()
         self._codes: list[str] = []
@@ -202,11 +183,12 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         self.cursor = next((view for view in reversed(self._views) if view.selectable), None)
         self.focus()
 
-    def select(self, entry: EntryId) -> None:
-        """Put the cursor on an entry, if it is still there."""
-        found = (index for index in range(self._total) if self._entry(index).id == entry)
-        if (index := next(found, None)) is not None:
-            self.cursor = self.reveal(index)
+    def select(self, entry: str) -> None:
+        """Put the cursor on an entry with an id, if it is still there."""
+        for index in range(self._total):
+            if self._entry(index).id == entry:
+                self.cursor = self.reveal(index)
+                break
         else:
             self.notify("It is no longer in the conversation.", markup=False)
 
@@ -313,9 +295,10 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
             call = view.entry if isinstance(view.entry, ToolCall) else None
             self.post_message(self.ViewRequested(view.title(), view.full_text(), call))
 
-    def action_frames(self) -> None:
+    async def action_frames(self) -> None:
+        """Show what was said for the call."""
         if self.cursor is not None:
-            self.post_message(self.FramesRequested(self.cursor.entry.id))
+            await self.run_action(f"screen.show_frames({self.cursor.entry.id!r})")
 
     def action_copy(self) -> None:
         if self.cursor is not None:
@@ -340,8 +323,8 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
                 return "This entry is open as it is, and has no link."
             case "follow" if view is None or not view.links():
                 return "This entry has no link."
-            case "frames" if view is None or not _is_on_the_wire(view.entry):
-                return "Only for the call of a server's tool something is said to a server."
+            case "frames" if view is None or not isinstance(view.entry, ToolCall):
+                return "Only for a call something is said to a server."
             case "copy_code" if not any(view.may_hold_code for view in self._upwards()):
                 return "There is no code here or above."
             case _:

@@ -1,10 +1,10 @@
 """How the exchanges of the protocol and their frames are drawn, in a row and in words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tui.model.wire.exchanges import Exchange
-from tui.model.wire.frames import Direction, FrameKind, WireFrame
+from tui.model.wire.frames import Direction, WireFrame
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import moment
 from tui.ui.widgets.text.plain import count, duration, fit, one_line
@@ -61,13 +61,11 @@ def row_of(
         tail = state if is_bad or waits or not took else took
         lead = f"{ARROWS[frame.direction]}{mark}"
         return Row(lead, one_line(inner + words), tail, is_bad=is_bad)
-    session = f"session {frame.session}" if frame.session else ""
-    again = f"attempt {frame.attempt}" if frame.attempt > 1 else ""
-    note = " · ".join(filter(None, [frame.server, *about, session, again]))
+    note = " · ".join(filter(None, [frame.server, *about, *_facts(frame, "session", "attempt")]))
     lead = f"{moment(frame.time, '%H:%M:%S', '')} {ARROWS[frame.direction]}{mark}"
     bytes_ = f"{f'{count(size)}B' if size else '':>8}" * (width == WIDTHS[-1])
     tail = f"{took:>8}{bytes_}  {fit(state, 11)}"
-    return Row(lead, inner + method, tail, note=one_line(note), is_bad=is_bad)
+    return Row(lead, (inner + method).ljust(METHODS), tail, note=one_line(note), is_bad=is_bad)
 
 
 def _state(exchange: Exchange, frame: WireFrame, *, is_bad: bool, waits: bool) -> str:
@@ -91,14 +89,17 @@ def heading(frame: WireFrame) -> str:
         f"{ARROWS[frame.direction]} {frame.kind} {frame.method}".rstrip(),
         one_line(frame.target),
         moment(frame.time, "%H:%M:%S", ""),
-        f"id {frame.id}" if frame.id else "",
-        f"{frame.status}" if frame.status else "",
-        "" if frame.seconds is None or frame.kind is FrameKind.REQUEST else duration(frame.seconds),
-        f"{frame.size:,} bytes" if frame.size else "",
-        f"session {frame.session}" if frame.session else "",
-        f"attempt {frame.attempt}" if frame.attempt > 1 else "",
-        f"round {frame.round}" if frame.round > 1 else "",
+        "" if frame.seconds is None else duration(frame.seconds),
+        f"{frame.size:,} bytes",
+        *_facts(frame, "id", "status", "session", "attempt", "round"),
         *frame.faults,
         one_line(frame.detail),
     )
     return " · ".join(filter(None, parts))
+
+
+def _facts(frame: WireFrame, *names: str) -> Iterator[str]:
+    """Say what is unusual about a frame."""
+    for name in names:
+        if (value := getattr(frame, name)) not in ("", 0, 1):
+            yield f"{name} {value}"
