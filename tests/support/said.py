@@ -1,9 +1,14 @@
 """A wire on which much was said, for the screen without an engine."""
 
+from itertools import count
+from types import SimpleNamespace
 from typing import Final
+from unittest.mock import patch
 
 import mcp_types as types
 
+from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.wire import tap
 from tui.engine.mcp.wire.tap import caused_by
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import MAIN, EntryId
@@ -15,7 +20,7 @@ GIT: Final = {"name": "git", "version": "1"}
 
 
 class Talk:
-    """Says things on the wire of one server, a tenth of a second after another."""
+    """Says things on the wire of one server."""
 
     def __init__(self, wire: Wire, server: str) -> None:
         self.tap = wire.tap(ServerId(server))
@@ -47,7 +52,13 @@ class Talk:
 
 
 def fill(wire: Wire) -> None:
-    """Say something of each kind."""
+    """Say something of each kind, one after another in an eighth of a second."""
+    steps = count()
+    with patch.object(tap, "time", SimpleNamespace(time=lambda: EPOCH + next(steps) / 8)):
+        _fill(wire)
+
+
+def _fill(wire: Wire) -> None:
     git, web = Talk(wire, "git"), Talk(wire, "everything")
     git.tap.word("starting", "")
     git.answer(git.ask("initialize"), protocolVersion="2025-11-25", serverInfo=GIT, capabilities={})
@@ -59,6 +70,8 @@ def fill(wire: Wire) -> None:
         git.tell("notifications/progress", progressToken=call, progress=step, total=3)
     git.tell("notifications/message", level="info", data="three branches")
     git.answer(call, content=[{"type": "text", "text": "main, next, old"}])
+    text = TextPart("main, next, old")
+    wire.gave(MAIN, EntryId("call-1"), [text])
     git.tap.received(b'{"jsonrpc": "2.0", "id"', fault=FrameFault.NOT_JSON)
     web.tap.http("POST", "https://example.com/mcp", 401)
     reading = web.ask("resources/read", uri="test://static/resource/1")

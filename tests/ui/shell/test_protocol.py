@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 
 import pytest
 from textual.pilot import Pilot
@@ -277,33 +278,41 @@ def rows(deck: Running) -> list[str]:
 
 async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
     async with said() as (deck, talk):
-        wire, listed = deck.commands.wire, deck.one(FrameList)
-        assert wire._is_watched
+        listed = deck.one(FrameList)
+        assert is_watched(deck)
         before, at_rest = len(listed.shown), ticking()
         asked = talk.ask("tools/call", name="slow")
         await follow(deck)
         assert len(listed.shown) == before + 1
         assert "waits" in deck.text
-        pane = deck.one(ProtocolPane)
-        assert pane._timer is not None, "what is open ticks"
+        assert ticks(deck), "what is open ticks"
         await deck.press("f3")
-        assert not wire._is_watched
-        assert pane._timer is None
+        assert not is_watched(deck)
+        assert not ticks(deck)
         talk.answer(asked, content=[])
         await deck.press("f7")
-        assert wire._is_watched
-        assert pane._timer is None
+        assert is_watched(deck)
+        assert not ticks(deck)
         assert "waits" not in deck.text
         assert ticking() == at_rest
         await deck.press("v")
-        assert not wire._is_watched
+        assert not is_watched(deck)
         assert deck.one(ActivityPane).display
         await deck.press("f6", "f7", "v")
-        assert wire._is_watched
+        assert is_watched(deck)
+
+
+def is_watched(deck: Running) -> bool:
+    return deck.commands.wire._is_watched
+
+
+def ticks(deck: Running) -> bool:
+    return deck.one(ProtocolPane)._timer is not None
 
 
 async def follow(deck: Running) -> None:
-    """Let the pane hear of what was said, as the engine's event would."""
+    """Let the pane hear of what was said, as the engine's event would, once it has rested."""
+    await deck.until(lambda: deck.one(ProtocolPane)._rests_until <= time())
     deck.store.dispatch(e.FramesNoted(deck.commands.wire.revision))
     await deck.settle()
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 TICK: Final = 1.0
 """Seconds after which the time of what is open goes on."""
 
+REST: Final = 10
+"""How much longer than it took to show what is said the pane rests after it."""
+
 MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
 
@@ -142,13 +145,14 @@ class ProtocolPane(SaysWhy, SidePart):
         super().__init__(bridge, commands)
         self._is_seen = self._is_paused = False
         self._timer: Timer | None = None
+        self._rests_until = 0.0
 
     def compose(self) -> ComposeResult:
         yield FrameList()
 
     def on_mount(self) -> None:
         self._bridge.watch(
-            self, lambda state: (state.wire_revision, state.configured), lambda _: self._catch_up()
+            self, lambda state: (state.wire_revision, state.configured), lambda _: self._hear()
         )
 
     def on_show(self) -> None:
@@ -174,15 +178,29 @@ class ProtocolPane(SaysWhy, SidePart):
             self._commands.engine.wire.watch(is_watched=is_seen)
         self._catch_up()
 
+    def _hear(self) -> None:
+        """Catch up with what is said; in a flood not so soon that typing would wait for it."""
+        if (wait := self._rests_until - time()) <= 0:
+            self._catch_up()
+        elif self._is_seen and not self._is_paused:
+            self._catch_up_after(wait)
+
+    def _catch_up_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(seconds, self._catch_up)
+
     def _catch_up(self) -> None:
         """Show what was said since, and let the time of what is open go on."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         if self._is_seen and self._commands.is_attached and not self._is_paused:
+            began = time()
             self.listed.follow(self._commands.engine.wire)
+            self._rests_until = time() + REST * (time() - began)
             if any(one.waits for one in self.listed.listed):
-                self._timer = self.set_timer(TICK, self._catch_up)
+                self._catch_up_after(TICK)
 
     @property
     def _one(self) -> Exchange | None:
