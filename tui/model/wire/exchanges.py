@@ -23,12 +23,14 @@ class Exchange(Frozen):
         frames: The request, and in their order its answer, progress, logs and further rounds.
         answer: The answer to the last round, or why there is none; None while it is open.
         is_cancelled: Whether one side called it off.
+        waits: Whether its answer is still to come.
         text: What words are searched in, in lower case.
     """
 
     frames: tuple[WireFrame, ...]
     answer: WireFrame | None
     is_cancelled: bool
+    waits: bool
     text: str
 
     @property
@@ -39,12 +41,6 @@ class Exchange(Frozen):
     def inner(self) -> Sequence[WireFrame]:
         """What folds under it."""
         return [one for one in self.frames[1:] if one is not self.answer]
-
-    @property
-    def waits(self) -> bool:
-        """Whether its answer is still to come."""
-        is_open = self.head.kind is FrameKind.REQUEST and self.answer is None
-        return is_open and not self.is_cancelled and self.head.method != LASTING
 
     @property
     def seconds(self) -> float | None:
@@ -99,19 +95,21 @@ def exchanges(
             case FrameKind.NOTIFICATION if frame.method == _LOG and len(asked) == 1:
                 head = named[asked[0]]
         members.setdefault(head or number, []).append(frame)
-    return {number: _exchange(found, before.get(number)) for number, found in members.items()}
+    now = {number: tuple(found) for number, found in members.items()}
+    return {
+        number: kept if (kept := before.get(number)) and kept.frames == found else exchange(found)
+        for number, found in now.items()
+    }
 
 
-def _exchange(found: Sequence[WireFrame], before: Exchange | None) -> Exchange:
-    frames = tuple(found)
-    if before is not None and before.frames == frames:
-        return before
+def exchange(frames: tuple[WireFrame, ...]) -> Exchange:
+    """Take frames for one exchange, the first of them for its head."""
     asked = next((one for one in reversed(frames) if one.kind is FrameKind.REQUEST), None)
-    pair = asked.pair if asked is not None else 0
-    answer = next((one for one in frames if one.number == pair), None)
+    answer = next((one for one in frames if asked and one.number == asked.pair), None)
     called_off = any(one.kind is FrameKind.NOTIFICATION and one.id for one in frames[1:])
+    is_open = asked is not None and not asked.pair and asked.method != LASTING
     text = "\n".join(map(_searched, frames[:MAX_SEARCHED])).lower()
-    return Exchange(frames, answer, called_off, text)
+    return Exchange(frames, answer, called_off, is_open and not called_off, text)
 
 
 def _searched(one: WireFrame) -> str:

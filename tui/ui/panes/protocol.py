@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.getters import query_one
 from textual.timer import Timer
 
-from tui.model.wire.exchanges import Exchange, exchanges
+from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
 from tui.model.wire.frames import Direction, FrameKind, WireFrame
 from tui.store.commands import Commands
@@ -20,7 +20,6 @@ from tui.ui.panes import ShowEntry, SidePart
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
 from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
-from tui.ui.widgets.text.describe import moment
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.mcp.wire.wire import Wire
@@ -90,9 +89,10 @@ class FrameList(FilterList[Shown]):
     def _entry(self, one: Exchange, frame: WireFrame) -> Entry:
         body = self._wire.body(frame.number) if self._wire and frame.kind in _SAYS else None
         number = one.head.number
-        mark = "▾" if number in self._opened else "▸"
-        mark = mark if frame is one.head and one.inner else " "
-        row = row_of(one, frame, body.text if body else "", time(), self._width, mark)
+        is_head, mark = frame is one.head, "▾" if number in self._opened else "▸"
+        shown = one if is_head else exchange((frame,))
+        sign = (mark if one.inner else " ") * is_head
+        row = row_of(shown, body.text if body else "", time(), self._width, sign)
         return ListEntry((one, frame), row, str(frame.number), group=str(number))
 
     def _find(self, query: str) -> tuple[Sequence[Entry | Group], Sequence[str]]:
@@ -152,7 +152,9 @@ class ProtocolPane(SaysWhy, SidePart):
 
     def on_mount(self) -> None:
         self._bridge.watch(
-            self, lambda state: (state.wire_revision, state.configured), lambda _: self._hear()
+            self,
+            lambda state: (state.wire_revision, state.configured),
+            lambda _: self._follow(self._rests_until - time()),
         )
 
     def on_show(self) -> None:
@@ -166,41 +168,36 @@ class ProtocolPane(SaysWhy, SidePart):
 
     def narrow_to(self, to: str) -> None:
         self.listed.mark = 0
-        self.listed.set_filter(to)
+        self.listed.line.value = to
         self._say()
 
     def wake(self) -> None:
-        self._catch_up()
+        self._follow()
 
     def _watch(self, *, is_seen: bool) -> None:
         self._is_seen = is_seen
         if self._commands.is_attached:
             self._commands.engine.wire.watch(is_watched=is_seen)
-        self._catch_up()
+        self._follow()
 
-    def _hear(self) -> None:
-        """Catch up with what is said; in a flood not so soon that typing would wait for it."""
-        if (wait := self._rests_until - time()) <= 0:
-            self._catch_up()
-        elif self._is_seen and not self._is_paused:
-            self._catch_up_after(wait)
+    def _follow(self, after: float = 0.0) -> None:
+        """Show what was said, some seconds from now; the time of what is open goes on.
 
-    def _catch_up_after(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(seconds, self._catch_up)
-
-    def _catch_up(self) -> None:
-        """Show what was said since, and let the time of what is open go on."""
+        In a flood that is not so often that typing would wait for it.
+        """
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if self._is_seen and self._commands.is_attached and not self._is_paused:
-            began = time()
-            self.listed.follow(self._commands.engine.wire)
-            self._rests_until = time() + REST * (time() - began)
-            if any(one.waits for one in self.listed.listed):
-                self._catch_up_after(TICK)
+        if not self._is_seen or self._is_paused or not self._commands.is_attached:
+            return
+        if after > 0:
+            self._timer = self.set_timer(after, self._follow)
+            return
+        began = time()
+        self.listed.follow(self._commands.engine.wire)
+        self._rests_until = time() + REST * (time() - began)
+        if any(one.waits for one in self.listed.listed):
+            self._follow(TICK)
 
     @property
     def _one(self) -> Exchange | None:
@@ -254,10 +251,10 @@ class ProtocolPane(SaysWhy, SidePart):
         self._say()
 
     def _say(self) -> None:
-        since = f" · since {moment(time(), '%H:%M:%S', '')}" if self.listed.mark else ""
+        since = " · only from here" * bool(self.listed.mark)
         self.listed.note = since + " · paused" * self._is_paused
         self.listed.set_filter(self.listed.line.value)
-        self._catch_up()
+        self._follow()
         self.refresh_bindings()
 
     def action_use(self, what: str) -> None:
@@ -280,7 +277,7 @@ class ProtocolPane(SaysWhy, SidePart):
     def _copy(self, text: str) -> None:
         if text:
             self.app.copy_to_clipboard(text)
-        self.notify("Copied." if text else "It is no longer kept.", timeout=2)
+        self.notify("Copied." if text else "There is nothing to copy.", timeout=2)
 
     def action_export(self) -> None:
         listed = self.listed.listed

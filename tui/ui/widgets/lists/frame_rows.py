@@ -27,60 +27,48 @@ ARROWS: Final[Mapping[Direction, str]] = {
 _NOTICE: Final = "notifications/"
 
 
-def row_of(
-    exchange: Exchange, frame: WireFrame, said: str, now: float, width: int, mark: str = " "
-) -> Row:
-    """Draw an exchange, or one of the frames that fold under it.
+def row_of(exchange: Exchange, said: str, now: float, width: int, mark: str = "") -> Row:
+    """Draw an exchange, or one of the frames that fold under another.
 
     Args:
         exchange: The exchange.
-        frame: Its first frame, which stands for all of it, or one that folds under it.
         said: The body of what is no message.
         now: The time, in seconds since the epoch.
         width: One of `WIDTHS`.
-        mark: The sign of what is folded or unfolded under it.
+        mark: The sign of what is folded or unfolded under it; empty for what folds itself.
     """
-    is_head = frame is exchange.head
-    is_bad = exchange.is_bad if is_head else bool(frame.is_error or frame.faults)
-    answer = exchange.answer if is_head else None
-    seconds = exchange.seconds if is_head else frame.seconds
-    waits = is_head and exchange.waits
-    if waits:
-        seconds = max(0.0, now - frame.time)
-    took = "" if seconds is None else duration(round(seconds) if waits else seconds)
-    state = _state(exchange, frame, is_bad=is_bad, waits=waits)
-    size = (answer or frame).size
-    method = frame.method or frame.kind.value
-    ones = exchange.frames if is_head else (frame,)
-    faults = dict.fromkeys(fault.value for one in ones for fault in one.faults)
-    details = dict.fromkeys(one.detail for one in (frame, answer) if one is not None)
-    about = [*faults, frame.target, *details, said[:MAX_SAID]]
-    inner = "" if is_head else "  "
+    head, answer, is_bad = exchange.head, exchange.answer, exchange.is_bad
+    took = "" if exchange.seconds is None else duration(exchange.seconds)
+    if exchange.waits:
+        took = duration(max(0, round(now - head.time)))
+    state, size = _state(exchange), (answer or head).size
+    method = ("" if mark else "  ") + (head.method or head.kind.value)
+    faults = (fault.value for one in exchange.frames for fault in one.faults)
+    details = (one.detail for one in (head, answer) if one is not None)
+    about = [*dict.fromkeys(faults), head.target, *dict.fromkeys(details), said[:MAX_SAID]]
+    lead = f"{ARROWS[head.direction]}{mark or ' '}"
     if not width:
-        words = " ".join(filter(None, [method.removeprefix(_NOTICE), *about]))
-        tail = state if is_bad or waits or not took else took
-        lead = f"{ARROWS[frame.direction]}{mark}"
-        return Row(lead, one_line(inner + words), tail, is_bad=is_bad)
-    note = " · ".join(filter(None, [frame.server, *about, *_facts(frame, "session", "attempt")]))
-    lead = f"{moment(frame.time, '%H:%M:%S', '')} {ARROWS[frame.direction]}{mark}"
+        words = " ".join(filter(None, [method.replace(_NOTICE, ""), *about]))
+        tail = state if is_bad or exchange.waits or not took else took
+        return Row(lead, one_line(words), tail, is_bad=is_bad)
+    note = " · ".join(filter(None, [head.server, *about, *_facts(head, "session", "attempt")]))
     bytes_ = f"{f'{count(size)}B' if size else '':>8}" * (width == WIDTHS[-1])
     tail = f"{took:>8}{bytes_}  {fit(state, 11)}"
-    return Row(lead, (inner + method).ljust(METHODS), tail, note=one_line(note), is_bad=is_bad)
+    lead = f"{moment(head.time, '%H:%M:%S', '')} {lead}"
+    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), is_bad=is_bad)
 
 
-def _state(exchange: Exchange, frame: WireFrame, *, is_bad: bool, waits: bool) -> str:
+def _state(exchange: Exchange) -> str:
     """Say in a word what became of it, with a sign beside it."""
-    if frame.status:
-        return f"{'✕' if is_bad else '✓'} {frame.status}"
-    is_head = frame is exchange.head
-    ones = exchange.frames if is_head else (frame,)
-    if is_bad:
-        return "✕ error" if any(one.is_error for one in ones) else "! fault"
-    if waits:
+    if status := exchange.head.status:
+        return f"{'✕' if exchange.is_bad else '✓'} {status}"
+    if exchange.is_bad:
+        return "✕ error" if any(one.is_error for one in exchange.frames) else "! fault"
+    if exchange.waits:
         return "◐ waits"
-    if is_head and exchange.is_cancelled:
+    if exchange.is_cancelled:
         return "■ cancelled"
-    return "✓ ok" if is_head and exchange.answer is not None else ""
+    return "✓ ok" if exchange.answer is not None else ""
 
 
 def heading(frame: WireFrame) -> str:
@@ -90,7 +78,7 @@ def heading(frame: WireFrame) -> str:
         one_line(frame.target),
         moment(frame.time, "%H:%M:%S", ""),
         "" if frame.seconds is None else duration(frame.seconds),
-        f"{frame.size:,} bytes",
+        f"{frame.size:,} bytes" if frame.size else "",
         *_facts(frame, "id", "status", "session", "attempt", "round"),
         *frame.faults,
         one_line(frame.detail),
