@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_220,
+    "ui": 13_190,
     "engine/mcp": 7_750,
     "engine/chats": 4_070,
     "cli": 2_740,

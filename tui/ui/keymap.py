@@ -231,9 +231,7 @@ KEYS: Final = (
     _activity(
         "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
     ),
-    _activity(
-        "activity.protocol", "v", "screen.show_protocol(True)", "protocol", "Show the protocol"
-    ),
+    _activity("activity.protocol", "v", "screen.show('protocol')", "protocol", "Show the protocol"),
     _activity("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them"),
     _activity("activity.copy", "c", "copy", "copy", "Copy the last line in view"),
     _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
@@ -243,7 +241,7 @@ KEYS: Final = (
     _protocol(
         "protocol.wide", "f", "screen.widen", "full width", "Use the full width, or share it again"
     ),
-    _protocol("protocol.log", "v", "screen.show_protocol(False)", "log", "Show the log"),
+    _protocol("protocol.log", "v", "screen.show('activity')", "log", "Show the log"),
     _protocol("protocol.errors", "e", "errors", "errors", "List only what went wrong, or all"),
     _protocol("protocol.call", "w", "use('call')", "call", "Go to the call in its conversation"),
     _protocol("protocol.again", "r", "use('again')", "send again", "Send the request again"),

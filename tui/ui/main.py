@@ -17,7 +17,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId, EntryId, ToolCall
-from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.ui import keymap
@@ -197,7 +196,7 @@ class MainScreen(SaysWhy, Screen[None]):
 
     async def action_go(self, name: str) -> None:
         """Go to a pane; from that pane, hide its side, or let the chat stand alone."""
-        pane = PaneName(name)
+        pane = self.side.activity if name == PaneName.ACTIVITY else PaneName(name)
         if pane is PaneName.CHAT and self.chat.composer.has_focus:
             self.chat_alone()
         elif pane is PaneName.SERVERS and self.servers.has_focus_within:
@@ -219,29 +218,25 @@ class MainScreen(SaysWhy, Screen[None]):
     def action_move_border(self, direction: int) -> None:
         self.panes.move_border(direction * BORDER_STEP)
 
-    async def show_pane(self, name: PaneName, server: ServerId | None = None) -> None:
-        """Show and focus a pane, narrowed to a server if it lists what servers offer."""
+    async def show_pane(self, name: PaneName, to: str | None = None) -> None:
+        """Show and focus a pane; one at the side narrowed to a server, the protocol by a filter."""
         match name:
             case PaneName.SERVERS:
                 self._bring(self.servers, self.servers.rows)
             case PaneName.CHAT:
                 self.bring_composer()
             case _:
-                if name is PaneName.ACTIVITY and server is not None:
-                    self.side.shows_protocol = False
-                    self.commands.tell("mcp logs", server)
                 self._bring(self.side)
-                await self.side.show(name, server)
+                await self.side.show(name, to)
+                if name is PaneName.ACTIVITY and to is not None:
+                    self.commands.tell("mcp logs", to)
 
-    async def action_show_protocol(self, shows: bool, words: str | None = None) -> None:
-        """Show the protocol, with a filter if one is given, or the log."""
-        self.side.shows_protocol = shows
-        self._bring(self.side)
-        await self.side.show(PaneName.ACTIVITY, words)
+    async def action_show(self, name: str) -> None:
+        await self.show_pane(PaneName(name))
 
     async def action_show_frames(self, call: str) -> None:
         """Show what was said for a call in the conversation on the screen."""
-        await self.action_show_protocol(True, f"call:{self.chat.conversation}/{call}")
+        await self.show_pane(PaneName.PROTOCOL, f"call:{self.chat.conversation}/{call}")
 
     def action_widen(self) -> None:
         """Give the protocol the full width, or share it again."""

@@ -307,8 +307,6 @@ def _pane_actions(deck: MainScreen) -> Actions:
         ("border right", "deck.border-right", partial(deck.action_move_border, 1)),
     ):
         yield PaletteAction(f"Panes: {what}", "", run, _key(deck, key))
-    protocol = partial(deck.action_show_protocol, True)
-    yield PaletteAction("Protocol", "What is said between gemdeck and its servers", protocol)
     for name in PaneName:
         go = partial(deck.show_pane, name)
         yield PaletteAction(f"Go to: {name}", "", go, _key(deck, f"deck.{name}"))

@@ -28,6 +28,7 @@ class PaneName(StrEnum):
     PROMPTS = "prompts"
     RESOURCES = "resources"
     ACTIVITY = "activity"
+    PROTOCOL = "protocol"
 
 
 class DialogName(StrEnum):

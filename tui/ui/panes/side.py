@@ -23,8 +23,8 @@ TAB_GAPS: Final = (2, 1)
 SHORT: Final = {PaneName.RESOURCES: "Data", PaneName.ACTIVITY: "Log"}
 """Shorter words for the tabs with long names."""
 
-VIEWS: Final = (("log", False), ("protocol", True))
-"""What the activity shows, and whether that is the protocol."""
+VIEWS: Final = {PaneName.ACTIVITY: "log", PaneName.PROTOCOL: "protocol"}
+"""What the tab of the activity shows, with the words in its lower border."""
 
 Tabs = Sequence[tuple[PaneName, str]]
 """The tabs and what is written on them."""
@@ -64,32 +64,25 @@ class SidePane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self.active = PaneName.TOOLS
-        self._parts: dict[tuple[PaneName, bool], SidePart] = {}
-        self.shows_protocol = self.is_wide = False
-        """Whether the activity shows the protocol, and that over the full width."""
+        self._parts: dict[PaneName, SidePart] = {}
+        self.activity = PaneName.ACTIVITY
+        """What the tab of the activity showed last."""
+        self.is_wide = False
+        """Whether the protocol has the full width."""
 
     @property
     def wants_all(self) -> bool:
         """Whether no other pane is to stand beside it."""
-        return self.is_wide and self._shown == (PaneName.ACTIVITY, True)
-
-    @property
-    def _shown(self) -> tuple[PaneName, bool]:
-        return self.active, self.shows_protocol and self.active is PaneName.ACTIVITY
+        return self.is_wide and self.active is PaneName.PROTOCOL
 
     def on_resize(self) -> None:
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.border_title = tabs_title(self.active, self.outer_size.width)
-        views = (
-            Content.styled(
-                word, "bold underline" if shows == self.shows_protocol else "$text-muted"
-            ).stylize(Style.from_meta({"@click": f"screen.show_protocol({shows})"}))
-            for word, shows in VIEWS
-        )
-        is_activity = self.active is PaneName.ACTIVITY
-        self.border_subtitle = Content("  ").join(views) if is_activity else None
+        tab = PaneName.ACTIVITY if self.active in VIEWS else self.active
+        self.border_title = tabs_title(tab, self.outer_size.width)
+        views = _joined(self.active, [*VIEWS.items()], TAB_GAPS[0])
+        self.border_subtitle = views if self.active in VIEWS else None
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.
@@ -99,14 +92,14 @@ class SidePane(Vertical):
         Returns:
             The part, or None if the app ended or another part was requested meanwhile.
         """
-        shown = self._shown
-        part = self._parts.get(shown)
+        name = self.active
+        part = self._parts.get(name)
         if part is None:
             if not self.is_attached:
                 return None
-            part = self._parts[shown] = self._make(*shown)
+            part = self._parts[name] = self._make(name)
             await self.mount(part)
-        if shown != self._shown:
+        if name is not self.active:
             part.display = False
             return None
         for other in self._parts.values():
@@ -116,13 +109,14 @@ class SidePane(Vertical):
 
     def wake(self) -> None:
         """Let the active part catch up after the pane was hidden."""
-        part = self._parts.get(self._shown)
+        part = self._parts.get(self.active)
         if part is not None and part.is_mounted:
             part.wake()
 
     async def show(self, name: PaneName, to: str | None = None) -> None:
         """Show and focus a part, narrowed to a server if one is given."""
         self.active = name
+        self.activity = name if name in VIEWS else self.activity
         self._show_tabs()
         part = await self.fill()
         if part is None:
@@ -131,14 +125,15 @@ class SidePane(Vertical):
             part.narrow_to(to)
         part.focus_main()
 
-    def _make(self, name: PaneName, shows_protocol: bool) -> SidePart:
+    def _make(self, name: PaneName) -> SidePart:
         from tui.ui.panes import activity, browser, protocol  # noqa: PLC0415 - after the first frame
 
         parts: dict[PaneName, type[SidePart]] = {
             PaneName.TOOLS: browser.ToolsPane,
             PaneName.PROMPTS: browser.PromptsPane,
             PaneName.RESOURCES: browser.ResourcesPane,
-            PaneName.ACTIVITY: protocol.ProtocolPane if shows_protocol else activity.ActivityPane,
+            PaneName.ACTIVITY: activity.ActivityPane,
+            PaneName.PROTOCOL: protocol.ProtocolPane,
         }
         return parts[name](self._bridge, self._commands)
 
