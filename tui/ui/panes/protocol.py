@@ -27,8 +27,11 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 TICK: Final = 1.0
 """Seconds after which the time of what is open goes on."""
 
-REST: Final = 10
+REST: Final = 30
 """How much longer than it took to show what is said the pane rests after it."""
+
+MAX_REST: Final = 2.0
+"""Seconds that it rests at most."""
 
 MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
@@ -195,7 +198,7 @@ class ProtocolPane(SaysWhy, SidePart):
             return
         began = time()
         self.listed.follow(self._commands.engine.wire)
-        self._rests_until = time() + REST * (time() - began)
+        self._rests_until = time() + min(MAX_REST, REST * (time() - began))
         if any(one.waits for one in self.listed.listed):
             self._follow(TICK)
 
