@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
 from tui.model.runs import ToolForm
@@ -54,4 +55,6 @@ class RecordingCommands(Commands):
         }
         engine = RecordingEngine(answers=answers)
         self.calls, self.answers = engine.calls, engine.answers
+        self.wire = Wire()
+        setattr(engine, "wire", self.wire)  # noqa: B010 - what was said is there without servers
         self.attach(cast("Engine", engine))

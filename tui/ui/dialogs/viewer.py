@@ -1,6 +1,6 @@
 """Shows a text in full; of a tool's result also its pictures, and structured content as a tree."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -18,6 +18,9 @@ from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
 from tui.ui.widgets.text.picture import PictureView, draws_pictures
 
+Views = list[tuple[str, Callable[[], Widget]]]
+"""Ways to show it, with their names."""
+
 
 class ViewerScreen(Dialog):
     """Show a long text in full.
@@ -27,6 +30,7 @@ class ViewerScreen(Dialog):
         text: The text.
         call: The call whose result it is.
         commands: Open and save its pictures.
+        views: How it is shown, the first at first; if there are none, as the text.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
@@ -39,13 +43,14 @@ class ViewerScreen(Dialog):
         text: str,
         call: ToolCall | None = None,
         commands: Commands | None = None,
+        views: Sequence[tuple[str, Callable[[], Widget]]] = (),
     ) -> None:
         lines = counted(text.count("\n") + 1, "line")
         super().__init__(title, f"{lines} · {counted(len(text), 'character')}")
         self._text = text
         self._commands = commands
         self._pictures: tuple[Picture, ...] = call.pictures if call is not None else ()
-        self._views: list[tuple[str, Callable[[], Widget]]] = [("text", lambda: FoldedText(text))]
+        self._views: Views = [*views] or [("text", lambda: FoldedText(text))]
         if (value := json_in(call.result if call is not None else "")) is not None:
             self._views.insert(0, ("tree", lambda: JsonTree(value)))
 
@@ -72,7 +77,7 @@ class ViewerScreen(Dialog):
         """Show the first of the ways."""
         await self.body.remove_children()
         await self.body.mount(self._views[0][1]())
-        self.body.children[0].focus()
+        next(one for one in self.body.walk_children(Widget) if one.can_focus).focus()
         self.refresh_bindings()
 
     def action_use(self, what: str) -> None:

@@ -28,6 +28,7 @@ class PaneName(StrEnum):
     PROMPTS = "prompts"
     RESOURCES = "resources"
     ACTIVITY = "activity"
+    PROTOCOL = "protocol"
 
 
 class DialogName(StrEnum):
@@ -73,8 +74,8 @@ class SidePart(Vertical):
         """Focus the main widget."""
 
     @abstractmethod
-    def narrow_to(self, server: ServerId) -> None:
-        """Show only what belongs to one server."""
+    def narrow_to(self, to: str) -> None:
+        """Show only what belongs to one server; in the protocol, what passes a filter."""
 
 
 @dataclass(eq=False, repr=False)
@@ -182,3 +183,11 @@ class ShowConversation(Asks):
     """Show an open conversation."""
 
     conversation: ConversationId
+
+
+@dataclass(eq=False, repr=False)
+class ShowEntry(Asks):
+    """Show an entry of a conversation."""
+
+    conversation: ConversationId
+    entry: EntryId

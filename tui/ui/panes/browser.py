@@ -115,8 +115,8 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     def focus_main(self) -> None:
         self.entries.focus_list()
 
-    def narrow_to(self, server: ServerId) -> None:
-        self.entries.set_filter(f"{server}:".lower())
+    def narrow_to(self, to: str) -> None:
+        self.entries.set_filter(f"{to}:".lower())
 
     def wake(self) -> None:
         if self._stale:

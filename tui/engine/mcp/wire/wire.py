@@ -31,6 +31,9 @@ MAX_TAPS: Final = 500
 INTERVAL: Final = 0.1
 """Shortest time between two `FramesNoted`, in seconds."""
 
+CHECKED_AT_ONCE: Final = 200
+"""Messages that are checked in an interval, the newest first: a flood leaves time for the rest."""
+
 MAX_ANSWERS: Final = 100
 """Answers to the model that are kept to be compared."""
 
@@ -101,8 +104,7 @@ class Wire:
     def count(self) -> int:
         self.last += 1
         self.revision += 1
-        if self._is_watched and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
+        self._tell_soon()
         return self.last
 
     @property
@@ -122,6 +124,10 @@ class Wire:
         if is_watched:
             self._tell()
 
+    def _tell_soon(self) -> None:
+        if self._is_watched and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
+
     def _tell(self) -> None:
         self._timer = None
         self._tasks.start(self._check())
@@ -130,8 +136,10 @@ class Wire:
         """Check what was not checked yet, in a thread, and tell that there is more to see."""
         unchecked = [one for one in self._all() if not one.is_checked]
         if unchecked:
-            await asyncio.to_thread(_check, unchecked)
+            await asyncio.to_thread(_check, unchecked[-CHECKED_AT_ONCE:])
             self.revision += 1
+        if len(unchecked) > CHECKED_AT_ONCE:
+            self._tell_soon()
         self._publish(FramesNoted(self.revision))
 
     def frames(self) -> list[WireFrame]:
