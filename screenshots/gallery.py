@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,10 +31,12 @@ from textual.pilot import Pilot
 
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import press, rest, wait_until_filled
+from tests.support.said import fill
 from tests.support.samples import SERVER, confirmation
 from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
 from tests.ui.shell import decks
+from tui.engine.mcp.wire.wire import Wire
 from tui.model import events as e
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
@@ -51,6 +54,7 @@ from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen, log_levels
+from tui.ui.panes import ShowRun
 from tui.ui.questions import arming
 from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences
@@ -85,6 +89,10 @@ def _nothing(_app: GemdeckApp) -> None:
     pass
 
 
+def _silence(_wire: Wire) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What one picture shows.
@@ -96,6 +104,7 @@ class Scene:
         then: What happens then.
         after: What is pressed after that.
         opens: Opens what no key and no event opens.
+        says: Says what was said with servers before it.
     """
 
     name: str
@@ -104,6 +113,7 @@ class Scene:
     then: tuple[e.Event, ...] = ()
     after: tuple[str, ...] = ()
     opens: Callable[[GemdeckApp], object] = _nothing
+    says: Callable[[Wire], None] = _silence
 
 
 _QUESTIONS: Final[dict[str, PendingRequest]] = {
@@ -130,6 +140,10 @@ _QUESTIONS: Final[dict[str, PendingRequest]] = {
 
 def _same(offer: ImportOffer) -> ImportOffer:
     return offer
+
+
+def _show_run(run: str, app: GemdeckApp) -> None:
+    app.deck.post_message(ShowRun(EntryId(run)))
 
 
 def _scenes_of_a_call() -> Iterator[Scene]:
@@ -172,6 +186,10 @@ SCENES: Final = (
     Scene("resources-empty", quiet_store, ("f5",)),
     Scene("activity", decks.full_store, ("f7",)),
     Scene("activity-empty", empty_store, ("f7",)),
+    Scene("protocol", decks.full_store, ("f7", "v", "f"), says=fill),
+    Scene("protocol-beside", decks.full_store, ("f7", "v"), says=fill),
+    Scene("protocol-exchange", decks.full_store, ("f7", "v", *"jjjj", "enter"), says=fill),
+    Scene("protocol-empty", empty_store, ("f7", "v")),
     Scene("chat", talking_store),
     Scene("chat-entry", talking_store, ("shift+tab", "up", "up")),
     Scene("chat-opened", talking_store, ("shift+tab", "up", "up", "enter")),
@@ -196,7 +214,10 @@ SCENES: Final = (
     Scene("help-in-servers", decks.full_store, ("f2", "f1")),
     Scene("server-page", decks.paged_store, ("f2", "home", "enter")),
     Scene("server-page-end", decks.paged_store, ("f2", "home", "enter", "end")),
-    Scene("tool-details", decks.full_store, ("f3", "down", "enter")),
+    Scene("tool-form", decks.run_store, ("f3", "enter")),
+    Scene("tool-running", decks.run_store, opens=partial(_show_run, "c3")),
+    Scene("tool-result", decks.run_store, opens=partial(_show_run, "c2")),
+    Scene("tool-compared", decks.run_store, after=("d",), opens=partial(_show_run, "c2")),
     Scene("rules", ruled_store, ("f2", "g")),
     Scene("rules-empty", decks.full_store, ("f2", "g")),
     Scene("model", decks.full_store, ("f9",)),
@@ -296,7 +317,9 @@ async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
     store = scene.store()
     commands = RecordingCommands()
     commands.answers["servers.usage"] = decks.USAGE
+    commands.answers |= {"runs.form": decks.ORDER, "runs.merge": decks.ORDER.arguments}
     with colors(look):
+        scene.says(commands.wire)
         app = GemdeckApp(store, commands, preferences=UiPreferences(theme=look.theme))
     async with app.run_test(size=size) as pilot:
         await wait_until_filled(pilot)

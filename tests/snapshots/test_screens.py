@@ -9,8 +9,9 @@ import pytest
 from textual import events
 
 from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press, settle
+from tests.snapshots.decks import HISTORIES, LARGE, NARROW, WIDE, Album, deck, press, settle
 from tests.support.pictures import picture
+from tests.support.said import fill
 from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
@@ -29,6 +30,7 @@ from tui.model.sessions import (
 from tui.model.trust import ImportOffer, ImportState
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen
+from tui.ui.panes import RunTool, ShowRun
 from tui.ui.themes import LIGHT, UiPreferences
 
 FILES = ImportOffer(
@@ -133,6 +135,26 @@ async def test_the_page_of_a_server(album: Album) -> None:
         await album.take(pilot, "end")
 
 
+async def test_what_was_said_with_servers(album: Album) -> None:
+    commands = RecordingCommands()
+    fill(commands.wire)
+    app = GemdeckApp(shell.full_store(), commands, preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f7", "v")
+        await album.take(pilot, "beside")
+        await press(pilot, "f", "home", *"jjjj", "right")
+        await album.take(pilot, "whole")
+        await pilot.resize_terminal(*LARGE)
+        await album.take(pilot, "whole")
+        await press(pilot, "enter")
+        await album.take(pilot, "exchange")
+        await press(pilot, "t", "t")
+        await album.take(pilot, "sent-and-got")
+        await pilot.resize_terminal(*NARROW)
+        await press(pilot, "escape", "enter", "t")
+        await album.take(pilot, "raw")
+
+
 async def test_a_server_is_added(album: Album) -> None:
     commands = RecordingCommands()
     setattr(commands.engine.imports.edits, "file_of", lambda _: Path("no-such-file"))  # noqa: B010
@@ -194,3 +216,26 @@ async def test_what_a_server_gives(album: Album) -> None:
         await album.take(pilot, "resource")
         await pilot.resize_terminal(*NARROW)
         await album.take(pilot, "resource")
+
+
+async def test_a_tool_is_run_by_hand(album: Album) -> None:
+    commands = RecordingCommands()
+    commands.answers |= {"runs.form": shell.ORDER, "runs.merge": shell.ORDER.arguments}
+    app = GemdeckApp(shell.run_store(), commands, preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f3")
+        await album.take(pilot, "pane")
+        for name, asked, keys in (
+            ("form", RunTool(shell.GIT, "wipe"), ()),
+            ("running", ShowRun(EntryId("c3")), ()),
+            ("result", ShowRun(EntryId("c2")), ()),
+            ("difference", ShowRun(EntryId("c2")), ("d",)),
+        ):
+            app.deck.post_message(asked)
+            await settle(pilot)
+            await press(pilot, *keys)
+            await album.take(pilot, name)
+            await pilot.resize_terminal(*WIDE)
+            await album.take(pilot, name)
+            await pilot.resize_terminal(*NARROW)
+            await press(pilot, "b" if name == "running" else "escape")

@@ -1,6 +1,6 @@
 """Shows a text in full; of a tool's result also its pictures, and structured content as a tree."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -18,6 +18,9 @@ from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
 from tui.ui.widgets.text.picture import PictureView, draws_pictures
 
+Views = list[tuple[str, Callable[[], Widget]]]
+"""Ways to show it, with their names."""
+
 
 class ViewerScreen(Dialog):
     """Show a long text in full.
@@ -27,6 +30,7 @@ class ViewerScreen(Dialog):
         text: The text.
         call: The call whose result it is.
         commands: Open and save its pictures.
+        views: How it is shown, the first at first; if there are none, as the text.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
@@ -39,30 +43,41 @@ class ViewerScreen(Dialog):
         text: str,
         call: ToolCall | None = None,
         commands: Commands | None = None,
+        views: Sequence[tuple[str, Callable[[], Widget]]] = (),
     ) -> None:
         lines = counted(text.count("\n") + 1, "line")
         super().__init__(title, f"{lines} · {counted(len(text), 'character')}")
         self._text = text
         self._commands = commands
         self._pictures: tuple[Picture, ...] = call.pictures if call is not None else ()
-        self._views: list[tuple[str, Callable[[], Widget]]] = [("text", lambda: FoldedText(text))]
+        self._views: Views = [*views] or [("text", lambda: FoldedText(text))]
         if (value := json_in(call.result if call is not None else "")) is not None:
             self._views.insert(0, ("tree", lambda: JsonTree(value)))
 
     def compose_body(self) -> ComposeResult:
-        if self._pictures and draws_pictures(self.app):
-            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures))))
+        self.begin_with_picture()
         yield self._views[0][1]()
 
-    def on_mount(self) -> None:
-        self.frame.children[0].focus()
+    def begin_with_picture(self) -> None:
+        """Show the pictures first, where there are any and they can be drawn."""
+        if self._pictures and draws_pictures(self.app):
+            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures))))
+
+    @property
+    def body(self) -> Widget:
+        """What holds the view."""
+        return self.frame
 
     async def action_switch(self) -> None:
         """Show it in the next way."""
         self._views.append(self._views.pop(0))
-        await self.frame.remove_children()
-        await self.frame.mount(self._views[0][1]())
-        self.frame.children[0].focus()
+        await self.show_view()
+
+    async def show_view(self) -> None:
+        """Show the first of the ways."""
+        await self.body.remove_children()
+        await self.body.mount(self._views[0][1]())
+        next(one for one in self.body.walk_children(Widget) if one.can_focus).focus()
         self.refresh_bindings()
 
     def action_use(self, what: str) -> None:

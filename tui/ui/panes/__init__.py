@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.message import Message
 
-from tui.model.chat import ConversationId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
@@ -28,6 +28,7 @@ class PaneName(StrEnum):
     PROMPTS = "prompts"
     RESOURCES = "resources"
     ACTIVITY = "activity"
+    PROTOCOL = "protocol"
 
 
 class DialogName(StrEnum):
@@ -73,8 +74,8 @@ class SidePart(Vertical):
         """Focus the main widget."""
 
     @abstractmethod
-    def narrow_to(self, server: ServerId) -> None:
-        """Show only what belongs to one server."""
+    def narrow_to(self, to: str) -> None:
+        """Show only what belongs to one server; in the protocol, what passes a filter."""
 
 
 @dataclass(eq=False, repr=False)
@@ -116,11 +117,31 @@ class EditServer(Opens):
 
 
 @dataclass(eq=False, repr=False)
-class ShowTool(Opens):
-    """Show the details of a tool."""
+class RunTool(Opens):
+    """Show the form of a tool, filled with arguments (JSON), else as it was left."""
 
     server: ServerId
     tool: str
+    arguments: str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class ShowRun(Opens):
+    """Show a call by hand and its result.
+
+    `begun` is when it was made, by `time.monotonic`, if that was just now.
+    """
+
+    run: EntryId
+    begun: float | None = None
+
+
+@dataclass(eq=False, repr=False)
+class FollowLink(Opens):
+    """Read a resource of the server that names an address, or ask about the address."""
+
+    url: str
+    server: ServerId | None
 
 
 @dataclass(eq=False, repr=False)
@@ -162,3 +183,11 @@ class ShowConversation(Asks):
     """Show an open conversation."""
 
     conversation: ConversationId
+
+
+@dataclass(eq=False, repr=False)
+class ShowEntry(Asks):
+    """Show an entry of a conversation."""
+
+    conversation: ConversationId
+    entry: EntryId

@@ -78,12 +78,13 @@ class Noted:
         head: The body, or the first half of what is kept of it.
         tail: The other half, or empty.
         version: The revision of the protocol that it is written in, or empty.
+        is_checked: Whether it was checked against the protocol's schema.
         shown: As it was shown last, or None if it has changed since.
     """
 
     method = id = target = token = detail = session = version = ""
     faults: tuple[FrameFault, ...] = ()
-    is_error = False
+    is_error = is_checked = False
     cause: Cause | None = None
     number = pair = status = 0
     attempt = round = 1

@@ -35,8 +35,8 @@ INTERVAL: Final = 0.1
 
 NOT_AGAIN: Final = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
 
-MAX_CHECKED: Final = 500
-"""Frames that are checked at once."""
+CHECKED_AT_ONCE: Final = 200
+"""Frames that are checked in an interval, the newest first: a flood leaves time for the rest."""
 
 MAX_ANSWERS: Final = 100
 """Answers to the model that are kept to be compared."""
@@ -76,12 +76,13 @@ class Wire:
         self._taps: dict[ServerId, Tap] = {}
         self._answers: OrderedDict[tuple[ConversationId, EntryId], Noted] = OrderedDict()
         self._tasks = TaskSet("frames could not be checked")
-        self._changed = asyncio.Event()
-        self._checked = 0
+        self._is_watched = False
+        self._timer: asyncio.TimerHandle | None = None
         self._masked = 0
 
     async def aclose(self) -> None:
         """End what goes on, and mask in the trace what was learnt to be a secret since."""
+        self.watch(is_watched=False)
         await self._tasks.aclose()
         if self._trace is not None:
             await asyncio.to_thread(self._trace.close)
@@ -97,7 +98,7 @@ class Wire:
     def count(self) -> int:
         self.last += 1
         self.revision += 1
-        self._changed.set()
+        self._tell_soon()
         return self.last
 
     def trace(self, noted: Noted, data: bytes) -> None:
@@ -106,31 +107,34 @@ class Wire:
 
     def watch(self, *, is_watched: bool) -> None:
         """Say whether somebody watches: then changes are told, and messages are checked."""
-        self._tasks.cancel()
+        self._is_watched = is_watched
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if is_watched:
-            self._tasks.start(self._follow())
+            self._tell()
 
-    async def _follow(self) -> None:
-        while True:
-            self._changed.clear()
-            self._publish(FramesNoted(self.revision))
-            await self._check()
-            await asyncio.sleep(INTERVAL)
-            await self._changed.wait()
+    def _tell_soon(self) -> None:
+        if self._is_watched and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        self._publish(FramesNoted(self.revision))
+        self._tasks.start(self._check())
 
     async def _check(self) -> None:
         """Check in a thread what was not checked yet."""
-        unchecked = [one for one in self._all() if one.number > self._checked]
-        if not unchecked:
-            return
-        now = unchecked[:MAX_CHECKED]
-        found = await asyncio.to_thread(_check, now)
-        self._checked = now[-1].number
+        unchecked = [one for one in self._all() if not one.is_checked]
+        now = unchecked[-CHECKED_AT_ONCE:]
+        found = await asyncio.to_thread(_check, now) if now else []
+        for noted in now:
+            noted.is_checked = True
         for noted, fault, detail in found:
             noted.faults, noted.detail, noted.shown = (fault,), detail, None
             self.revision += 1
         if found or len(unchecked) > len(now):
-            self._changed.set()
+            self._tell_soon()
 
     def frames(self) -> list[WireFrame]:
         """Return the frames of all servers, in the order of what happened.
