@@ -467,6 +467,19 @@ async def test_a_secret_is_masked_that_is_split_by_what_is_not_shown(dropped: st
     assert secret not in shown
 
 
+def test_a_body_is_safe_to_show_as_a_tree_and_standard_error_is_none() -> None:
+    wire = Wire()
+    tap = wire.tap(ServerId("s"))
+    tap.received(b'{"k\\u001b[2J": ["v\\u001b[2J", 1]}', Message(method="m", params={}))
+    tap.stderr([b"123"])
+    first, second = wire.body(1), wire.body(2)
+    assert first is not None
+    assert second is not None
+    assert first.value == {"k": ["v", 1]}
+    assert (second.text, second.value) == ("123", None)
+    assert json.loads(wire.export([2]))["text"] == "123"
+
+
 def test_no_part_of_a_secret_is_left_where_an_answer_to_the_model_was_cut() -> None:
     redactor = Redactor()
     redactor.register(secret := "fixture-of-24-characters")

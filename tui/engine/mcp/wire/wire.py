@@ -152,9 +152,10 @@ class Wire:
         if (noted := self._find(number)) is None:
             return None
         text = self._body(noted, noted.head)
-        value = mapped(_parsed(text), lambda one: sanitize(one) if type(one) is str else one)
-        if value is not None:  # what was dropped may have split a secret
-            value = _parsed(self._redactor.redact_json(json.dumps(value)))
+        value = _parsed(noted, text)
+        if value is not None:  # masked again, as what is dropped may have split a secret
+            said = mapped(value, lambda one: sanitize(one) if type(one) is str else one, sanitize)
+            value = _parsed(noted, self._redactor.redact_json(json.dumps(said)))
         return FrameBody(self._clean(text), value)
 
     def gave(
@@ -249,14 +250,14 @@ class Wire:
         said = ((name, getattr(frame, name), default) for name, default in _DEFAULTS.items())
         line = {name: value for name, value, default in said if value != default}
         text = self._body(noted, data)
-        value = _parsed(text)
+        value = _parsed(noted, text)
         body = {"message": value} if value is not None else {"text": text} if text else {}
         return json.dumps(line | body)
 
 
-def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON
+def _parsed(noted: Noted, text: str) -> Any:  # noqa: ANN401 - any JSON
     try:
-        return writable(read_value(text.encode()))
+        return writable(read_value(text.encode())) if noted.kind is not FrameKind.STDERR else None
     except JsonError:
         return None
 
