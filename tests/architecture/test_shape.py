@@ -202,11 +202,11 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 13_070,
-    "engine/mcp": 8_250,
+    "engine/mcp": 8_200,
     "engine/chats": 4_080,
     "cli": 2_750,
     "engine/settings": 2_740,
-    "model": 2_370,
+    "model": 2_380,
     "engine": 1_880,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
