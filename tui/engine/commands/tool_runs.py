@@ -152,17 +152,12 @@ class ToolRuns:
         """Run a tool with these arguments (JSON); what cannot run ends as an error at once."""
         run = _Run(ToolCall(self._turns.new_id("c"), server, tool, arguments), self._publish)
         entry = run.now.call.id
-        try:
-            given = read_arguments(arguments)
-            if len(self._running) >= MAX_RUNNING:
-                run.problem = f"{MAX_RUNNING} calls are running. Wait for one, or cancel it."
-        except ArgumentsError as error:
-            run.problem = f"The arguments are not JSON: {error}."
-        if run.problem:
+        if len(self._running) >= MAX_RUNNING:
+            run.problem = f"{MAX_RUNNING} calls are running. Wait for one, or cancel it."
             run.end()
             return entry
         run.tell()
-        task = self._running[entry] = self._tasks.start(self._run(run, given))
+        task = self._running[entry] = self._tasks.start(self._run(run))
         task.add_done_callback(lambda _: self._ended(run))
         return entry
 
@@ -171,10 +166,14 @@ class ToolRuns:
         if (task := self._running.get(run)) is not None:
             task.cancel()
 
-    async def _run(self, run: "_Run", given: JsonObject) -> None:
+    async def _run(self, run: "_Run") -> None:
         call = run.now.call
         try:
+            given = read_arguments(call.arguments)
             result = await self.call(call.server, call.tool, given, by_user=True, run=run)
+        except ArgumentsError as error:
+            run.problem = f"The arguments are not JSON: {error}."
+            return
         except ToolCallError as error:
             run.problem = sanitize(str(error))
             return
@@ -225,8 +224,7 @@ class ToolRuns:
 
     def send(self, run: ToolRun) -> None:
         """Send a call and its result into the current conversation, as what the user did."""
-        call, conversation = run.call, self._conversations.current
-        limit = conversation.context.kept.limit if conversation.context is not None else 0
+        call, limit = run.call, self._turns.settings.max_result_size
         what = f"{call.tool} of {call.server}"
         words = f"I ran {what} myself, with these arguments:\n{call.arguments}"
         result = clip_middle(call.result, limit // 2, limit // 2)
@@ -241,11 +239,7 @@ class ToolRuns:
                 parts.append(part)
         parts.append(TextPart(f"[End of the result of {what}]"))
         content = MessageContent(sanitize(f"{words}\n\n{result}"), tuple(parts), (call.server,))
-
-        async def fetch(_: object) -> MessageContent:
-            return content
-
-        conversation.send(Message(words, fetch))
+        self._conversations.current.send(Message(words, content))
 
     def save_call(self, server: ServerId, name: str, tool: str, arguments: str) -> None:
         """Save a call under a name, in place of one of that name.
@@ -328,18 +322,15 @@ class _Run:
 
 def _size(value: object) -> int:
     """Count the characters of a value, about eight for what is no text."""
-    size, left = 0, [value]
-    while left:
-        match left.pop():
-            case str() as text:
-                size += len(text)
-            case dict() as members:
-                left += [*members.keys(), *members.values()]
-            case list() as items:
-                left += items
-            case _:
-                size += 8
-    return size
+    match value:
+        case str() as text:
+            return len(text)
+        case dict() as members:
+            return sum(map(_size, members)) + sum(map(_size, members.values()))
+        case list() as items:
+            return sum(map(_size, items))
+        case _:
+            return 8
 
 
 def _is_typed(schema: JsonObject, name: str, text: str, value: object) -> bool:
