@@ -296,14 +296,18 @@ class _Run:
         """Take an event of the call; its end goes on record."""
         match event:
             case ToolCallRequested(call):
-                self._go_on(call)
+                pass
             case ToolCallProgressed(progress=progress):
-                self._go_on(replace(self.now.call, progress=progress))
+                call = replace(self.now.call, progress=progress)
             case ToolCallChanged():
-                self._go_on(event.applied(self.now.call))
+                call = event.applied(self.now.call)
                 self._publish(replace(event, conversation=BY_HAND))
             case _:
                 self._publish(event)
+                return
+        self.now = replace(self.now, call=call)
+        if not call.status.is_over:
+            self.tell()
 
     def end(self) -> None:
         """Tell how it ended: as its server or a rule said, with a problem, or cancelled."""
@@ -313,11 +317,6 @@ class _Run:
             call = replace(call, status=status, result=self.problem)
         self.now = replace(self.now, call=call)
         self.tell()
-
-    def _go_on(self, call: ToolCall) -> None:
-        self.now = replace(self.now, call=call)
-        if not call.status.is_over:
-            self.tell()
 
 
 def _size(value: object) -> int:

@@ -38,16 +38,15 @@ MAX_LEVELS: Final = 4
 MAX_STEPS: Final = 5_000
 """Schemas, and entries of their lists and objects, that are looked at; real tools need 100."""
 
-_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-    "null": type(None),
+_TYPES: Final[Mapping[type, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
 }
-_NUMBERS: Final = (int, (int, float))
 _SAYS_KIND: Final = frozenset({"type", "properties", "enum", "const", "items"})
 _Json = Mapping[str, Any]
 _Value = Any
@@ -223,12 +222,12 @@ class _Reader:
         return _Place(replace(field, kind=FieldKind.JSON, default=shown), spot.path, read)
 
     def _choice(self, spot: _Spot, branches: tuple[_Json, ...]) -> _Place:
-        """Return the place of the choice between alternatives: what was chosen, or what fits."""
+        """Return the place of the choice between alternatives: what was chosen, if it fits."""
         own, value, key = spot.own, spot.value, self._key(spot.path, "?")
         options = tuple(FieldOption(str(n), _words(one, own)) for n, one in enumerate(branches))
+        fitting = [n for n, one in enumerate(branches) if self.fits(one, value)]
         chosen = self._choices.get(key)
-        if chosen not in {option.value for option in options}:
-            fitting = [n for n, one in enumerate(branches) if self.fits(one, value)]
+        if chosen not in ([str(n) for n in fitting] or [option.value for option in options]):
             best = max(fitting, key=lambda n: _likeness(branches[n], value), default=None)
             chosen = None if best is None else str(best)
         title = _label(spot.path, sanitize_line(str(own.get("title", "")), MAX_TITLE))
@@ -283,8 +282,8 @@ class _Reader:
         properties = _properties(own)
         if isinstance(value, Mapping) and properties:
             return all(self.fits(properties[key], value[key]) for key in properties if key in value)
-        kind = _TYPES.get(str(own.get("type")), object)
-        return isinstance(value, kind) and not (isinstance(value, bool) and kind in _NUMBERS)
+        kind = _TYPES[type(value)]
+        return own.get("type", kind) in (kind, "number" if kind == "integer" else kind)
 
     def plain(self, schema: object) -> dict[str, Any]:
         """Return a schema with its references and conjunctions merged into it."""
@@ -310,7 +309,6 @@ class _Reader:
             self._spend(len(joined["properties"]))
         if required := [*as_list(first.get("required")), *as_list(second.get("required"))]:
             joined["required"] = required
-            self._spend(len(required))
         return joined
 
     def _spend(self, steps: int) -> None:
