@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,6 +52,7 @@ from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen, log_levels
+from tui.ui.panes import ShowRun
 from tui.ui.questions import arming
 from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences
@@ -132,6 +134,10 @@ def _same(offer: ImportOffer) -> ImportOffer:
     return offer
 
 
+def _show_run(run: str, app: GemdeckApp) -> None:
+    app.deck.post_message(ShowRun(EntryId(run)))
+
+
 def _scenes_of_a_call() -> Iterator[Scene]:
     """Give the question about a call with the keys that show more of it."""
     changing = (e.RequestRaised(consent.rewriting()),)
@@ -196,7 +202,10 @@ SCENES: Final = (
     Scene("help-in-servers", decks.full_store, ("f2", "f1")),
     Scene("server-page", decks.paged_store, ("f2", "home", "enter")),
     Scene("server-page-end", decks.paged_store, ("f2", "home", "enter", "end")),
-    Scene("tool-details", decks.full_store, ("f3", "down", "enter")),
+    Scene("tool-form", decks.run_store, ("f3", "enter")),
+    Scene("tool-running", decks.run_store, opens=partial(_show_run, "c3")),
+    Scene("tool-result", decks.run_store, opens=partial(_show_run, "c2")),
+    Scene("tool-compared", decks.run_store, after=("d",), opens=partial(_show_run, "c2")),
     Scene("rules", ruled_store, ("f2", "g")),
     Scene("rules-empty", decks.full_store, ("f2", "g")),
     Scene("model", decks.full_store, ("f9",)),
@@ -296,6 +305,7 @@ async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
     store = scene.store()
     commands = RecordingCommands()
     commands.answers["servers.usage"] = decks.USAGE
+    commands.answers |= {"runs.form": decks.ORDER, "runs.merge": decks.ORDER.arguments}
     with colors(look):
         app = GemdeckApp(store, commands, preferences=UiPreferences(theme=look.theme))
     async with app.run_test(size=size) as pilot:

@@ -40,8 +40,8 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp
-from tui.ui.keymap import check_keys
 from tui.ui.layout import read_layout
+from tui.ui.questions.own_keys import check_keys
 from tui.ui.themes import UiPreferences, fitting
 from tui.ui.widgets.chat.composer import HistoryStorage
 

@@ -1,8 +1,10 @@
 """What long lists and long results cost in the chat, beside Textual's own means in the same run."""
 
 import asyncio
+import gc
 import statistics
 import time
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,12 +17,17 @@ from textual.fuzzy import FuzzySearch
 from textual.widgets import Static
 
 from tests.support.measures import Measure
-from tests.ui.harness import ChatApp, until
+from tests.ui.harness import ChatApp, running, until
 from tui.engine.workspace import Workspace
 from tui.model import events as e
 from tui.model.catalog import Catalog, ResourceView
-from tui.model.chat import EntryId, ToolCall, ToolCallStatus
+from tui.model.chat import EntryId, Severity, ToolCall, ToolCallStatus
+from tui.model.runs import ToolRun, ToolRunChanged
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.dialogs.tool_run import RunScreen
+from tui.ui.panes import ShowRun
 from tui.ui.widgets.chat.completion import complete
 
 NAMES = 10_000
@@ -178,3 +185,44 @@ async def test_a_long_result_costs_less_than_in_the_stock_widget(measure: Measur
         f"{stock * 1000:.0f} ms; the loop lags {lag * 1000:.0f} ms (p99)"
     )
     assert ours < stock
+
+
+LARGE = "\n".join(f"{number} " + "a line of a result of ten megabytes" for number in range(240_000))
+"""About 10 MB."""
+
+
+@pytest.mark.timeout(120)
+async def test_a_result_of_ten_megabytes_opens_at_once_and_is_held_once_more(
+    measure: Measure,
+) -> None:
+    call = ToolCall(EntryId("r"), ServerId("notes"), "read_log", "{}", ToolCallStatus.OK, 1, LARGE)
+    content = {"content": [{"type": "text", "text": LARGE}]}
+    store = Store(AppState())
+    store.dispatch(ToolRunChanged(ToolRun(call, content, size=len(LARGE))))
+    stock = await cost_of_stock()
+    async with running(store, SIZE) as deck:
+        before, began = process_time(), time.perf_counter()
+        deck.app.deck.post_message(ShowRun(EntryId("r")))
+        await deck.until(lambda: deck.on_top(RunScreen) and "9 a line of" in deck.text)
+        used, seconds = process_time() - before, time.perf_counter() - began
+        await deck.press("escape")
+        gc.collect()
+        tracemalloc.start()
+        deck.app.deck.post_message(ShowRun(EntryId("r")))
+        await deck.until(lambda: deck.on_top(RunScreen) and "9 a line of" in deck.text)
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+        await deck.press("escape")
+        await deck.until(lambda: not deck.on_top(RunScreen))
+        await deck.happen(e.NoticeRaised(e.Notice(Severity.INFO, "another state")))
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+    measure(
+        f"a result of {len(LARGE) / 1e6:.1f} MB: {seconds * 1000:.0f} ms until it is read, "
+        f"{used * 1000:.0f} ms of CPU; Static takes {stock * 1000:.0f} ms for "
+        f"{len(RESULT) / 1e6:.1f} MB; {held / 1e6:.0f} MB while it is shown, {left / 1e6:.1f} after"
+    )
+    assert used < stock, "five times as much in less time"
+    assert held < 0.8 * len(LARGE), "it is not held twice"
+    assert left < 0.2 * len(LARGE)

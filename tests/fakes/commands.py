@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
+from tui.model.runs import ToolForm
 from tui.model.servers import ServerUsage
 from tui.store.commands import Commands
 
@@ -21,7 +22,8 @@ class RecordingEngine:
     calls: list[Call] = field(default_factory=list)
     path: str = ""
     answers: dict[str, object] = field(default_factory=dict)
-    """What is answered to a question for something, which is no command, by its path."""
+    """What is answered to a question for something, which is no command, by its path; what can be
+    called is called with the arguments."""
     key: ConversationId = MAIN
     """The id of the conversation on the screen, whatever is asked."""
 
@@ -34,7 +36,8 @@ class RecordingEngine:
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self.path in self.answers:
-            return self.answers[self.path]
+            answer = self.answers[self.path]
+            return answer(*args, **kwargs) if callable(answer) else answer
         self.calls.append((self.path, (*args, *kwargs.values())))
         return None
 
@@ -45,6 +48,10 @@ class RecordingCommands(Commands):
     def __init__(self) -> None:
         self.said: list[Event] = []
         super().__init__(self.said.append)
-        engine = RecordingEngine(answers={"servers.usage": ServerUsage()})
+        answers: dict[str, object] = {
+            "servers.usage": ServerUsage(),
+            "runs.form": lambda _, __, given, ___: ToolForm((), given or "{}"),
+        }
+        engine = RecordingEngine(answers=answers)
         self.calls, self.answers = engine.calls, engine.answers
         self.attach(cast("Engine", engine))

@@ -29,6 +29,7 @@ from tui.model.sessions import (
 from tui.model.trust import ImportOffer, ImportState
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen
+from tui.ui.panes import RunTool, ShowRun
 from tui.ui.themes import LIGHT, UiPreferences
 
 FILES = ImportOffer(
@@ -194,3 +195,26 @@ async def test_what_a_server_gives(album: Album) -> None:
         await album.take(pilot, "resource")
         await pilot.resize_terminal(*NARROW)
         await album.take(pilot, "resource")
+
+
+async def test_a_tool_is_run_by_hand(album: Album) -> None:
+    commands = RecordingCommands()
+    commands.answers |= {"runs.form": shell.ORDER, "runs.merge": shell.ORDER.arguments}
+    app = GemdeckApp(shell.run_store(), commands, preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f3")
+        await album.take(pilot, "pane")
+        for name, asked, keys in (
+            ("form", RunTool(shell.GIT, "wipe"), ()),
+            ("running", ShowRun(EntryId("c3")), ()),
+            ("result", ShowRun(EntryId("c2")), ()),
+            ("difference", ShowRun(EntryId("c2")), ("d",)),
+        ):
+            app.deck.post_message(asked)
+            await settle(pilot)
+            await press(pilot, *keys)
+            await album.take(pilot, name)
+            await pilot.resize_terminal(*WIDE)
+            await album.take(pilot, name)
+            await pilot.resize_terminal(*NARROW)
+            await press(pilot, "b" if name == "running" else "escape")

@@ -21,6 +21,7 @@ from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.settings import ServerSettings
 from tui.ui.keymap import KEYS, Place
 from tui.ui.questions.confirmation import ANSWERS
+from tui.ui.questions.own_keys import answer_keys
 
 README: Final = Path(__file__).parents[2] / "README.md"
 PAGES: Final = {
@@ -65,7 +66,7 @@ def keys() -> str:
             "key | does | id",
             (
                 (_named(key.keys), key.description, f"`{key.id}`")
-                for key in KEYS
+                for key in (*KEYS, *answer_keys())
                 if key.place is place and key.description
             ),
         )

@@ -124,7 +124,7 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
     Starts the servers, or the one that is named, and tells each step. Secrets are masked and
     your home is ~, so that it fits into a bug report. The exit code is 1 if anything failed.
     """
-    from tui.ui.keymap import check_keys  # noqa: PLC0415 - imports Textual
+    from tui.ui.questions.own_keys import check_keys  # noqa: PLC0415 - imports Textual
 
     session = ServerSession(start, None if server is None else [server], check_keys=check_keys)
     with _recorded_steps() as steps:

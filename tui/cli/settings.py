@@ -88,7 +88,7 @@ async def edit() -> CommandOutput:
 
 
 def _checked() -> CommandOutput:
-    from tui.ui.keymap import check_keys  # noqa: PLC0415 - imports Textual
+    from tui.ui.questions.own_keys import check_keys  # noqa: PLC0415 - imports Textual
 
     problems = read_settings(opened_folder(), None, check_keys=check_keys).settings.problems
     value = {"problems": [asdict(one) for one in problems]}

@@ -9,6 +9,7 @@ from tui.store.state import AppState, TranscriptState
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.requests import PendingRequest
+    from tui.model.runs import SavedCall
     from tui.model.sessions import LastSessionFound
 
 MAX_NAMED: Final = 2
@@ -31,6 +32,11 @@ COUNTED: Final = (
 def server(state: AppState, server_id: ServerId) -> ServerView | None:
     """Find a server by its id."""
     return next((view for view in state.servers if view.id == server_id), None)
+
+
+def saved_calls(state: AppState, server_id: ServerId, tool: str) -> "list[SavedCall]":
+    """List the saved calls of a tool."""
+    return [one for one in state.saved_calls if (one.server, one.tool) == (server_id, tool)]
 
 
 def waiting_text(state: AppState) -> str:

@@ -1,6 +1,6 @@
 """The deck's key bindings: of a place, in order, and as they are shown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -22,6 +22,8 @@ class Place(StrEnum):
     SERVERS = "Servers"
     LIST = "Lists"
     TOOLS = "Tools"
+    CALL = "Calls by hand"
+    RUN = "Results of calls by hand"
     GRANTS = "Grants"
     SESSIONS = "Sessions"
     INSERT = "Prompts and resources"
@@ -39,6 +41,7 @@ class Place(StrEnum):
     VIEWER = "Viewer"
     TREE = "Results as a tree"
     HELP = "Help"
+    QUESTION = "Questions"
 
 
 class Key(Frozen):
@@ -89,6 +92,8 @@ _tabs = partial(Key, Place.TABS)
 _servers = partial(Key, Place.SERVERS)
 _list = partial(Key, Place.LIST)
 _tools = partial(Key, Place.TOOLS)
+_call = partial(Key, Place.CALL)
+_run = partial(Key, Place.RUN)
 _grants = partial(Key, Place.GRANTS)
 _sessions = partial(Key, Place.SESSIONS)
 _prompts = partial(Key, Place.PROMPTS)
@@ -200,10 +205,21 @@ KEYS: Final = (
     _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
     _list("list.first", "home", "first", "", "First row"),
     _list("list.last", "end,G", "last", "", "Last row"),
-    _tools("tools.details", "enter", "choose", "details", "Show details"),
+    _tools("tools.run", "enter,r", "choose", "run", "Run the tool yourself: fill in its form"),
     _tools("tools.review", "v", "review", "review", "Review what the server changed"),
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
     _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
+    _call("call.run", "ctrl+s", "done", "", "Run the tool with these arguments", priority=True),
+    _call("call.switch", "ctrl+t", "switch", "", "Go to JSON, or to the form", priority=True),
+    _call("call.saved", "ctrl+o", "saved", "", "Fill in a saved call", priority=True),
+    _call("call.leave", "escape", "leave", "", "Close; what you typed stays"),
+    _run("run.leave", "b", "leave", "leave it running", "Close, and let the call go on"),
+    _run("run.again", "r", "again", "run again", "Run it again"),
+    _run("run.edit", "e", "edit", "edit", "Change the arguments, and run it again"),
+    _run("run.compare", "d", "compare", "compare", "Compare it with the run before"),
+    _run("run.send", "m", "send", "to the chat", "Send call and result into the conversation"),
+    _run("run.name", "n", "name", "save call", "Save the call under a name"),
+    _run("run.command", "y", "command", "copy command", "Copy the command that does the same"),
     _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
     _grants("grants.save", "s", "save", "save", "Save a rule of this session for this folder"),
     _grants("grants.details", "enter", "choose", "details", "Show details"),
@@ -310,11 +326,21 @@ KEYS: Final = (
     _dialog("welcome.back", "escape", "close", "back", "Go back, or close"),
     _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
     _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
-    _viewer("viewer.switch", "t", "switch", "switch", "Show the picture, the tree or the text"),
     _viewer(
-        "viewer.open", "o", "use('open')", "open outside", "Open the picture in another program"
+        "viewer.switch",
+        "t",
+        "switch",
+        "switch",
+        "Show the picture, the tree, the text or all",
     ),
-    _viewer("viewer.save", "s", "use('save')", "save", "Save the picture in the opened folder"),
+    _viewer(
+        "viewer.open",
+        "o",
+        "use('open')",
+        "open outside",
+        "Open the picture outside, or a link",
+    ),
+    _viewer("viewer.save", "s", "use('save')", "save", "Save it in the opened folder"),
     _tree("tree.fold", "left", "fold", "", "Fold it, or go to what it is in"),
     _tree("tree.unfold", "right", "unfold", "", "Unfold it"),
 )
@@ -325,24 +351,7 @@ SEARCH: Final = "composer.search"
 HELP: Final = ("app.help", "help.open")
 """What opens the help."""
 
-_AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
-    **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
-    **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
-    **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
-    **dict.fromkeys((Place.VIEWER, Place.HELP), (Place.DIALOG,)),
-    Place.LOG: (Place.ACTIVITY,),
-}
-"""Places whose keys work as well in a place."""
-
-_TYPED: Final = (Place.CHAT, Place.MESSAGE, Place.SEARCH)
-"""Places where letters are typed."""
-
-_ANSWERS: Final = ("escape", "enter", "tab", "ctrl+c", "ctrl+s", "ctrl+d", "ctrl+y")
-"""Keys of questions that are no letters: they must get there."""
-
-_SAME: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace"}
-_MODIFIERS: Final = frozenset({"ctrl", "alt", "shift"})
-_NAMES: Final = frozenset(key.value for key in Keys)
+KEY_NAMES: Final = frozenset(key.value for key in Keys)
 
 _STAY: Final = ("app.help", "deck.border-left", "deck.border-right")
 """Keys of the deck for which a question does not step aside: its help lies over it."""
@@ -377,37 +386,9 @@ def key_of(app: App[Any], bindings: Mapping[str, ActiveBinding], binding_id: str
     return next(map(app.get_key_display, found), "")
 
 
-def check_keys(own: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Say why keys of one's own cannot hold: the words by binding id. All others hold together."""
-    from tui.model.input.typed import nearest  # noqa: PLC0415 - only where there are any
-
-    known = {key.id: key for key in KEYS}
-    wrong: dict[str, str] = {}
-    for name, keys in own.items():
-        if (key := known.get(name)) is None:
-            near = nearest(name, known)
-            wrong[name] = "no action has this id" + (f"; did you mean {near}?" if near else "")
-        elif said := next(filter(None, (_refusal(key, one) for one in keys)), ""):
-            wrong[name] = said
-    held = {name: _sent(key.keys.split(",")) for name, key in known.items()}
-    while True:
-        now = {name: _sent(own[name]) for name in own if name not in wrong}
-        clashes = {
-            name: f"{min(both)} belongs to {other}: {known[other].description}"
-            for name in now
-            for other in known
-            if other != name
-            and _meet(known[name], known[other])
-            and (both := (now[name] - held[name]) & now.get(other, held[other]))
-        }
-        if not clashes:
-            return wrong
-        wrong |= clashes
-
-
-def _sent(keys: Iterable[str]) -> set[str]:
+def sent(keys: Iterable[str]) -> set[str]:
     """Give keys by their characters, by whichever name they are called."""
-    return {*map(_character, keys)}
+    return {*map(character, keys)}
 
 
 def with_shared(own: Mapping[str, str]) -> dict[str, str]:
@@ -417,36 +398,11 @@ def with_shared(own: Mapping[str, str]) -> dict[str, str]:
         other
         for key in changed
         for other in KEYS
-        if other.place is key.place and _sent(key.keys.split(",")) & _sent(other.keys.split(","))
+        if other.place is key.place and sent(key.keys.split(",")) & sent(other.keys.split(","))
     )
     return {**{key.id: key.keys for key in shared}, **own}
 
 
-def _meet(one: Key, other: Key) -> bool:
-    """Tell whether two actions can be meant by one key."""
-    places = one.place, other.place
-    within = any(b is a or b in _AROUND.get(a, ()) for a, b in (places, places[::-1]))
-    return within or one.is_always or other.is_always
-
-
-def _refusal(key: Key, pressed: str) -> str:
-    """Say why an action cannot have a key, or nothing."""
-    *modifiers, base = pressed.split("+") if pressed != "+" else (pressed,)
-    if pressed in key.keys.split(","):
-        return ""
-    if set(modifiers) - _MODIFIERS or not (base in _NAMES or len(format_key(base)) == 1):
-        return f"there is no key {pressed}: write it as ctrl+y, f6 or pagedown"
-    if pressed in _SAME:
-        return f"terminals send {pressed} as {_SAME[pressed]}"
-    if (pressed == "space" or len(_character(pressed)) == 1) and (
-        key.is_always or key.place in _TYPED
-    ):
-        return f"{pressed} is typed here; take a key with ctrl or alt, or one such as f12"
-    if key.is_always and pressed in _ANSWERS:
-        return f"{pressed} answers questions"
-    return ""
-
-
-def _character(key: str) -> str:
+def character(key: str) -> str:
     """Give the character of a key that types one, by whichever name it is called, else the key."""
-    return key if key in _NAMES or "+" in key else format_key(key)
+    return key if key in KEY_NAMES or "+" in key else format_key(key)

@@ -136,6 +136,8 @@ class MainScreen(SaysWhy, Screen[None]):
         self.commands = commands
         self.panes = panes
         self.own_keys = own_keys
+        self.drafts: dict[tuple[ServerId, str], str] = {}
+        """What was typed into the forms of tools, as JSON; the oldest go first."""
         self._toasts: Toasts | None = None
         self._type_ahead = type_ahead
         self._closing_tab: SecondPress[ConversationId] = SecondPress()

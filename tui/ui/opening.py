@@ -15,12 +15,12 @@ from tui.model.servers import Origin
 from tui.store.selectors import server
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
-from tui.ui.dialogs.details import ToolDetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import HelpIndex, HelpScreen, lines_here, place_of
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.dialogs.server_page import ServerPage
+from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
@@ -29,11 +29,13 @@ from tui.ui.panes import (
     DialogName,
     EditServer,
     FillPrompt,
+    FollowLink,
     Opens,
     RunCommand,
+    RunTool,
     ShowResource,
+    ShowRun,
     ShowServer,
-    ShowTool,
 )
 from tui.ui.widgets.text.describe import describe_prompt
 
@@ -150,8 +152,13 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
             commands.tell("mcp show", asked.server)
         case EditServer():
             await _edit_server(deck, asked)
-        case ShowTool():
-            push(ToolDetailsScreen(bridge, commands, asked.server, asked.tool))
+        case RunTool():
+            what = asked.server, asked.tool, asked.arguments
+            push(ToolFormScreen(bridge, commands, deck.drafts, *what, opener=deck))
+        case ShowRun():
+            push(RunScreen(bridge, commands, asked.run, asked.begun, opener=deck))
+        case FollowLink():
+            deck.chat.follow(asked.url, asked.server)
         case ShowResource():
             from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
 

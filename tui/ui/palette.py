@@ -13,7 +13,7 @@ from tui.ui import keymap, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.panes import DialogName, EditServer, FillPrompt, PaneName, ShowServer, ShowTool
+from tui.ui.panes import DialogName, EditServer, FillPrompt, PaneName, RunTool, ShowRun, ShowServer
 from tui.ui.panes.browser import ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
@@ -240,8 +240,18 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
 def _tools(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
         for tool in view.catalog.tools:
-            show = partial(deck.post_message, ShowTool(view.id, tool.name))
-            yield PaletteAction(tool.name, f"tool of {view.id}", show)
+            run = partial(deck.post_message, RunTool(view.id, tool.name))
+            yield PaletteAction(f"Run: {tool.name}", f"tool of {view.id}", run)
+    for one in deck.bridge.state.saved_calls:
+        run = partial(deck.post_message, RunTool(one.server, one.tool, one.arguments))
+        words = f"{one.tool} of {one.server}"
+        yield PaletteAction(f"Run: @{one.name}", words, run)
+        forget = partial(deck.commands.engine.runs.forget_call, one.server, one.name)
+        yield PaletteAction(f"Forget: @{one.name}", words, forget)
+    for made in reversed([*deck.bridge.state.runs.values()]):
+        show = partial(deck.post_message, ShowRun(made.call.id))
+        words = f"{made.call.status} · {made.call.server}"
+        yield PaletteAction(f"Result: {made.call.tool}", words, show)
 
 
 def _prompts(deck: MainScreen) -> Actions:

@@ -163,12 +163,14 @@ async def test_no_answer_can_be_given_by_the_name_of_an_action() -> None:
 
 async def test_a_key_can_be_remapped_by_its_binding() -> None:
     async with confirming() as hands:
-        hands.app.set_keymap({"confirmation.once": "f9"})
+        hands.app.set_keymap({"confirmation.once": "f12", "confirmation.deny": "N"})
         await hands.ask_next(request(1))
+        assert "f12 Once" in hands.text
+        assert "N Deny" in hands.text
         await hands.press("o")
         assert hands.decisions == []
         await hands.arm()
-        await hands.press("f9")
+        await hands.press("f12")
         assert hands.decisions == [ONCE]
 
 

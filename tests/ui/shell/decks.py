@@ -17,12 +17,17 @@ from tui.model.chat import (
     BackendKind,
     EntryId,
     ModelView,
+    Progress,
     Severity,
+    ToolCall,
+    ToolCallStatus,
     TurnId,
     TurnPhase,
     Usage,
     UserMessage,
 )
+from tui.model.requests import FieldKind, FieldOption, FormField
+from tui.model.runs import SavedCall, SavedCallsChanged, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import (
     Failure,
     Origin,
@@ -238,3 +243,41 @@ def start_turn(store: Store) -> None:
 
 def change_phase(store: Store, phase: TurnPhase) -> None:
     store.dispatch(e.TurnPhaseChanged(TurnId("t1"), phase))
+
+
+_PAY = (FieldOption("0", "card"), FieldOption("1", "invoice"))
+
+ORDER = ToolForm(
+    (
+        FormField("/what", FieldKind.TEXT, "what", "What to order", True, "tea"),
+        FormField("/many", FieldKind.INTEGER, "many", "", False, 1),
+        FormField("/gift", FieldKind.BOOLEAN, "gift", "", False, False),
+        FormField("/tags", FieldKind.JSON, "tags"),
+        FormField("/to/city", FieldKind.TEXT, "to · city"),
+        FormField("/pay?", FieldKind.CHOICE, "pay", "", False, "1", _PAY),
+        FormField("/pay/customer", FieldKind.TEXT, "pay · customer", "", True),
+    ),
+    '{\n  "gift": false,\n  "many": 1,\n  "what": "tea"\n}',
+)
+"""A form of a tool with a field of each kind but the several ones."""
+
+
+def run_store() -> Store:
+    """Give a store with a saved call, and calls by hand: two have ended, and one runs."""
+    store = full_store()
+    destroys = tool("wipe", "Wipe all.", claims=("destructive",))
+    store.dispatch(e.CatalogChanged(GIT, Catalog((destroys, *GIT_TOOLS))))
+    store.dispatch(SavedCallsChanged((SavedCall(GIT, "main", "wipe", "{}"),)))
+    raw = {"structuredContent": {"branches": ["main", "dev"]}}
+    faults = ("result.branches: ['main', 'dev'] is too short",)
+    ok, at = ToolCallStatus.OK, '{\n  "repo_path": "%s"\n}'
+    first = ToolCall(EntryId("c1"), GIT, "branch_list", at % "shop", ok, 0.042, "main\ndev")
+    second = replace(first, id=EntryId("c2"), arguments=at % "~/shop", result="main\ndev\nfix")
+    going = ToolCall(EntryId("c3"), GIT, "branch_list", at % "shop", ToolCallStatus.RUNNING)
+    for run in (
+        ToolRun(first, raw),
+        ToolRun(second, raw, faults),
+        ToolRun(replace(going, progress=Progress(3, 12, "reading"))),
+    ):
+        store.dispatch(ToolRunChanged(run))
+    return store

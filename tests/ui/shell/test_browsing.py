@@ -22,12 +22,12 @@ from tui.model.catalog import (
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.ui.dialogs import prompt
-from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.dialogs.prompt import PromptScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_page import ServerPage
+from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName, ShowServer
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
@@ -79,8 +79,7 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         await deck.press("v")
         assert '"required"' in deck.text
         await deck.press("v", "enter")
-        assert deck.on_top(DetailsScreen)
-        assert '"required"' in deck.text
+        assert deck.on_top(ToolFormScreen)
 
 
 async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> None:

@@ -41,7 +41,7 @@ from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, 
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
-from tui.ui.dialogs.details import DetailsScreen, ToolDetailsScreen
+from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import Dialog
@@ -50,6 +50,7 @@ from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.dialogs.server_page import ServerPage
+from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
 from tui.ui.palette import DeckPalette, palette_actions
@@ -59,7 +60,7 @@ from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.questions.question import Question
+from tui.ui.questions.own_keys import answer_keys, check_keys
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.transcript import Transcript
@@ -344,6 +345,15 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
     [
         ({"deck.tools": "f12", "servers.restart": "z,ctrl+r", "transcript.copy": "Y"}, {}),
         ({"servers.restart": "s", "servers.start-stop": "r"}, {}),
+        ({"confirmation.once": "y", "confirmation.deny": "N,escape", "trust.trust": "y"}, {}),
+        ({"confirmation.onc": "y"}, {"confirmation.onc": "no action has this id; did you mean"}),
+        (
+            {"confirmation.once": "t"},
+            {"confirmation.once": "t belongs to confirmation.always-tool"},
+        ),
+        ({"confirmation.once": "enter"}, {"confirmation.once": "enter answers questions"}),
+        ({"confirmation.once": "down"}, {"confirmation.once": "down moves in questions"}),
+        ({"confirmation.once": "f8"}, {"confirmation.once": "f8 belongs to app.question"}),
         ({"deck.tool": "f12"}, {"deck.tool": "no action has this id; did you mean deck.tools?"}),
         ({"deck.tools": "Ctrl+Y"}, {"deck.tools": "there is no key Ctrl+Y"}),
         ({"deck.tools": "y"}, {"deck.tools": "y is typed here"}),
@@ -365,16 +375,15 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
 def test_keys_of_ones_own_hold_or_it_is_said_why_not(
     own: dict[str, str], said: dict[str, str]
 ) -> None:
-    wrong = keymap.check_keys({name: keys.split(",") for name, keys in own.items()})
+    wrong = check_keys({name: keys.split(",") for name, keys in own.items()})
     assert wrong.keys() == said.keys()
     assert [name for name in said if not wrong[name].startswith(said[name])] == []
 
 
 def test_no_key_that_answers_can_be_taken_away() -> None:
-    rows = [row for kind in kinds_of(Question) for row in getattr(kind, "ROWS", ())]
-    keys = {key for row in rows for answer in row for key in answer.keys.split(",")}
+    keys = {key for answer in answer_keys() for key in answer.keys.split(",")}
     assert {"escape", "d", "ctrl+d"} <= keys
-    held = {key: keymap.check_keys({"deck.tools": [key]}) for key in (*keys, "enter", "ctrl+c")}
+    held = {key: check_keys({"deck.tools": [key]}) for key in (*keys, "enter", "ctrl+c")}
     assert {key for key, wrong in held.items() if not wrong} == set()
 
 
@@ -384,7 +393,7 @@ def kinds_of(kind: type[object]) -> list[type[object]]:
 
 def test_the_defaults_are_all_keys_that_one_could_set() -> None:
     own = {key.id: key.keys.split(",") for key in keymap.KEYS}
-    assert keymap.check_keys(own) == {}
+    assert check_keys(own) == {}
 
 
 def test_no_dialog_means_two_things_by_one_key() -> None:
@@ -447,7 +456,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
             ("weather: details", ServerPage),
             ("/stats", DetailsScreen),
             ("grants: rules", GrantsScreen),
-            ("branch_list", ToolDetailsScreen),
+            ("run: branch_list", ToolFormScreen),
             ("/complex_prompt", ArgumentsScreen),
             ("static resource", ArgumentsScreen),  # a template is filled in first
             ("resource 2", ResourceScreen),
@@ -610,7 +619,7 @@ async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f3", "enter")
         await deck.press("f2", "r")
-        assert deck.on_top(ToolDetailsScreen)
+        assert deck.on_top(ToolFormScreen)
         await deck.press("escape")
         assert deck.one(ToolsPane).has_focus_within
         assert deck.asked("servers.restart") == []

@@ -107,11 +107,13 @@ async def test_the_header_counts_the_seconds_of_a_start_and_ticks_only_then() ->
         assert "no servers" in deck.lines[0]
         before = ticking()
         decks.configure(deck.store, decks.server(decks.GIT))
-        since = monotonic() - 12.9
+        since = monotonic() - 12
         deck.dispatch(e.ServerStatusChanged(decks.GIT, ServerStatus.STARTING, since=since))
-        await deck.until(lambda: "1 starting 12 s" in deck.lines[0])
+        await deck.until(lambda: re.search(r"1 starting 1\d s", deck.lines[0]))
         assert ticking() > before
-        await deck.until(lambda: "1 starting 13 s" in deck.lines[0])
+        first = deck.lines[0]
+        await deck.until(lambda: deck.lines[0] != first)
+        assert re.search(r"1 starting 1\d s", deck.lines[0])
         await deck.happen(e.ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
         assert "1 failed" in deck.lines[0]
         await deck.until(lambda: ticking() == before)
@@ -184,7 +186,7 @@ async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_pan
         for key, foot, most in (
             ("f6", ["↵ send", "F1 help"], 5),
             ("f2", ["↵ details", "Esc chat", "F1 help"], 7),
-            ("f3", ["↵ details", "Esc chat", "F1 help"], 7),
+            ("f3", ["↵ run", "Esc chat", "F1 help"], 7),
         ):
             if not isinstance(deck.focus, TextArea) or key != "f6":
                 await deck.press(key)
@@ -241,7 +243,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
         await click("v schema")
         assert "Schema" in str(deck.one(ToolsPane).details.content)
         await deck.press("enter")
-        await click("Esc close")
+        await click("Esc Close")
         await deck.until(lambda: deck.on_top(MainScreen))
         side = deck.one(SidePane)
         await deck.click(SidePane, 3 + 7, 0)

@@ -1,19 +1,14 @@
-"""Reports, and the details of a tool."""
+"""Reports on a part of the state."""
 
 from collections.abc import Callable
-from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from tui.model.servers import ServerId
-from tui.store.commands import Commands
-from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.widgets.text.describe import describe_tool
 from tui.ui.widgets.text.plain import PlainText
 
 
@@ -40,31 +35,3 @@ class DetailsScreen(Dialog):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, self._describe, self.query_one(PlainText).update)
-
-
-class ToolDetailsScreen(DetailsScreen):
-    """Show the details of a tool, with its schema and what happens on a call.
-
-    Args:
-        bridge: Provides the state.
-        commands: Explains what happens on a call; asked again whenever a rule changes.
-        server: The tool's server.
-        tool: The tool's name on its server.
-    """
-
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, server: ServerId, tool: str
-    ) -> None:
-        def describe(state: AppState) -> Content:
-            view = find_server(state, server)
-            tools = view.catalog.tools if view is not None else ()
-            found = next((one for one in tools if one.name == tool), None)
-            if found is None:
-                return Content("The server no longer has this tool.")
-            return describe_tool(server, found, schema=True, standing=state.standing, framed=True)
-
-        super().__init__(f"{server} · {tool}", bridge, describe)
-        self._explain = partial(commands.engine.explain_tool, server, tool)
-
-    def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.grants, lambda _: self._explain())

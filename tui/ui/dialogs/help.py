@@ -36,7 +36,7 @@ KEY_WIDTH: Final = 16
 
 PAGES: Final[Mapping[str, str]] = {
     "ServersPane": "servers#in-the-pane",
-    "ToolsPane": "permissions",
+    "ToolsPane": "servers#tools-by-hand",
     "PromptsPane": "chat#prompts",
     "ResourcesPane": "chat#files-and-resources",
     "ActivityPane": "troubleshooting",
@@ -47,7 +47,8 @@ PAGES: Final[Mapping[str, str]] = {
     "ModelScreen": "chat#the-model",
     "ModelsScreen": "chat#the-model",
     "ServerPage": "servers",
-    "ToolDetailsScreen": "permissions",
+    "ToolFormScreen": "servers#tools-by-hand",
+    "RunScreen": "servers#tools-by-hand",
     "ArgumentsScreen": "chat#prompts",
     "ResourceScreen": "chat#files-and-resources",
     "ViewerScreen": "chat#the-conversation",

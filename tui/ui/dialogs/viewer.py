@@ -50,19 +50,29 @@ class ViewerScreen(Dialog):
             self._views.insert(0, ("tree", lambda: JsonTree(value)))
 
     def compose_body(self) -> ComposeResult:
-        if self._pictures and draws_pictures(self.app):
-            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures))))
+        self.begin_with_picture()
         yield self._views[0][1]()
 
-    def on_mount(self) -> None:
-        self.frame.children[0].focus()
+    def begin_with_picture(self) -> None:
+        """Show the pictures first, where there are any and they can be drawn."""
+        if self._pictures and draws_pictures(self.app):
+            self._views.insert(0, ("picture", lambda: TextPage(PictureView(self._pictures))))
+
+    @property
+    def body(self) -> Widget:
+        """What holds the view."""
+        return self.frame
 
     async def action_switch(self) -> None:
         """Show it in the next way."""
         self._views.append(self._views.pop(0))
-        await self.frame.remove_children()
-        await self.frame.mount(self._views[0][1]())
-        self.frame.children[0].focus()
+        await self.show_view()
+
+    async def show_view(self) -> None:
+        """Show the first of the ways."""
+        await self.body.remove_children()
+        await self.body.mount(self._views[0][1]())
+        self.body.children[0].focus()
         self.refresh_bindings()
 
     def action_use(self, what: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.message import Message
 
-from tui.model.chat import ConversationId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
@@ -116,11 +116,31 @@ class EditServer(Opens):
 
 
 @dataclass(eq=False, repr=False)
-class ShowTool(Opens):
-    """Show the details of a tool."""
+class RunTool(Opens):
+    """Show the form of a tool, filled with arguments (JSON), else as it was left."""
 
     server: ServerId
     tool: str
+    arguments: str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class ShowRun(Opens):
+    """Show a call by hand and its result.
+
+    `begun` is when it was made, by `time.monotonic`, if that was just now.
+    """
+
+    run: EntryId
+    begun: float | None = None
+
+
+@dataclass(eq=False, repr=False)
+class FollowLink(Opens):
+    """Read a resource of the server that names an address, or ask about the address."""
+
+    url: str
+    server: ServerId | None
 
 
 @dataclass(eq=False, repr=False)

@@ -18,13 +18,14 @@ from tui.model.consent import GrantView, ToolStanding
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
+from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
-from tui.ui.panes import FillPrompt, InsertText, SendResource, ShowResource, ShowTool, SidePart
+from tui.ui.panes import FillPrompt, InsertText, RunTool, SendResource, ShowResource, SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
@@ -383,6 +384,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.standing, self._on_standing)
         self._bridge.watch(self, lambda state: state.grants, self._on_grants)
+        self._bridge.watch(self, lambda state: state.saved_calls, lambda _: self.show_details())
 
     def on_descendant_focus(self) -> None:
         self._explain()
@@ -395,7 +397,9 @@ class ToolsPane(BrowserPane[OwnedTool]):
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:
-        return describe_tool(*item, schema=self._with_schema, standing=self._bridge.state.standing)
+        state = self._bridge.state
+        saved = [one.name for one in saved_calls(state, item[0], item[1].name)]
+        return describe_tool(*item, schema=self._with_schema, standing=state.standing, saved=saved)
 
     def show_details(self) -> None:
         super().show_details()
@@ -404,7 +408,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def choose(self, item: OwnedTool) -> None:
         server, tool = item
-        self.post_message(ShowTool(server, tool.name))
+        self.post_message(RunTool(server, tool.name))
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         item: OwnedTool | None = self.entries.current if self.is_mounted else None

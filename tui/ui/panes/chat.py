@@ -354,14 +354,14 @@ class ChatPane(TabbedPane):
         from tui.ui.dialogs.choices import pick  # noqa: PLC0415 - on first use
 
         def follow(url: str) -> None:
-            self._follow(url, event.server)
+            self.follow(url, event.server)
 
         if len(event.links) == 1:
             follow(event.links[0])
         else:
             self.app.push_screen(pick("Links", "link", ((url, url) for url in event.links), follow))
 
-    def _follow(self, url: str, named_by: ServerId | None) -> None:
+    def follow(self, url: str, named_by: ServerId | None) -> None:
         """Read a resource of the server that named it; ask about any other address."""
         from tui.ui.questions.address import LinkScreen  # noqa: PLC0415 - on first use
 

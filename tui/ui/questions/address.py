@@ -14,12 +14,10 @@ from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
 OPEN: Final = Answer("open", "o", "Open", "open it", Reply(ReplyAction.ACCEPT))
 DECLINE: Final = Answer("decline", "d", "Decline", "decline", Reply(ReplyAction.DECLINE))
-CANCEL: Final = Answer(
-    "cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL), key_display="Esc"
-)
+CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
 COPY: Final = Answer("copy", "c", "Copy", "copy the address")
-CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
+CLOSE: Final = Answer("close", "escape", "Close", "close")
 
 
 class AddressQuestion(Question[UrlRequest]):

@@ -32,7 +32,6 @@ class Answer(Frozen):
         brief: What it does, in hints where columns are few.
         twice: Whether its key has to be pressed again.
         scoped: Whether how far it reaches is chosen beside it.
-        key_display: How its key is written, where that is not its name.
         priority: Whether its keys come before those of fields.
     """
 
@@ -45,7 +44,6 @@ class Answer(Frozen):
     brief: str = ""
     twice: bool = False
     scoped: bool = False
-    key_display: str = ""
     priority: bool = False
 
     @property
@@ -93,19 +91,24 @@ class AnswerRows(Vertical):
         yield from self._rows
 
     def show(
-        self, caption: Callable[[Answer], str], offers: Callable[[Answer], bool], *, short: bool
+        self,
+        key_of: Callable[[Answer], str],
+        caption: Callable[[Answer], str],
+        offers: Callable[[Answer], bool],
+        *,
+        short: bool,
     ) -> None:
         """Show which answers there are now, in words that fit.
 
         Args:
+            key_of: Gives its key as it is shown.
             caption: Gives the words on a button.
             offers: Tells whether there is an answer.
             short: Whether there are few columns.
         """
         for answer in self._answers:
             button = self.button(answer)
-            key = answer.key_display or answer.keys[0]
-            label = key_label(key, caption(answer))
+            label = key_label(key_of(answer), caption(answer))
             button.display = offers(answer)
             if button.label != label:
                 button.label = label

@@ -54,7 +54,7 @@ DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 JSON: Final = Answer(
     "json", "j", "Exact JSON", "show the arguments as JSON, or readable", short="JSON"
 )
-MORE: Final = Answer("more", "full_stop", "More", "show all answers", key_display=".")
+MORE: Final = Answer("more", "full_stop", "More", "show all answers")
 EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 UNDO: Final = Answer(
     "undo-edit", "u", "Model's", "switch between the model's arguments and your edit", short="Undo"

@@ -44,15 +44,11 @@ LABEL_WIDTH: Final = 10
 INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
-ACCEPT: Final = Answer(
-    "accept", "ctrl+s", "Send", "send", ReplyAction.ACCEPT, key_display="^S", priority=True
-)
+ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", ReplyAction.ACCEPT, priority=True)
 DECLINE: Final = Answer(
-    "decline", "ctrl+d", "Decline", "decline", ReplyAction.DECLINE, key_display="^D", priority=True
+    "decline", "ctrl+d", "Decline", "decline", ReplyAction.DECLINE, priority=True
 )
-CANCEL: Final = Answer(
-    "cancel", "escape", "Cancel", "cancel", ReplyAction.CANCEL, key_display="Esc"
-)
+CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", ReplyAction.CANCEL)
 
 
 class _Body(VerticalScroll, can_focus=False):

@@ -247,7 +247,7 @@ class Question(ModalScreen[None], Generic[R]):
             view.show_lines(self.lines())
 
     def show_answers(self) -> None:
-        self.rows.show(self.caption, self.offers, short=self.is_short)
+        self.rows.show(self._key_of, self.caption, self.offers, short=self.is_short)
 
     def send(self, value: requests.Answer) -> None:
         """Give the one answer; the question goes when the state says that it is settled."""
@@ -445,7 +445,8 @@ class Question(ModalScreen[None], Generic[R]):
     def _key_of(self, answer: Answer) -> str:
         """Write the key of an answer as it is mapped now."""
         wanted = f"{self.PREFIX}.{answer.name}"
-        return keymap.key_of(self.app, self.active_bindings, wanted) or answer.keys[0]
+        own = keymap.key_of(self.app, self.active_bindings, wanted)
+        return own or self.app.get_key_display(Binding(answer.keys.partition(",")[0], ""))
 
     def _show_request(self) -> None:
         self.show_hint()

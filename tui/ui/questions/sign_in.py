@@ -25,7 +25,6 @@ COPY: Final = Answer(
     "Copy the address",
     "copy the address",
     short="Copy",
-    key_display="^Y",
     priority=True,
 )
 

@@ -41,6 +41,9 @@ SPARE: Final = (
     "deck.prompts",
     "deck.activity",
     "deck.resources",
+    "run.command",
+    "viewer.copy",
+    "run.name",
 )
 """Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
 

@@ -29,6 +29,7 @@ from tui.engine.mcp.schema.form_schema import (
 )
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import MAX_DEPTH
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize_line
 
@@ -214,7 +215,7 @@ class _Reader:
 
         def read(entered: str, _: _Value) -> _Value:
             try:
-                return read_json(entered)
+                return read_json(entered, MAX_DEPTH)
             except JsonError as error:
                 raise ValueError(f"{field.title} is not JSON: {error.reason}.") from None
 

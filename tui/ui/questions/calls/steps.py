@@ -1,5 +1,7 @@
 """The steps that lie over a question about calls for a moment. Nothing is sent from here."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -17,12 +19,12 @@ from tui.ui.questions.answers import key_label
 from tui.ui.questions.arming import Arming, Keyboard, SecondPress
 from tui.ui.questions.calls.call_view import call_line
 from tui.ui.questions.question import QUESTION_STYLES
-from tui.ui.widgets.forms.argument_form import JSON, TOO_LONG, ArgumentEditor
+from tui.ui.widgets.forms.argument_form import JSON, TOO_LONG, ArgumentEditor, FlatForms
 from tui.ui.widgets.forms.form_fields import FieldRow
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.frame import WORDY
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 TALL: Final = 24
 """Rows from which the editor has air."""
@@ -99,7 +101,87 @@ class DenyReasonScreen(QuestionStep):
         self.dismiss(sanitize_line(self.query_one(Input).value, MAX_REASON))
 
 
-class EditArgumentsScreen(QuestionStep):
+class EditingScreen(ModalScreen[str | None]):
+    """Arguments that are edited: what they are for above them, and below how they stand, and keys.
+
+    Attributes:
+        heading: The title of the frame.
+        WAYS: The buttons: the action of each, its key, its words, and fewer of them.
+    """
+
+    heading: str = "Edit the arguments"
+    WAYS: ClassVar[Sequence[tuple[str, str, str, str]]] = (
+        ("done", "^S", "Back to the question", "Back"),
+        ("switch", "^T", "", ""),
+        ("leave", "Esc", "Drop the changes", "Drop"),
+    )
+    AUTO_FOCUS = ""
+    CSS_PATH = QUESTION_STYLES
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as the base
+
+    editor: ArgumentEditor
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="step -editor") as frame:
+            frame.border_title = Content(one_line(self.heading))
+            yield from self.compose_about()
+            yield self.editor
+            yield PlainText(classes="step-status")
+            with Horizontal(classes="step-buttons"):
+                for name, key, *_, few in self.WAYS:
+                    label = key_label(key, few)
+                    yield Button(label, id=name, compact=True, action=f"screen.{name}")
+
+    @abstractmethod
+    def compose_about(self) -> ComposeResult:
+        """Compose what stands above the arguments."""
+
+    def on_resize(self) -> None:
+        self.show_buttons()
+
+    async def action_switch(self) -> None:
+        """Show the same arguments the other way."""
+        try:
+            refusal = await self.editor.switch()
+        except ValueError as error:
+            self.say(str(error), wrong=True)
+            return
+        if refusal:
+            self.say(refusal)
+            return
+        self.show_status()
+        self.show_buttons()
+        self.editor.focus_first()
+
+    @on(FieldRow.Mended)
+    @on(JsonArea.Changed)
+    def show_status(self) -> None:
+        """Say how the arguments stand."""
+        words, wrong = self.editor.status
+        self.say(words, wrong=wrong)
+
+    @on(JsonArea.TooLong)
+    def _on_too_long(self) -> None:
+        self.say(TOO_LONG, wrong=True)
+
+    def say(self, words: str, *, wrong: bool = False) -> None:
+        line = self.query_one(".step-status", PlainText)
+        line.update(Content(words))
+        line.set_class(wrong, "-wrong")
+
+    def show_buttons(self) -> None:
+        other = "JSON"
+        if self.editor.current == JSON:
+            other = "text" if self.editor.text_name else "form"
+        is_short = self.app.size.width < WORDY
+        for name, key, words, few in self.WAYS:
+            shown = (few if is_short else words) or (other.capitalize() if is_short else other)
+            button = self.query_one(f"#{name}", Button)
+            button.label = key_label(key, shown)
+            button.display = name != "switch" or self.editor.has_other
+
+
+class EditArgumentsScreen(EditingScreen, QuestionStep):
     """Gives the arguments as edited, as canonical JSON, or None where they stay as they were.
 
     Args:
@@ -112,8 +194,6 @@ class EditArgumentsScreen(QuestionStep):
         ArgumentsError: If the JSON to begin with cannot be read.
     """
 
-    AUTO_FOCUS = ""
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as the base
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "ctrl+s", "done", "Go back with the arguments as edited", id="edit.done", priority=True
@@ -134,32 +214,22 @@ class EditArgumentsScreen(QuestionStep):
         held: bool = False,
     ) -> None:
         super().__init__(request)
-        self.editor = ArgumentEditor(request.fields, arguments)
+        self.editor = ArgumentEditor(FlatForms(request.fields), arguments)
         self._arming = Arming(self, keyboard, self._look_at_arming, lambda _: None)
         self._held = held
         self._second: SecondPress[str] = SecondPress(keyboard.clock)
 
-    def compose(self) -> ComposeResult:
-        """Compose the call, what was wrong, the editor, and the buttons."""
-        with Vertical(classes="step -editor") as frame:
-            frame.border_title = Content("Edit the arguments")
-            yield PlainText(classes="step-facts")
-            problem = FoldedText(self.request.problem, classes="step-problem")
-            problem.display = bool(self.request.problem)
-            yield problem
-            yield self.editor
-            yield PlainText(classes="step-status")
-            with Horizontal(classes="step-buttons"):
-                for name in ("done", "switch", "leave"):
-                    yield Button(id=name, compact=True, action=f"screen.{name}")
+    def compose_about(self) -> ComposeResult:
+        """Compose the call, and what was wrong."""
+        yield PlainText(classes="step-facts")
+        problem = FoldedText(self.request.problem, classes="step-problem")
+        problem.display = bool(self.request.problem)
+        yield problem
 
     def on_mount(self) -> None:
         """Begin at once, or after a pause where the editor came by itself."""
-        self._show_status()
+        self.show_status()
         self.call_after_refresh(self._arming.begin if self._held else self.editor.focus_first)
-
-    def on_resize(self) -> None:
-        self._show_buttons()
 
     def on_key(self, event: events.Key) -> None:
         """Drop keys that were meant for what was there before."""
@@ -174,30 +244,16 @@ class EditArgumentsScreen(QuestionStep):
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Keep what was meant for what was there before from doing something."""
+        return not (self._held and action in {"done", "switch"})
+
     def action_done(self) -> None:
         """Go back with the arguments as they stand, where they can be sent."""
-        if self._held:
-            return
         try:
             self.dismiss(self.editor.finished())
         except ValueError as error:
-            self._say(str(error), wrong=True)
-
-    async def action_switch(self) -> None:
-        """Show the same arguments the other way."""
-        if self._held:
-            return
-        try:
-            refusal = await self.editor.switch()
-        except ValueError as error:
-            self._say(str(error), wrong=True)
-            return
-        if refusal:
-            self._say(refusal)
-            return
-        self._show_status()
-        self._show_buttons()
-        self.editor.focus_first()
+            self.say(str(error), wrong=True)
 
     def action_leave(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""
@@ -205,46 +261,14 @@ class EditArgumentsScreen(QuestionStep):
             self.dismiss(None)
         else:
             self._second.expect(DROP)
-            self._say(DROP)
+            self.say(DROP)
 
     @on(Input.Changed)
     @on(JsonArea.SelectionChanged)
-    def _on_went_on(self) -> None:
-        self._second.forget()
-
     @on(FieldRow.Mended)
     @on(JsonArea.Changed)
-    def _on_typed(self) -> None:
+    def _on_went_on(self) -> None:
         self._second.forget()
-        self._show_status()
-
-    @on(JsonArea.TooLong)
-    def _on_too_long(self) -> None:
-        self._say(TOO_LONG, wrong=True)
-
-    def _show_status(self) -> None:
-        words, wrong = self.editor.status
-        self._say(words, wrong=wrong)
-
-    def _say(self, words: str, *, wrong: bool = False) -> None:
-        line = self.query_one(".step-status", PlainText)
-        line.update(Content(words))
-        line.set_class(wrong, "-wrong")
-
-    def _show_buttons(self) -> None:
-        other = "JSON"
-        if self.editor.current == JSON:
-            other = "text" if self.editor.text_name else "form"
-        is_short = self.app.size.width < WORDY
-        for name, key, words, few in (
-            ("done", "^S", "Back to the question", "Back"),
-            ("switch", "^T", other, other[0].upper() + other[1:]),
-            ("leave", "Esc", "Drop the changes", "Drop"),
-        ):
-            button = self.query_one(f"#{name}", Button)
-            button.label = key_label(key, few if is_short else words)
-        has_other = bool(self.request.fields or self.editor.text_name)
-        self.query_one("#switch", Button).display = has_other
 
     def _look_at_arming(self) -> None:
         if self._arming.armed and self._held:

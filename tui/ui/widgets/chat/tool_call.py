@@ -67,7 +67,7 @@ OPENS: Final = "↵"
 
 _S = ToolCallStatus
 
-_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
+CALL_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
     _S.WAITING: ("○", "waiting", ".entry-muted"),
     _S.ASKING: ("◆", "asking", ".entry-warning"),
     _S.RUNNING: ("◐", "running", ".entry-running"),
@@ -174,7 +174,7 @@ class ToolCallEntry(EntryView):
 
     def _row(self, width: int) -> Content:
         """Draw state, tool and arguments, with server and time at the right."""
-        glyph, verb, style = _LOOKS[self.entry.status]
+        glyph, verb, style = CALL_LOOKS[self.entry.status]
         seconds = "" if self.entry.seconds is None else duration(self.entry.seconds)
         time = styled(f"{'':{GAP}}{seconds}".rjust(TIME_WIDTH), ".entry-muted")
         tool = styled(one_line(self.entry.tool[:MAX_LABEL]), ".entry-strong")

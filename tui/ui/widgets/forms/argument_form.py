@@ -1,24 +1,35 @@
 """What is filled in: the form that every screen with fields shows, and JSON beside it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import ContentSwitcher
+from textual.widgets import ContentSwitcher, Input, Select, SelectionList
 
 from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
+from tui.model.runs import ToolForm
 from tui.text import sanitize
-from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, MAX_TYPED, FieldRow, make_row
+from tui.ui.widgets.forms.form_fields import (
+    MAX_LABEL_WIDTH,
+    MAX_TYPED,
+    FieldRow,
+    YesNo,
+    make_row,
+)
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.text.plain import one_line
 
 LABEL_GAP: Final = 3
 """Cells behind a label: its star, and air."""
+
+BESIDE: Final = 120
+"""Columns of the terminal from which JSON stands beside a form."""
 
 INCOMPLETE: Final = "Not done yet: look at the marked fields."
 NO_FORM: Final = "These arguments have no form; they are edited as JSON."
@@ -73,17 +84,24 @@ class ArgumentForm(Vertical, Generic[Row]):
         self.rows = [*map(self._make, fields)]
         await self.recompose()
 
-    def check(self) -> bool:
+    def check(self, *, whole: bool = True) -> bool:
         """Show what is wrong at each field, and go to the first of these.
+
+        Args:
+            whole: Whether an empty field that is required is wrong.
 
         Returns:
             Whether nothing is.
         """
-        wrong = [row for row in self.rows if row.check()]
+        wrong = [row for row in self.rows if row.check(whole=whole)]
         if wrong:
             wrong[0].control.focus()
             wrong[0].scroll_visible(animate=False)
         return not wrong
+
+    def readable(self) -> dict[str, FormValue]:
+        """Give what was filled in but for what has the wrong type."""
+        return {row.field.key: row.value() for row in self.rows if not row.check(whole=False)}
 
     def values(self) -> dict[str, FormValue]:
         """Give what was filled in; None for an empty field.
@@ -94,31 +112,76 @@ class ArgumentForm(Vertical, Generic[Row]):
         return {row.field.key: row.value() for row in self.rows}
 
 
+class Forms(Protocol):
+    """Makes forms of arguments, and reads them into arguments again."""
+
+    def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:
+        """Return the form that shows arguments (JSON), or those that it begins with."""
+
+    def merge(
+        self, values: Mapping[str, FormValue], arguments: str, choices: Mapping[str, str]
+    ) -> str:
+        """Return arguments as JSON after what was entered into their form.
+
+        Raises:
+            ValueError: If a value cannot be read; the message is for the user.
+        """
+
+
+class FlatForms:
+    """Forms of fields each of which is an argument.
+
+    Args:
+        fields: The fields; their keys are the names of the arguments.
+    """
+
+    def __init__(self, fields: Sequence[FormField]) -> None:
+        self._fields = fields
+
+    def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:  # noqa: ARG002
+        text = arguments or "{}"
+        filled = fill(self._fields, read_arguments(text))
+        return ToolForm(filled or (), text, NO_FIT if self._fields else "")
+
+    def merge(
+        self,
+        values: Mapping[str, FormValue],
+        arguments: str,
+        choices: Mapping[str, str],  # noqa: ARG002 - it has no alternatives
+    ) -> str:
+        before = read_arguments(arguments)
+        return canonical_json(merge(before, fill(self._fields, before) or (), values))
+
+
 class ArgumentEditor(ContentSwitcher):
     """Arguments as a form, as their one long text, or as JSON; values that no field shows stay.
 
     Args:
-        fields: What the form has.
-        arguments: The arguments to begin with, as JSON.
+        forms: Makes the form.
+        arguments: The arguments to begin with, as JSON; None for those of the form.
+        beside: Whether JSON stands beside the form, in step with it, where there is room.
 
     Raises:
         ArgumentsError: If they cannot be read.
     """
 
-    def __init__(self, fields: Sequence[FormField], arguments: str) -> None:
-        self._fields = fields
-        self._begun_with = arguments
-        self._values = read_arguments(arguments)
-        self.text_name = long_text(self._values)
+    def __init__(self, forms: Forms, arguments: str | None, *, beside: bool = False) -> None:
+        self._forms = forms
+        self._goes_beside = beside
+        self._choices: dict[str, str] = {}
+        self._made = made = forms.form(arguments, {})
+        """The form that is shown, and the arguments that it was made of."""
+        self._begun_with = made.arguments
+        values = read_arguments(made.arguments)
+        self.text_name = "" if made.fields else long_text(values)
         """The argument that is edited as a text, where there is one."""
-        filled = fill(fields, self._values)
-        super().__init__(initial=FORM if filled else TEXT if self.text_name else JSON)
-        self.form = ArgumentForm(filled or (), make_row)
-        self.text = JsonArea(self._values.get(self.text_name, ""), id=TEXT, highlighted=False)
-        self.json = JsonArea(arguments, id=JSON)
+        super().__init__(initial=FORM if made.fields else TEXT if self.text_name else JSON)
+        self.form = ArgumentForm(made.fields, make_row)
+        self.text = JsonArea(values.get(self.text_name, ""), id=TEXT, highlighted=False)
+        self.json = JsonArea(made.arguments, id=JSON)
 
     def compose(self) -> ComposeResult:
-        """Compose all views, of which one is shown."""
+        """Compose all views, of which one is shown, or two."""
         yield VerticalScroll(self.form, id=FORM, can_focus=False)
         yield self.text
         yield self.json
@@ -126,15 +189,22 @@ class ArgumentEditor(ContentSwitcher):
     @property
     def is_changed(self) -> bool:
         try:
-            return self._written() != self._begun_with
+            return self.written() != self._begun_with
         except ValueError:
             return True
+
+    @property
+    def has_other(self) -> bool:
+        """Whether there is another way to show them, or a reason why not."""
+        return bool(self._made.fields or self._made.problem or self.text_name)
 
     @property
     def status(self) -> tuple[str, bool]:
         """How the arguments stand, and whether something is wrong with them."""
         if self.current == FORM:
-            left = len(self._values.keys() - {field.key for field in self._fields})
+            keys = {field.key for field in self._made.fields}
+            keys |= {key[1:].partition("/")[0].removesuffix("?") for key in keys}
+            left = len(read_arguments(self._made.arguments).keys() - keys)
             are = "is" if left == 1 else "are"
             more = f"{left} more {are} not in this form; ^T shows all."
             return more if left else NEXT_FIELD, False
@@ -155,11 +225,34 @@ class ArgumentEditor(ContentSwitcher):
         Raises:
             ValueError: If they cannot be sent; the message says why.
         """
-        self._check()
-        return canonical_json(_read(self._written()))
+        self._check(whole=True)
+        return canonical_json(_read(self.written()))
+
+    def written(self) -> str:
+        """Write what is shown as JSON, which stays as it was written where nothing changed.
+
+        Raises:
+            ValueError: If a value of the form cannot be read.
+        """
+        if self.current == JSON:
+            return self.json.text
+        before = read_arguments(self._made.arguments)
+        if self.current == TEXT:
+            after = canonical_json({**before, self.text_name: self.text.text})
+        else:
+            entered = self.form.values()
+            after = self._forms.merge(entered, self._made.arguments, self._choices)
+        return self._made.arguments if after == canonical_json(before) else after
+
+    def draft(self) -> str:
+        """Write what is shown as JSON, but for what cannot be read."""
+        if self.current != FORM:
+            return self.written()
+        entered = self.form.readable()
+        return self._forms.merge(entered, self._made.arguments, self._choices)
 
     async def switch(self) -> str:
-        """Show the same arguments the other way; what is unfinished stays where it is.
+        """Show the same arguments the other way; what is wrong stays where it is.
 
         Returns:
             Why there is no other way, or nothing.
@@ -168,24 +261,31 @@ class ArgumentEditor(ContentSwitcher):
             ValueError: If something is wrong with them; the message says what.
         """
         if self.current != JSON:
-            self._check()
-            text, self._values = self._written(), self._shown()
-            if text != self.json.text:
-                self.json.load_text(text)
+            self._check(whole=False)
+            self._show_json()
             self.current = JSON
             return ""
         values = _read(self.json.text)
-        if (filled := fill(self._fields, values)) is not None:
-            await self.form.refill(filled)
+        if (made := self._forms.form(self.json.text, self._choices)).fields:
+            await self._refill(made)
             self.current = FORM
         elif name := long_text(values):
-            self.text_name = name
+            self._made, self.text_name = made, name
             self.text.load_text(values[name])
             self.current = TEXT
         else:
-            return NO_FIT if self._fields else NO_FORM
-        self._values = values
+            return made.problem or NO_FORM
         return ""
+
+    async def load(self, arguments: str) -> None:
+        """Show other arguments (JSON), as a form if that can be.
+
+        Raises:
+            ValueError: If they cannot be read; they are shown all the same.
+        """
+        self.json.load_text(arguments)
+        self.current, self._choices = JSON, {}
+        await self.switch()
 
     def focus_first(self) -> None:
         """Give the keys to what is shown."""
@@ -194,21 +294,60 @@ class ArgumentEditor(ContentSwitcher):
         else:
             (self.text if self.current == TEXT else self.json).focus()
 
-    def _check(self) -> None:
-        if self.current == FORM and not self.form.check():
+    def watch_current(self, old: str | None, new: str | None) -> None:
+        super().watch_current(old, new)
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Put JSON beside the form where there is room."""
+        is_beside = self._goes_beside and self.app.size.width >= BESIDE and bool(self._made.fields)
+        self.set_class(is_beside, "-beside")
+        for name in (FORM, JSON):
+            self.get_child_by_id(name).display = is_beside or self.current == name
+
+    def on_descendant_focus(self) -> None:
+        """Follow the keys to the other side."""
+        if self.has_class("-beside"):
+            self.current = JSON if self.json.has_focus else FORM
+
+    @on(Input.Changed)
+    @on(Select.Changed)
+    @on(SelectionList.SelectedChanged)
+    @on(YesNo.Changed)
+    async def _follow_form(self) -> None:
+        """Take the form into the JSON beside it; another alternative has other fields."""
+        if self.current != FORM:
+            return
+        chosen = {row.field.key: row.value() for row in self.form.rows if row.chooses_fields}
+        if chosen and self.form.check(whole=False):
+            self._choices |= {key: str(value) for key, value in chosen.items()}
+            await self._refill(self._forms.form(self.written(), self._choices))
+            next(row for row in self.form.rows if row.field.key in chosen).control.focus()
+        if self.has_class("-beside"):
+            with suppress(ValueError):  # its field says so
+                self._show_json()
+
+    @on(JsonArea.Changed)
+    async def _follow_json(self) -> None:
+        """Take the JSON into the form beside it."""
+        if self.current == JSON and self.has_class("-beside"):
+            with suppress(ValueError):  # it is not complete
+                _read(self.json.text)
+                made = self._forms.form(self.json.text, self._choices)
+                if made.fields and made != self._made:
+                    await self._refill(made)
+
+    async def _refill(self, made: ToolForm) -> None:
+        self._made = made
+        await self.form.refill(made.fields)
+
+    def _show_json(self) -> None:
+        if (text := self.written()) != self.json.text:
+            self.json.load_text(text)
+
+    def _check(self, *, whole: bool) -> None:
+        if self.current == FORM and not self.form.check(whole=whole):
             raise ValueError(INCOMPLETE)
-
-    def _written(self) -> str:
-        """Write what is shown as JSON, which stays as it was written where nothing changed."""
-        values = self._shown()
-        return self.json.text if values == self._values else canonical_json(values)
-
-    def _shown(self) -> dict[str, Any]:
-        if self.current == FORM:
-            fields = [row.field for row in self.form.rows]
-            return merge(self._values, fields, self.form.values())
-        changed = {self.text_name: self.text.text} if self.current == TEXT else {}
-        return {**self._values, **changed}
 
 
 def _read(text: str) -> dict[str, Any]:

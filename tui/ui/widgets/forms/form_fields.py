@@ -25,6 +25,8 @@ from textual.widgets import Input, OptionList, Select, SelectionList
 from textual.widgets._toggle_button import ToggleButton
 from textual.widgets.selection_list import Selection
 
+from tui.model.bounded_json import JsonError, read_json
+from tui.model.input.arguments import MAX_DEPTH
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip, counted
 from tui.ui.widgets.frame import WORDY
@@ -60,6 +62,7 @@ _HINTS: Final[Mapping[str, str]] = {
     "date-time": "2026-01-31T09:30:00Z",
     FieldKind.INTEGER: "a whole number",
     FieldKind.NUMBER: "a number",
+    FieldKind.JSON: 'JSON: [1, 2], {"a": "b"}, "text"',
     "server": "npx -y …   claude mcp add …   {…}   https://…",
     "args": "as in a shell",
     "env": "NAME=value …",
@@ -255,10 +258,17 @@ class FieldRow(Vertical):
         self.named.styles.width = "100%" if is_narrow else self.label_width
         self.whole.display = not self.shows_default
 
-    def check(self) -> str:
-        """Validate the value; show and return the problem, or an empty string."""
+    @property
+    def chooses_fields(self) -> bool:
+        """Whether another alternative was chosen, which has other fields."""
+        is_choice = self.field.kind is FieldKind.CHOICE and self.field.key.endswith("?")
+        return is_choice and self.value() not in {None, self.field.default}
+
+    def check(self, *, whole: bool = True) -> str:
+        """Validate the value, if there is one or `whole`; show and return the problem, or ""."""
         try:
-            reason = problem_of(self.field, self.value())
+            value = self.value()
+            reason = problem_of(self.field, value) if whole or value is not None else ""
         except ValueError as error:
             reason = str(error)
         self.complain(reason)
@@ -317,6 +327,8 @@ class TypedField(FieldRow):
             return self.field.default
         if self.field.kind in _TYPES:
             return _number_in(text, self.field.kind)
+        if self.field.kind is FieldKind.JSON and text.strip():
+            _check_json(text)
         return text or None
 
     @property
@@ -445,6 +457,13 @@ def _number_in(text: str, kind: FieldKind) -> float | None:
         if math.isfinite(number := float(text)):
             return number
     raise ValueError("Enter a whole number." if kind is FieldKind.INTEGER else "Enter a number.")
+
+
+def _check_json(text: str) -> None:
+    try:
+        read_json(text, MAX_DEPTH)
+    except JsonError as error:
+        raise ValueError(f"Not JSON: {error.reason}.") from None
 
 
 def _bound(number: float, unit: str) -> str:

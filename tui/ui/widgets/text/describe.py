@@ -47,7 +47,7 @@ def describe_tool(
     *,
     schema: bool,
     standing: ToolStanding | None = None,
-    framed: bool = False,
+    saved: Sequence[str] = (),
 ) -> Content:
     """Describe a tool: its server's description, its parameters, and why it may not be offered.
 
@@ -56,9 +56,9 @@ def describe_tool(
         tool: The tool.
         schema: Whether to append its schemas.
         standing: What happens when the model calls it; ignored if it belongs to another tool.
-        framed: Whether a frame around it names the tool and its server already.
+        saved: The names of the calls of it that the user saved.
     """
-    parts = _titles(server, tool.name, tool.title, framed=framed)
+    parts = _titles(server, tool.name, tool.title, framed=False)
     if tool.changed:
         reason = one_line(tool.problem) or "the model gets it back when you accept the change"
         parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
@@ -79,6 +79,8 @@ def describe_tool(
             for one in tool.parameters
         ]
         parts += _named("parameters", listed)
+    if saved:
+        parts += [Content(), Content.assemble(("saved calls  ", _MUTED), "  ".join(saved))]
     parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
         parts += [Content(), muted("has icons, which are not loaded")]

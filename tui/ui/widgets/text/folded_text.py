@@ -1,10 +1,12 @@
 """A scrolling view of any amount of plain text that computes only the visible rows."""
 
+import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.binding import BindingType
@@ -24,8 +26,25 @@ from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 MAX_EXACT: Final = 10_000
 """Characters of a line that is broken between words; longer ones are cut without looking."""
 
+_BREAK: Final = re.compile("\n")
+
 MAX_FOLDS: Final = 3
 """Widths for which the layout is cached: Textual asks with and without a scrollbar."""
+
+
+class _Lines(Sequence[str]):
+    """The lines of a text, each cut out of it when it is asked for: a long text is held once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.expandtabs(TAB) if "\t" in text else text
+        self._ends = array("q", (at.start() for at in _BREAK.finditer(self._text)))
+        self._ends.append(len(self._text))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, line: Any) -> Any:  # noqa: ANN401 - slices, of which nobody asks for
+        return self._text[self._ends[line - 1] + 1 if line else 0 : self._ends[line]]
 
 
 class Fold(Frozen):
@@ -90,7 +109,7 @@ class FoldedText(ScrollView, can_focus=True):
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self._text: str | Content = ""
+        self._lines: Sequence[str | Content] = ()
         self._folded = lru_cache(MAX_FOLDS)(self._make_fold)
         self._shown = Fold(0)
         self._set(text)
@@ -137,7 +156,9 @@ class FoldedText(ScrollView, can_focus=True):
         self._fold()
 
     def _set(self, text: str | Content) -> None:
-        self._text = text if isinstance(text, Content) else text.expandtabs(TAB)
+        self._lines = (
+            text.split("\n", allow_blank=True) if isinstance(text, Content) else _Lines(text)
+        )
         self._folded.cache_clear()
         self._shown = Fold(0)
 
@@ -150,11 +171,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def _make_fold(self, width: int) -> Fold:
         """Lay the text out at a width."""
-        text = self._text
-        lines: Sequence[str | Content] = (
-            text.split("\n") if isinstance(text, str) else text.split("\n", allow_blank=True)
-        )
-        return Fold(width, lines, first_rows(lines, width))
+        return Fold(width, self._lines, first_rows(self._lines, width))
 
     def _parse(self, style: str | Style) -> Style:
         """Read a style; what begins with a dot is a component class."""
@@ -194,7 +211,7 @@ def position_in(view: Widget) -> Position:
 
 def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:
     """Return the first row of each line, followed by the number of rows."""
-    return (0, *accumulate(rows_of(line, width) for line in lines))
+    return array("q", accumulate((rows_of(line, width) for line in lines), initial=0))
 
 
 def rows_of(line: str | Content, width: int) -> int:

@@ -1,0 +1,580 @@
+"""Tools that the user runs by hand, on the real app over the real engine and real servers."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.conftest import World
+from tests.real.catalogue import prepare
+from tests.security.decks import Turncoat, tool
+from tests.support.node import node_server
+from tests.support.pictures import picture
+from tests.ui.engine_deck import over_an_engine
+from tests.ui.harness import screen_lines, until
+from tui.engine.engine import Engine, EngineOptions
+from tui.model.chat import ToolCallStatus, UserMessage
+from tui.model.runs import ToolRun
+from tui.model.servers import ServerId, ServerStatus
+from tui.store.selectors import entries
+from tui.store.store import Store
+from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
+from tui.ui.panes import RunTool
+from tui.ui.panes.browser import ToolsPane
+from tui.ui.questions.form import FormQuestion
+from tui.ui.questions.question import Question
+from tui.ui.widgets.forms.argument_form import FORM, JSON
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.json_tree import JsonTree
+from tui.ui.widgets.text.labelled_text import LabelledText
+
+pytestmark = [pytest.mark.slow]
+
+SHOP: Final = ServerId("shop")
+
+LIBRARY: Final = Path(__file__).parents[2] / "servers" / "library.py"
+
+ADDRESS: Final = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "zip": {"type": "string"}},
+    "required": ["city"],
+}
+
+ORDER: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "what": {"type": "string", "description": "What to order"},
+        "many": {"type": "integer", "default": 1, "minimum": 1, "maximum": 9},
+        "price": {"type": "number"},
+        "gift": {"type": "boolean", "default": False},
+        "size": {"type": "string", "enum": ["small", "large"]},
+        "extras": {"type": "array", "items": {"type": "string", "enum": ["ribbon", "card"]}},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "to": ADDRESS,
+        "pay": {
+            "oneOf": [
+                {
+                    "title": "card",
+                    "type": "object",
+                    "properties": {"card": {"type": "string"}},
+                    "required": ["card"],
+                },
+                {
+                    "title": "invoice",
+                    "type": "object",
+                    "properties": {"customer": {"type": "string"}, "days": {"type": "integer"}},
+                    "required": ["customer"],
+                },
+            ]
+        },
+    },
+    "required": ["what"],
+}
+
+PICTURE: Final = picture()
+
+SAYS: Final[dict[str, Any]] = {
+    "tools": {
+        "echo": ["text"],
+        "order": [],
+        "wipe": [],
+        "wait": [],
+        "ask": [],
+        "shape": [],
+        "draw": [],
+    },
+    "definitions": {
+        "order": {"inputSchema": ORDER, "description": "Order something.\nMore of it."},
+        "wipe": {"annotations": {"destructiveHint": True}, "description": "Wipe all."},
+        "shape": {
+            "outputSchema": {
+                "type": "object",
+                "properties": {"sides": {"type": "integer"}},
+                "required": ["sides"],
+            }
+        },
+    },
+    "results": {
+        "draw": {"content": [{"type": "image", "data": PICTURE.data, "mimeType": "image/png"}]},
+        "shape": {
+            "content": [
+                {"type": "text", "text": "a shape, see https://example.org/shape"},
+                {"type": "resource_link", "uri": "note://shape", "name": "the note"},
+            ],
+            "structuredContent": {"sides": "three"},
+        },
+    },
+    "resources": ["note://shape"],
+    "silent": ["wait"],
+    "before": {
+        "ask": [
+            {
+                "method": "notifications/progress",
+                "params": {"progress": 3, "total": 12, "message": "third of twelve"},
+            },
+            {
+                "id": "asked",
+                "method": "elicitation/create",
+                "params": {
+                    "message": "Which colour?",
+                    "requestedSchema": {
+                        "type": "object",
+                        "properties": {"colour": {"type": "string"}},
+                        "required": ["colour"],
+                    },
+                },
+            },
+        ],
+    },
+}
+
+
+@dataclass
+class ByHand:
+    """The real app over the real engine, with one server."""
+
+    engine: Engine
+    store: Store
+    pilot: Pilot[int]
+    record: Path
+
+    async def until(self, condition: Any) -> None:  # noqa: ANN401 - whatever is true
+        await until(self.pilot, condition)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(screen_lines(self.pilot.app))
+
+    @property
+    def form(self) -> ToolFormScreen:
+        screen = self.pilot.app.screen
+        assert isinstance(screen, ToolFormScreen), screen
+        return screen
+
+    @property
+    def runs(self) -> list[ToolRun]:
+        return [*self.store.state.runs.values()]
+
+    def is_on(self, kind: type[Any]) -> bool:
+        return isinstance(self.pilot.app.screen, kind)
+
+    def sent(self, method: str) -> list[Mapping[str, Any]]:
+        """Give the parameters of the messages of a kind that the server got."""
+        lines = self.record.read_text("utf-8").splitlines() if self.record.exists() else []
+        return [one["params"] for one in map(json.loads, lines) if one.get("method") == method]
+
+    async def open(self, tool: str, arguments: str | None = None, server: str = "shop") -> None:
+        self.pilot.app.screen_stack[0].post_message(RunTool(ServerId(server), tool, arguments))
+        await self.until(lambda: self.is_on(ToolFormScreen))
+        await self.pilot.pause()
+
+    async def run(self) -> RunScreen:
+        """Run what the form has, and wait for the screen of the run."""
+        await self.press("ctrl+s")
+        await self.until(lambda: self.is_on(RunScreen))
+        screen = self.pilot.app.screen
+        assert isinstance(screen, RunScreen)
+        return screen
+
+    async def ended(self, number: int, status: ToolCallStatus = ToolCallStatus.OK) -> RunScreen:
+        """Wait until that many runs have ended, the last one so, and it is shown."""
+        await self.until(lambda: len(self.runs) == number and self.runs[-1].call.status is status)
+        screen = self.pilot.app.screen
+        assert isinstance(screen, RunScreen)
+        await self.until(lambda: screen._filled is self.runs[-1] and screen.body.children)
+        await self.pilot.pause()
+        return screen
+
+    def row(self, key: str) -> Any:  # noqa: ANN401 - of any kind
+        return next(one for one in self.form.editor.form.rows if one.field.key == key).control
+
+
+@asynccontextmanager
+async def by_hand(
+    world: World,
+    says: Mapping[str, Any] = SAYS,
+    settings: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> AsyncIterator[ByHand]:
+    """Run with a server that does as it is told."""
+    record, spec = world.home / "record", world.home / "says.json"
+    spec.write_text(json.dumps({**says, "record": str(record)}))
+    entry = {"command": sys.executable, "args": [str(LIBRARY), str(spec)]}
+    path, workspace = world.home / ".gemini" / "settings.json", world.home / "shop"
+    path.parent.mkdir(exist_ok=True)
+    servers = {"shop": entry, **(more or {})}
+    path.write_text(json.dumps({"mcpServers": servers, **(settings or {})}))
+    workspace.mkdir(exist_ok=True)
+    options = EngineOptions(workspace, follow_settings=False, attended=True)
+    async with over_an_engine(options) as (engine, store, _, pilot):
+        ready = ServerStatus.READY
+        await until(
+            pilot,
+            lambda: {*servers} <= {one.id for one in store.state.servers if one.status is ready},
+        )
+        yield ByHand(engine, store, pilot, record)
+
+
+async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.press("f3")
+        pane = hand.pilot.app.screen.query_one(ToolsPane)
+        await hand.until(lambda: pane.entries.current is not None)
+        await hand.press("r")
+        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        assert "Run echo of shop" in hand.text
+        await hand.press(*"hello")
+        assert json.loads(hand.form.editor.json.text) == {"text": "hello"}, "in step"
+        await hand.run()
+        await hand.ended(1)
+        assert hand.sent("tools/call")[-1]["arguments"] == {"text": "hello"}
+        assert 'echo {"text": "hello"}' in hand.text
+        assert "✓ ran" in hand.text
+        assert not hand.store.state.pending, "nothing was asked"
+        await hand.press("r")
+        await hand.ended(2)
+        await hand.press("d")
+        assert "the same with the same arguments" in hand.text
+        await hand.press("e")
+        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        assert hand.row("/text").value == "hello"
+        await hand.press("end", *" you")
+        await hand.run()
+        screen = await hand.ended(3)
+        await hand.press("d")
+        await hand.until(lambda: screen.query(LabelledText))
+        await hand.pilot.pause()
+        lines = [line.strip("│ ").split(maxsplit=1) for line in hand.text.split("\n")]
+        assert ["-", '"text": "hello"'] in lines
+        assert ["+", '"text": "hello you"'] in lines
+        await hand.press("n", *"1 x", "enter")
+        assert "Saved" not in hand.text
+        assert not hand.store.state.saved_calls
+        screen.name_line.value = ""
+        await hand.press(*"hi", "enter")
+        await hand.until(lambda: hand.store.state.saved_calls)
+        assert "Saved: gemdeck mcp call shop @hi" in hand.text
+        await hand.press("y")
+        assert hand.pilot.app.clipboard == "gemdeck mcp call shop echo 'text=hello you'"
+        await hand.press("t", "s")
+        await hand.until(lambda: [*(world.home / "shop").glob("*")])
+        [written] = (world.home / "shop").glob("*")
+        assert "hello you" in written.read_text("utf-8")
+        await hand.press("m")
+        await hand.until(
+            lambda: any(isinstance(one, UserMessage) for one in entries(hand.store.state))
+        )
+        message = next(one for one in entries(hand.store.state) if isinstance(one, UserMessage))
+        assert "I ran echo of shop myself" in message.text
+        assert "hello you" in message.text
+        assert message.servers == (SHOP,)
+        await hand.press("f3")
+        assert "saved calls" in hand.text
+        assert "hi" in hand.text
+
+
+async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: World) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("order")
+        editor = hand.form.editor
+        assert json.loads(editor.json.text) == {"gift": False, "many": 1}, "the defaults"
+        await hand.press("ctrl+s")
+        assert hand.is_on(ToolFormScreen)
+        assert "This is required." in hand.text
+        assert not hand.sent("tools/call")
+        await hand.press(*"tea", "enter", "backspace", "7")
+        hand.row("/price").value = "2.5"
+        hand.row("/gift").action_choose(True)
+        hand.row("/size").value = 1
+        hand.row("/extras").select(1)
+        hand.row("/tags").value = "[1, "
+        hand.row("/to/city").value = "Ulm"
+        hand.row("/pay?").value = 1
+        await hand.until(lambda: "Not JSON" in hand.text)
+        hand.row("/tags").value = '["hot", "green"]'
+        await hand.until(lambda: any(one.field.key == "/pay/days" for one in editor.form.rows))
+        hand.row("/pay/customer").value = "me"
+        hand.row("/pay/days").value = "30"
+        whole = {
+            "what": "tea",
+            "many": 7,
+            "price": 2.5,
+            "gift": True,
+            "size": "large",
+            "extras": ["card"],
+            "tags": ["hot", "green"],
+            "to": {"city": "Ulm"},
+            "pay": {"customer": "me", "days": 30},
+        }
+        await hand.until(lambda: json.loads(editor.json.text) == whole)
+        hand.row("/pay?").value = 0
+        await hand.until(lambda: any(one.field.key == "/pay/card" for one in editor.form.rows))
+        assert "pay" not in json.loads(editor.json.text), "what is of the other alone goes"
+        hand.row("/pay/card").value = "1234"
+        await hand.press("ctrl+t")
+        assert hand.pilot.app.focused is editor.json
+        editor.json.load_text(json.dumps({**json.loads(editor.json.text), "what": "milk", "x": 1}))
+        await hand.until(lambda: hand.row("/what").value == "milk")
+        await hand.press("ctrl+t")
+        assert "1 more is not in this form" in hand.text
+        hand.row("/many").value = "70"
+        await hand.press("ctrl+s")
+        assert "At most 9." in hand.text
+        hand.row("/many").value = "9"
+        await hand.pilot.pause()
+        await hand.run()
+        await hand.ended(1)
+        sent = hand.sent("tools/call")[-1]["arguments"]
+        assert sent == {**whole, "what": "milk", "x": 1, "many": 9, "pay": {"card": "1234"}}
+
+
+async def test_what_was_typed_is_there_again_and_json_that_is_not_complete(world: World) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("order")
+        await hand.press(*"tea")
+        hand.row("/many").value = "x"
+        hand.row("/price").value = "3.5"
+        await hand.press("escape")
+        await hand.open("order")
+        assert (hand.row("/what").value, hand.row("/price").value) == ("tea", "3.5")
+        await hand.pilot.resize_terminal(80, 24)
+        await hand.until(lambda: not hand.form.editor.has_class("-beside"))
+        assert '"what": "tea"' not in hand.text
+        await hand.press("ctrl+t", *'"')
+        assert hand.form.editor.current == JSON
+        assert '"what": "tea"' in hand.text
+        await hand.press("ctrl+s")
+        assert "Not JSON yet" in hand.text
+        text = hand.form.editor.json.text
+        await hand.press("escape")
+        await hand.open("order")
+        assert (hand.form.editor.current, hand.form.editor.json.text) == (JSON, text)
+        await hand.press("backspace", "delete", "ctrl+t")
+        assert hand.form.editor.current == (FORM if text[1:2] != '"' else JSON)
+
+
+async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_above(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("wait")
+        screen = await hand.run()
+        await hand.until(lambda: hand.sent("tools/call"))
+        await hand.until(lambda: "◐ running" in hand.text)
+        await hand.press("b")
+        assert hand.is_on(type(hand.pilot.app.screen_stack[0])), "it goes on meanwhile"
+        await hand.press("ctrl+p", *"result")
+        await hand.until(lambda: "Result: wait" in hand.text)
+        await hand.press("enter")
+        await hand.until(lambda: hand.is_on(RunScreen))
+        await hand.press("escape")
+        screen = await hand.ended(1, ToolCallStatus.CANCELLED)
+        await hand.until(lambda: hand.sent("notifications/cancelled"))
+        assert "■ cancelled" in hand.text
+        await hand.press("escape")
+        assert not screen.is_active
+        await hand.open("ask")
+        screen = await hand.run()
+        await hand.until(lambda: "third of twelve" in hand.text or hand.is_on(FormQuestion))
+        await hand.until(lambda: hand.is_on(FormQuestion))
+        question = hand.pilot.app.screen
+        assert isinstance(question, FormQuestion)
+        await hand.until(lambda: question.armed)
+        await hand.press(*"blue", "ctrl+s")
+        await hand.until(lambda: hand.pilot.app.screen is screen)
+        await hand.ended(2)
+        assert "✓ ran" in hand.text
+
+
+async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("shape")
+        await hand.run()
+        screen = await hand.ended(1)
+        assert "! does not fit its output schema: result.sides" in hand.text
+        assert screen.query(JsonTree)
+        await hand.press("t")
+        assert screen.query(FoldedText)
+        await hand.until(lambda: "https://example.org/shape" in hand.text)
+        await hand.press("t")
+        await hand.until(lambda: '"structuredContent"' in hand.text)
+        await hand.press("s")
+        folder = world.home / "shop"
+        await hand.until(lambda: [*folder.glob("*.json")])
+        [written] = folder.glob("*.json")
+        assert json.loads(written.read_text("utf-8"))["structuredContent"] == {"sides": "three"}
+        await hand.press("o")
+        await hand.until(lambda: "note://shape" in hand.text)
+        await hand.press(*"note", "enter")
+        await hand.until(lambda: "content of note://shape" in hand.text)
+        assert hand.sent("resources/read")[-1]["uri"] == "note://shape"
+        await hand.press("escape", "escape")
+        await hand.open("draw")
+        await hand.run()
+        await hand.ended(2)
+        await hand.until(lambda: "▀" * 40 in hand.text)
+        await hand.press("s")
+        await hand.until(lambda: [*folder.glob("*.png")])
+
+
+async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
+    rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
+    async with by_hand(world, settings=rules) as hand:
+        await hand.open("wipe")
+        assert "! The server says that this tool is destructive." in hand.text
+        await hand.run()
+        await hand.ended(1, ToolCallStatus.ERROR)
+        assert "✕ failed" in hand.text
+        assert "alwaysDeny" in hand.text
+        assert not hand.sent("tools/call")
+
+
+async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("echo")
+        await hand.press("ctrl+o")
+        assert "No call of this tool is saved" in hand.text
+        for name in ("one", "two"):
+            hand.engine.runs.save_call(SHOP, name, "echo", json.dumps({"text": name}))
+        await hand.until(lambda: len(hand.store.state.saved_calls) == 2)
+        await hand.press("ctrl+o")
+        await hand.until(lambda: hand.is_on(ListDialog))
+        await hand.press(*"two", "enter")
+        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        await hand.until(lambda: hand.row("/text").value == "two")
+        await hand.press("escape", "ctrl+p", *"forget: @one")
+        await hand.until(lambda: "Forget: @one" in hand.text)
+        await hand.press("enter")
+        await hand.until(lambda: [one.name for one in hand.store.state.saved_calls] == ["two"])
+        await hand.press("ctrl+p", *"run: @two")
+        await hand.until(lambda: "Run: @two" in hand.text)
+        await hand.press("enter")
+        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        assert hand.row("/text").value == "two"
+
+
+HOSTILE: Final = "\x1b[31m[bold]x[/]\u202e\n✓ ran\u200b"
+
+
+async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
+    says = {
+        "tools": {"evil": []},
+        "definitions": {
+            "evil": {
+                "description": HOSTILE,
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        HOSTILE: {"type": "string", "title": HOSTILE, "default": HOSTILE},
+                        "pick": {"enum": [HOSTILE, "b"], "description": HOSTILE},
+                        "deep": {"oneOf": [{"type": "object", "title": HOSTILE}, ADDRESS]},
+                    },
+                },
+            }
+        },
+        "results": {
+            "evil": {
+                "content": [{"type": "text", "text": HOSTILE}],
+                "structuredContent": {HOSTILE: HOSTILE},
+                HOSTILE: HOSTILE,
+            }
+        },
+    }
+    async with by_hand(world, says) as hand:
+        await hand.open("evil")
+        for size in ((120, 36), (80, 24), (40, 12)):
+            await hand.pilot.resize_terminal(*size)
+            await hand.pilot.pause()
+            assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
+            for name in ("done", "saved", "leave"):
+                button = hand.form.query_one(f"#{name}")
+                assert hand.pilot.app.screen.region.contains_region(button.region), (size, name)
+        await hand.run()
+        screen = await hand.ended(1)
+        for _ in screen._views:
+            assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
+            await hand.press("t")
+        assert hand.sent("tools/call")[-1]["arguments"] == {HOSTILE: HOSTILE}
+
+
+async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown(
+    world: World,
+) -> None:
+    command, arguments = node_server("everything", "stdio")
+    files, folder = node_server("filesystem", str(world.home))
+    more = {
+        "all": {"command": command, "args": arguments},
+        "files": {"command": files, "args": folder},
+        "git": {
+            "command": str(Path(sys.executable).with_name("mcp-server-git")),
+            "args": ["--repository", str(world.home / "repository")],
+        },
+    }
+    prepare(world.home)
+    async with by_hand(world, more=more) as hand:
+        opened = 0
+        for view in hand.store.state.servers:
+            for one in view.catalog.tools if view.id in more else ():
+                form = hand.engine.runs.form(view.id, one.name)
+                assert bool(form.fields) == bool(one.parameters), (one.name, form.problem)
+                opened += 1
+        assert opened > 30
+        await hand.open("get-tiny-image", server="all")
+        await hand.run()
+        await hand.ended(1)
+        await hand.until(lambda: "The picture cannot be shown" in hand.text)  # its data is cut
+        await hand.press("s")
+        await hand.until(lambda: [*(world.home / "shop").glob("*.png")])
+        await hand.press("escape")
+        await hand.open("list_directory", server="files")
+        hand.row("/path").value = str(world.home / "shop")
+        await hand.run()
+        await hand.ended(2)
+        assert "[FILE] picture-1.png" in hand.text
+        await hand.press("escape")
+        await hand.open("git_status", server="git")
+        hand.row("/repo_path").value = str(world.home / "repository")
+        await hand.run()
+        await hand.ended(3)
+        assert "untracked.txt" in hand.text
+
+
+async def test_a_changed_tool_says_so_and_does_not_run(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Turncoat("turn", tmp_path, monkeypatch)
+    server.offer(tool("look"), tool("other"))
+    async with by_hand(world, more={"turn": server.entry}) as hand:
+        server.offer(tool("look", "It does something else now."), tool("other"))
+        hand.engine.servers.restart(ServerId("turn"))
+        await hand.until(
+            lambda: any(
+                one.changed for view in hand.store.state.servers for one in view.catalog.tools
+            )
+        )
+        await hand.until(lambda: hand.is_on(Question))
+        await hand.press("f3")  # it steps aside
+        await hand.open("look", server="turn")
+        assert "! It cannot run" in hand.text
+        await hand.press(*"x")
+        await hand.press("ctrl+s")
+        await hand.until(lambda: hand.runs)
+        await hand.until(lambda: hand.runs[-1].call.status is ToolCallStatus.ERROR)
+        assert server.calls == []

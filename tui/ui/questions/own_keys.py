@@ -1,0 +1,114 @@
+"""The user's own keys: which of them can hold, and why the others cannot."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from textual.keys import format_key
+
+from tui.ui.keymap import KEY_NAMES, KEYS, Key, Place, character, sent
+
+_AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
+    **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
+    **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
+    **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
+    **dict.fromkeys((Place.VIEWER, Place.HELP, Place.CALL), (Place.DIALOG,)),
+    Place.RUN: (Place.VIEWER, Place.DIALOG),
+    Place.LOG: (Place.ACTIVITY,),
+}
+"""Places whose keys work as well in a place."""
+
+_TYPED: Final = (Place.CHAT, Place.MESSAGE, Place.SEARCH)
+"""Places where letters are typed."""
+
+_ANSWERS: Final = ("escape", "enter", "tab", "ctrl+c", "ctrl+s", "ctrl+d", "ctrl+y")
+"""Keys of questions that are no letters: they must get there."""
+
+_MOVING: Final = ("up", "down", "left", "right", "pageup", "pagedown", "home", "end")
+"""Keys that move in questions."""
+
+_SAME: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace"}
+_MODIFIERS: Final = frozenset({"ctrl", "alt", "shift"})
+
+
+def check_keys(own: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Say why keys of one's own cannot hold: the words by binding id. All others hold together."""
+    from tui.model.input.typed import nearest  # noqa: PLC0415 - only where there are any
+
+    known = {key.id: key for key in KEYS}
+    if own.keys() - known:
+        known |= {key.id: key for key in answer_keys()}
+    wrong: dict[str, str] = {}
+    for name, keys in own.items():
+        if (key := known.get(name)) is None:
+            near = nearest(name, known)
+            wrong[name] = "no action has this id" + (f"; did you mean {near}?" if near else "")
+        elif said := next(filter(None, (_refusal(key, one) for one in keys)), ""):
+            wrong[name] = said
+    held = {name: sent(key.keys.split(",")) for name, key in known.items()}
+    while True:
+        now = {name: sent(own[name]) for name in own if name not in wrong}
+        clashes = {
+            name: f"{min(both)} belongs to {other}: {known[other].description}"
+            for name in now
+            for other in known
+            if other != name
+            and _meet(known[name], known[other])
+            and (both := (now[name] - held[name]) & now.get(other, held[other]))
+        }
+        if not clashes:
+            return wrong
+        wrong |= clashes
+
+
+def answer_keys() -> Iterator[Key]:
+    """Give the keys of the answers to all questions; those of one question begin with its name."""
+    from tui.ui.questions import (  # noqa: PLC0415 - imported when the first question is asked
+        address,
+        confirmation,
+        form,
+        sampling,
+        sign_in,
+        trust,
+    )
+
+    kinds = (
+        confirmation.ConfirmationQuestion,
+        *(trust.TrustQuestion, trust.ToolChangeQuestion),
+        *(form.FormQuestion, address.AddressQuestion, address.LinkScreen, sign_in.SignInQuestion),
+        *(sampling.SamplingQuestion, sampling.ResultQuestion, sampling.ReviewQuestion),
+    )
+    for kind in kinds:
+        for answer in chain(*kind.ROWS):
+            words = f"{answer.words[0].upper()}{answer.words[1:]}"
+            what = f"{kind.PREFIX}.{answer.name}", answer.keys, "none", "", words
+            yield Key(Place.QUESTION, *what, answer.priority)
+
+
+def _meet(one: Key, other: Key) -> bool:
+    """Tell whether two actions can be meant by one key."""
+    places = one.place, other.place
+    if places == (Place.QUESTION, Place.QUESTION):
+        return one.id.partition(".")[0] == other.id.partition(".")[0]
+    within = any(b is a or b in _AROUND.get(a, ()) for a, b in (places, places[::-1]))
+    return within or one.is_always or other.is_always
+
+
+def _refusal(key: Key, pressed: str) -> str:
+    """Say why an action cannot have a key, or nothing."""
+    *modifiers, base = pressed.split("+") if pressed != "+" else (pressed,)
+    if pressed in key.keys.split(","):
+        return ""
+    if set(modifiers) - _MODIFIERS or not (base in KEY_NAMES or len(format_key(base)) == 1):
+        return f"there is no key {pressed}: write it as ctrl+y, f6 or pagedown"
+    if pressed in _SAME:
+        return f"terminals send {pressed} as {_SAME[pressed]}"
+    if (pressed == "space" or len(character(pressed)) == 1) and (
+        key.is_always or key.place in _TYPED
+    ):
+        return f"{pressed} is typed here; take a key with ctrl or alt, or one such as f12"
+    if (key.is_always or key.place is Place.QUESTION) and pressed in _ANSWERS:
+        return f"{pressed} answers questions"
+    if key.place is Place.QUESTION and pressed in _MOVING:
+        return f"{pressed} moves in questions"
+    return ""
