@@ -247,7 +247,8 @@ class _Reader:
                 if (self.fits(own[name], value) if name in own else name not in others)
             }
         kept = before if self.fits(branch, before) else NOTHING
-        return self.begun(branch, kept, defaults=True)
+        begun = self.begun(branch, kept, defaults=True)
+        return NOTHING if begun == {} else begun
 
     def begun(
         self, schema: object, value: _Value, *, defaults: bool, needed: bool = True, level: int = 0
