@@ -323,6 +323,15 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         hand.row("/pay?").value = 0
         await hand.until(lambda: any(one.field.key == "/pay/card" for one in editor.form.rows))
         assert "pay" not in json.loads(editor.json.text), "what is of the other alone goes"
+        hand.row("/pay?").value = 1
+        await hand.until(lambda: any(one.field.key == "/pay/days" for one in editor.form.rows))
+        await hand.press("ctrl+t")
+        editor.json.load_text(json.dumps(whole))
+        await hand.until(lambda: hand.row("/pay/customer").value == "me")
+        await hand.press("ctrl+t")
+        hand.row("/pay?").value = 0
+        await hand.until(lambda: any(one.field.key == "/pay/card" for one in editor.form.rows))
+        assert "pay" not in json.loads(editor.json.text), "also of what came as JSON"
         hand.row("/pay/card").value = "1234"
         await hand.press("ctrl+t")
         assert hand.pilot.app.focused is editor.json
