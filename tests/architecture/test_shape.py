@@ -202,12 +202,12 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_030,
-    "engine/mcp": 8_190,
+    "engine/mcp": 8_120,
     "engine/chats": 4_080,
-    "cli": 2_750,
+    "cli": 2_740,
     "engine/settings": 2_740,
     "model": 2_490,
-    "engine": 1_900,
+    "engine": 1_890,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
     "engine/approval": 1_300,

@@ -73,7 +73,7 @@ def _fill(wire: Wire) -> None:
     text = TextPart("main, next, old")
     wire.gave(MAIN, EntryId("call-1"), [text])
     git.tap.received(b'{"jsonrpc": "2.0", "id"', fault=FrameFault.NOT_JSON)
-    web.tap.http("POST", "https://example.com/mcp", 401)
+    web.tap.http("POST", "https://example.com/mcp", {}, 401)
     reading = web.ask("resources/read", uri="test://static/resource/1")
     web.refuse(reading, "There is no such resource.")
     git.answer(99, content=[])

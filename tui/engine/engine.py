@@ -123,7 +123,8 @@ class Engine:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
-        self.wire = Wire(publish, redactor, self._begin_trace())
+        trace = TraceFile(options.trace, redactor, say) if options.trace is not None else None
+        self.wire = Wire(publish, redactor, trace)
         self._read = partial(
             read_settings, self._opened, options.model, check_keys=options.check_keys
         )
@@ -205,10 +206,6 @@ class Engine:
             redactor=self._redactor,
             wire=self.wire,
         )
-
-    def _begin_trace(self) -> TraceFile | None:
-        path = self._options.trace
-        return TraceFile(path, self._redactor, self._problems) if path is not None else None
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
@@ -448,15 +445,11 @@ class Engine:
         self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 
     async def _send_again(self, number: int) -> None:
-        words = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
-        if (found := self.wire.request(number)) is not None:
-            try:
-                await self.request(*found)
-            except (ServerCallError, ToolCallError) as error:
-                words = sanitize_line(str(error))
-            else:
-                return
-        self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
+        try:
+            await self.request(*self.wire.request(number))
+        except (ServerCallError, ToolCallError) as error:
+            words = sanitize_line(str(error))
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
 
     # In these, no conversation means the current one.
 
