@@ -212,6 +212,10 @@ async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) ->
         await running.restart(SHOP)
         changed = await hand.run(SHOP, "look", text="a")
         assert (changed.call.status, shop.calls) == (S.ERROR, [])
+        running.engine.servers.stop(SHOP)
+        stopped = await hand.run(SHOP, "look", text="a")
+        assert stopped.call.result.startswith("The server shop cannot be called (stopp")
+        await running.restart(SHOP)
         runs = [hand.runs.start(SHOP, "look", "{}") for _ in range(MAX_RUNNING + 1)]
         [last] = hand.told(runs[-1])
         assert "Wait for one" in last.call.result

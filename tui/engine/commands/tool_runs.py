@@ -210,7 +210,8 @@ class ToolRuns:
             _, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self.access.standing(self.turns.tools, server, tool).words)
+            away = self.turns.tools.away_words(server)
+            raise ToolCallError(away or self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
 
     def send(self, run: ToolRun) -> None:

@@ -329,8 +329,7 @@ class ServerManager:
     ) -> ToolResult:
         live = self._live(tool.server)
         if live is None:
-            status = self._status(tool.server)
-            raise ToolCallError(f"The server {tool.server} cannot be called ({status}).")
+            raise ToolCallError(self.away_words(tool.server))
         current = self.registry.current(tool)
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
@@ -339,6 +338,11 @@ class ServerManager:
             raise ToolCallError(text)
         call = live.call_tool(tool.name, arguments, on_progress)
         return await self._supervisors[tool.server].usage.time(call, live.clock)
+
+    def away_words(self, server: ServerId) -> str:
+        """Say that a server cannot be called now, with its status; nothing while it is ready."""
+        is_away = self._live(server) is None
+        return f"The server {server} cannot be called ({self._status(server)})." * is_away
 
     async def wait_while(self, condition: Callable[[], bool], patience: float) -> None:
         """Wait until a condition, checked whenever a server's status changes, no longer holds."""

@@ -169,7 +169,7 @@ def restricted_by(
 
 
 def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
-    """Read ``gemdeck.alwaysDeny`` item by item; what is no list of fit length forbids all tools."""
+    """Read ``gemdeck.alwaysDeny`` item by item; what cannot be read forbids all tools."""
     path = ("gemdeck", DENY_KEY)
     if raw is None:
         return
@@ -183,7 +183,8 @@ def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
             yield from GemdeckSettings.model_validate({DENY_KEY: [item]}).always_deny
         except ValidationError as error:
             keys, words = validation_problems(error)[0]
-            source.note((*path, index, *keys[2:]), words)
+            source.note((*path, index, *keys[2:]), f"{words}; {_ALL}")
+            yield ToolPattern()
 
 
 def _listed(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:

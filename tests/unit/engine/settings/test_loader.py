@@ -135,6 +135,16 @@ def test_a_section_that_is_no_object_is_a_problem(machine: Machine) -> None:
         assert denied == (key == "gemdeck"), "it may have forbidden any tool"
 
 
+def test_a_rule_of_always_deny_that_cannot_be_read_denies_every_tool(machine: Machine) -> None:
+    for wrong in ("files.rm", {"server": 5, "tool": "rm"}, 7):
+        machine.write("user", {"gemdeck": {"alwaysDeny": [{"tool": "buy"}, wrong]}})
+        loaded = machine.load()
+        assert DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None, wrong
+        [problem] = loaded.problems
+        assert problem.key.startswith("gemdeck.alwaysDeny[1]")
+        assert problem.message.endswith("; no tool runs until this is corrected")
+
+
 # Bad files
 
 

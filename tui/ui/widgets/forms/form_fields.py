@@ -452,9 +452,9 @@ def _number_in(text: str, kind: FieldKind) -> float | None:
     if not text.strip():
         return None
     with suppress(ValueError):
-        if kind is FieldKind.INTEGER:
-            return int(text)
-        if math.isfinite(number := float(text)):
+        return int(text)
+    with suppress(ValueError):
+        if kind is FieldKind.NUMBER and math.isfinite(number := float(text)):
             return number
     raise ValueError("Enter a whole number." if kind is FieldKind.INTEGER else "Enter a number.")
 
