@@ -206,7 +206,7 @@ BUDGET: Final = {
     "engine/chats": 4_080,
     "cli": 2_750,
     "engine/settings": 2_740,
-    "model": 2_370,
+    "model": 2_380,
     "engine": 1_880,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,

@@ -66,12 +66,21 @@ class JsonError(ValueError):
 def read_object(
     data: bytes | str, max_depth: int = MAX_DEPTH, *, last_key_counts: bool = False
 ) -> dict[str, Any]:
-    """Read a JSON object strictly; `last_key_counts` accepts duplicate keys.
+    """Read a JSON object as `read_json` does; what else is JSON is an error, too."""
+    value = read_json(data, max_depth, last_key_counts=last_key_counts)
+    if not isinstance(value, dict):
+        raise JsonError("it must be an object: { … }")
+    return value
+
+
+def read_json(
+    data: bytes | str, max_depth: int = MAX_DEPTH, *, last_key_counts: bool = False
+) -> Any:  # noqa: ANN401 - any JSON
+    """Read JSON strictly; `last_key_counts` accepts duplicate keys.
 
     Raises:
-        JsonError: If it is not UTF-8, not JSON or not an object, is nested deeper than
-            `max_depth`, or has a duplicate key, NaN, Infinity, a number out of range or a lone
-            surrogate.
+        JsonError: If it is not UTF-8 or not JSON, is nested deeper than `max_depth`, or has a
+            duplicate key, NaN, Infinity, a number out of range or a lone surrogate.
     """
     try:
         value = json.loads(
@@ -88,8 +97,6 @@ def read_object(
         raise JsonError(reason, error.lineno, error.colno) from None
     except RecursionError:
         raise JsonError(f"nested deeper than {max_depth} levels") from None
-    if not isinstance(value, dict):
-        raise JsonError("it must be an object: { … }")
     _check(value, max_depth)
     return value
 

@@ -202,6 +202,16 @@ async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) ->
         assert "Wait for one" in last.call.result
 
 
+async def test_a_form_begins_empty_where_the_defaults_are_too_long_to_be_sent(
+    shop: Turncoat,
+) -> None:
+    long = {"type": "string", "default": "x" * 400_000}
+    shop.offer({**tool("look"), "inputSchema": {"type": "object", "properties": {"text": long}}})
+    async with shop.deck() as running:
+        form = running.engine.runs.form(SHOP, "look")
+    assert (form.arguments, form.problem, len(form.fields)) == ("{}", "", 1)
+
+
 async def test_a_result_of_ten_megabytes_is_held_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

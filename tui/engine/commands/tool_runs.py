@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -29,7 +30,7 @@ from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, re
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments
-from tui.model.requests import FormValue
+from tui.model.requests import FormField, FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId
 from tui.text import clip_middle, for_model, sanitize
@@ -96,15 +97,17 @@ class ToolRuns:
         Raises:
             ArgumentsError: If the arguments are not JSON.
         """
-        schema = self._schema(server, tool)
-        given = read_arguments(arguments) if arguments is not None else {}
+        schema, given = self._schema(server, tool), read_arguments(arguments or "{}")
+        if arguments is None:
+            with suppress(ValueError):  # its defaults cannot be used, or are too long
+                given = read_arguments(canonical_json(begin_arguments(schema)))
+        fields = tuple[FormField, ...]()
+        problem = ""
         try:
-            if arguments is None:
-                given = begin_arguments(schema)
             fields = read_tool_form(schema, given, choices)
         except UnusableFormError as error:
-            return ToolForm((), canonical_json(given), f"This tool has no form: {error}.")
-        return ToolForm(fields, canonical_json(given))
+            problem = f"This tool has no form: {error}."
+        return ToolForm(fields, canonical_json(given), problem)
 
     def merge(
         self,
@@ -127,12 +130,8 @@ class ToolRuns:
         Raises:
             ValueError: If a value cannot be read; the message says which, and why.
         """
-        given = read_arguments(arguments)
-        try:
-            merged = merge_tool_form(self._schema(server, tool), given, choices, values)
-        except UnusableFormError as error:
-            raise ValueError(f"This tool has no form: {error}.") from error
-        return canonical_json(merged)
+        given, schema = read_arguments(arguments), self._schema(server, tool)
+        return canonical_json(merge_tool_form(schema, given, choices, values))
 
     async def check(self, server: ServerId, tool: str, arguments: str) -> tuple[str, ...]:
         """Return what is wrong with arguments by the tool's input schema, in words."""

@@ -333,6 +333,23 @@ def test_an_alternative_is_chosen_by_hand_or_by_the_value_and_only_its_own_value
     assert "either" not in listed, "a list is no text"
 
 
+def test_of_all_arguments_only_those_of_the_chosen_alternative_stay() -> None:
+    number: Json = {"type": "integer"}
+    ways = [{"properties": {name: number}, "required": [name]} for name in ("id", "row")]
+    schema: Json = {"properties": {"file": {"type": "string"}}, "oneOf": ways}
+    begun: Json = {"file": "a", "id": 1, "more": True}
+    assert fields_of(schema, begun)["?"].default == "0"
+    assert merge_tool_form(schema, begun, {}, {"?": "1"}) == {"file": "a", "more": True}
+
+
+def test_options_that_are_no_texts_are_named_as_in_json() -> None:
+    schema: Json = {"properties": {"x": {"enum": ["a", None, True, 2.5, [1]]}}}
+    [field] = read_tool_form(schema, {"x": True}, {})
+    assert [one.label for one in field.options] == ["a", "null", "true", "2.5", "[1]"]
+    assert field.default == "true"
+    assert merge_tool_form(schema, {}, {}, {"/x": "[1]"}) == {"x": [1]}
+
+
 def test_nothing_is_lost_that_no_field_shows_or_that_fits_no_row() -> None:
     odd: Json = {
         "unknown": {"deep": [1]},
@@ -367,6 +384,11 @@ HEAVY: Final[Json] = {
         "x": {"allOf": [{"properties": {f"{a}{b}": {} for a in range(200)}} for b in range(200)]}
     }
 }
+WIDE: Final[Json] = {
+    "properties": {f"{n}": {"$ref": "#x"} for n in range(3_000)},
+    "$defs": {f"{n}": {"$anchor": "x"} for n in range(3_000)},
+}
+"""Looking for what each of these refers to would take seconds."""
 CIRCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]}
 
 
@@ -378,6 +400,7 @@ CIRCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]}
         ({"properties": {"x": {"$ref": "https://example.org/x"}}}, "refers to what is not in it"),
         ({"allOf": [{"$ref": "#"}]}, "round in circles"),
         (HEAVY, "too large"),
+        (WIDE, "too large"),
         (
             {"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": CIRCLE}},
             "round in circles",

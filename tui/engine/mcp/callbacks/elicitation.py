@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import anyio
@@ -41,7 +41,7 @@ from tui.text import sanitize, sanitize_line
 MAX_ANSWER_TEXT: Final = 100_000
 """Longest text of one field that is sent."""
 
-Answer = dict[str, str | int | float | bool | list[str] | None]
+Answer = dict[str, Any]
 """The content of an accepted form, by the server's own names."""
 
 _FORMATS: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
@@ -106,7 +106,7 @@ def read_answer(form: Form, content: Mapping[str, FormValue]) -> Answer:
     return answer
 
 
-def _convert(control: Control, entered: FormValue) -> str | int | float | bool | list[str]:
+def _convert(control: Control, entered: FormValue) -> Any:  # noqa: ANN401 - an option is any JSON
     field = control.field
     match field.kind, entered:
         case FieldKind.TEXT, str():

@@ -5,7 +5,7 @@ References are resolved within the same document only.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeGuard
 from urllib.parse import unquote
@@ -195,7 +195,7 @@ class Flattener:
                 flat.groups.append(branches)
             case dict() as schema:
                 self._merge_reference(flat, schema, scoped.followed)
-                for part in _list(schema.get("allOf")):
+                for part in as_list(schema.get("allOf")):
                     self._merge(flat, Scoped(part, scoped.followed))
                 _merge_keywords(flat, schema, scoped.followed)
 
@@ -229,7 +229,7 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
     _merge_bounds(flat, schema)
     _merge_array(flat, schema, followed)
     for key in ("anyOf", "oneOf"):
-        if branches := _list(schema.get(key)):
+        if branches := as_list(schema.get(key)):
             flat.groups.append(tuple((Scoped(branch, followed),) for branch in branches))
     if "default" in schema:
         flat.default = (schema["default"],)
@@ -246,7 +246,7 @@ def _merge_types(flat: Flat, schema: dict[str, Any]) -> None:
     if flat.types is None and isinstance(said, str) and "nullable" not in schema:
         flat.types = _ALONE.get(said.lower())
         return
-    names = {said} if isinstance(said, str) else {name for name in _list(said) if _words(name)}
+    names = {said} if isinstance(said, str) else {name for name in as_list(said) if _words(name)}
     types = frozenset(name.lower() for name in names) & TYPES
     if schema.get("nullable") is True and types:
         types |= {"null"}
@@ -294,7 +294,7 @@ def _merge_object(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) 
     if isinstance(properties, dict):
         for name, child in properties.items():
             flat.properties[name] = (*flat.properties.get(name, ()), Scoped(child, followed))
-    for name in _list(schema.get("required")):
+    for name in as_list(schema.get("required")):
         if isinstance(name, str) and name not in flat.required:
             flat.required.append(name)
     values = schema.get("additionalProperties")
@@ -315,8 +315,9 @@ def _merge_array(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) -
         flat.prefix_items = [(Scoped(item, followed),) for item in prefix]
 
 
-def _list(value: object) -> Iterable[Any]:
-    return value if isinstance(value, list) else ()
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is, and nothing in place of what is none."""
+    return value if isinstance(value, list) else []
 
 
 def _words(value: object) -> str:

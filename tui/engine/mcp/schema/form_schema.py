@@ -4,13 +4,15 @@ The schema is the restricted one of elicitation: top-level properties only, each
 number, a boolean, or a choice.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tui.engine.mcp.schema.flatten import is_number
+from tui.engine.mcp.schema.flatten import as_list, is_number
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import reveal
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import INVISIBLE, LATIN_ALIKE, sanitize, sanitize_line
 
@@ -75,6 +77,9 @@ _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
 _Json = Mapping[str, Any]
 
+NOTHING: Final[Any] = object()
+"""Stands for a value of JSON that is not there."""
+
 
 def _pattern(word: str) -> str:
     end = "" if word.endswith("*") else r"\b"
@@ -104,7 +109,7 @@ def _folded(text: str) -> str:
     return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
 
 
-class UnusableFormError(Exception):
+class UnusableFormError(ValueError):
     """No form can be made from a requested schema; the text says why."""
 
 
@@ -114,16 +119,22 @@ class Control(Frozen):
     Attributes:
         field: The field as shown.
         name: The property's name as the server spells it.
-        values: For each option's shown value, the value as the server spells it.
+        values: For each option's shown value, the value as the server spells it; any JSON.
         pattern: The regular expression as the server spells it.
         sends_null: Whether the property is sent as null if the field is empty.
     """
 
     field: FormField
     name: str
-    values: Mapping[str, str]
+    values: Mapping[str, Any]
     pattern: str
     sends_null: bool
+
+    def sent(self, entered: FormValue) -> Any:  # noqa: ANN401 - any JSON
+        """Return what was entered as the server spells it; of several, in the server's order."""
+        if isinstance(entered, tuple):
+            return [value for shown, value in self.values.items() if shown in entered]
+        return self.values.get(entered, entered) if isinstance(entered, str) else entered
 
 
 class Form(Frozen):
@@ -147,7 +158,7 @@ def read_form(schema: Mapping[str, Any]) -> Form:
         raise UnusableFormError("its properties are not an object")
     if len(properties) > MAX_FIELDS:
         raise UnusableFormError(f"it has more than {MAX_FIELDS} fields")
-    needed = {name for name in _list(schema.get("required")) if isinstance(name, str)}
+    needed = {name for name in as_list(schema.get("required")) if isinstance(name, str)}
     controls: list[Control] = []
     keys: set[str] = set()
     for name, definition in properties.items():
@@ -177,7 +188,7 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
         title=title,
         description=description,
         required=required and not nullable,
-        default=_default(kind, definition.get("default", inner.get("default")), values),
+        default=_default(kind, definition.get("default", inner.get("default", NOTHING)), values),
         options=options,
         format=form if (form := _text(inner, "format")) in _FORMATS else "",
         minimum=low,
@@ -191,11 +202,11 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
 
 def _without_null(definition: _Json) -> tuple[_Json, bool]:
     """Return the definition without null, and whether null is allowed."""
-    branches = _list(definition.get("anyOf"))
+    branches = as_list(definition.get("anyOf"))
     kept = [b for b in branches if isinstance(b, Mapping) and b.get("type") != "null"]
     if len(kept) == 1 and "type" not in definition:
         return kept[0], len(branches) > 1
-    kinds = _list(definition.get("type"))
+    kinds = as_list(definition.get("type"))
     others = [kind for kind in kinds if kind != "null"]
     if len(others) == 1:
         return {**definition, "type": others[0]}, len(kinds) > 1
@@ -204,50 +215,49 @@ def _without_null(definition: _Json) -> tuple[_Json, bool]:
 
 def _kind(definition: _Json) -> FieldKind:
     name = definition.get("type")
-    if name in ("string", None) and ("enum" in definition or "oneOf" in definition):
+    if name in ("string", None) and (
+        {"enum", "oneOf"} & definition.keys() or options_of(definition)
+    ):
         return FieldKind.CHOICE
     if not isinstance(name, str) or name not in _KINDS:
         raise UnusableFormError("one of its fields has a type that forms do not support")
     return _KINDS[name]
 
 
-def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, str], tuple[FieldOption, ...]]:
+def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, Any], tuple[FieldOption, ...]]:
     """Return the shown option values with the server's values, and the options as shown."""
     if kind is FieldKind.CHOICES:
         items = definition.get("items")
         definition = items if isinstance(items, Mapping) else {}
     elif kind is not FieldKind.CHOICE:
         return {}, ()
-    pairs = _titled(definition) or _plain(definition)
+    pairs = options_of(definition)
     if not pairs:
         raise UnusableFormError("one of its choices has no options")
     if len(pairs) > MAX_OPTIONS:
         raise UnusableFormError(f"one of its choices has more than {MAX_OPTIONS} options")
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     options: list[FieldOption] = []
     taken: set[str] = set()
     for value, label in pairs:
-        if max(len(value), len(label)) > MAX_OPTION:
+        text = value if isinstance(value, str) else as_text(value)
+        if max(len(text), len(label)) > MAX_OPTION:
             raise UnusableFormError(f"one of its options has more than {MAX_OPTION:,} characters")
-        shown = unique(sanitize_line(value), taken)
+        shown = unique(sanitize_line(text), taken)
         values[shown] = value
         options.append(FieldOption(shown, sanitize_line(label) or shown))
     return values, tuple(options)
 
 
-def _titled(definition: _Json) -> list[tuple[str, str]]:
-    return [
-        (branch["const"], _text(branch, "title"))
-        for branch in _list(definition.get("oneOf", definition.get("anyOf")))
-        if isinstance(branch, Mapping) and isinstance(branch.get("const"), str)
-    ]
-
-
-def _plain(definition: _Json) -> list[tuple[str, str]]:
-    values = [value for value in _list(definition.get("enum")) if isinstance(value, str)]
-    names = _list(definition.get("enumNames"))
-    labels = names if len(names) == len(values) else values
-    return [(value, str(label)) for value, label in zip(values, labels, strict=True)]
+def options_of(definition: _Json) -> list[tuple[Any, str]]:
+    """Return the values of which one is to be chosen, each with its title; none if all are open."""
+    titled = as_list(definition.get("oneOf", definition.get("anyOf")))
+    if titled and all(isinstance(one, Mapping) and "const" in one for one in titled):
+        return [(one["const"], _text(one, "title")) for one in titled]
+    values = [definition["const"]] if "const" in definition else as_list(definition.get("enum"))
+    names = as_list(definition.get("enumNames"))
+    titles = map(str, names) if len(names) == len(values) else [""] * len(values)
+    return list(zip(values, titles, strict=True))
 
 
 def _bounds(kind: FieldKind, definition: _Json) -> tuple[float | None, float | None]:
@@ -263,9 +273,9 @@ def _bounds(kind: FieldKind, definition: _Json) -> tuple[float | None, float | N
     return low if is_number(low) else None, high if is_number(high) else None
 
 
-def _default(kind: FieldKind, value: object, values: Mapping[str, str]) -> FormValue:
+def _default(kind: FieldKind, value: Any, values: Mapping[str, Any]) -> FormValue:  # noqa: ANN401 - any JSON
     """Return the default of a field, if the server's is valid."""
-    shown_of = {value: shown for shown, value in values.items()}
+    shown_of = {as_text(one): shown for shown, one in values.items()}
     match kind, value:
         case FieldKind.TEXT, str():
             return sanitize(value, MAX_DEFAULT)
@@ -273,11 +283,11 @@ def _default(kind: FieldKind, value: object, values: Mapping[str, str]) -> FormV
             return value
         case FieldKind.INTEGER | FieldKind.NUMBER, int() | float() if is_number(value):
             return value
-        case FieldKind.CHOICE, str():
-            return shown_of.get(value)
+        case FieldKind.CHOICE, _ if value is not NOTHING:
+            return shown_of.get(as_text(value))
         case FieldKind.CHOICES, [*chosen]:
-            known = (shown_of.get(v) for v in chosen if isinstance(v, str))
-            return tuple(shown for shown in known if shown is not None)
+            shown = (shown_of.get(as_text(one)) for one in chosen)
+            return tuple(one for one in shown if one is not None)
         case _:
             return None
 
@@ -291,10 +301,11 @@ def unique(shown: str, taken: set[str]) -> str:
     return unique
 
 
+def as_text(value: object) -> str:
+    """Write a value as one line of JSON in which nothing is hidden."""
+    return reveal(json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
 def _text(definition: _Json, key: str) -> str:
     value = definition.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

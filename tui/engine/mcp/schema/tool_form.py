@@ -4,28 +4,30 @@ Nested objects become fields of their own; of several alternatives a field choos
 row can show is a field of JSON, and what no field shows stays as it is. The schema is hostile.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import (
     RemoteReferenceError,
     UnresolvedReferenceError,
+    as_list,
     resolve_reference,
 )
 from tui.engine.mcp.schema.form_schema import (
     MAX_FIELDS,
     MAX_OPTIONS,
     MAX_TITLE,
+    NOTHING,
     UnusableFormError,
+    as_text,
+    options_of,
     read_control,
     unique,
 )
+from tui.model.bounded_json import JsonError, read_json
 from tui.model.frozen import Frozen
-from tui.model.input.arguments import ArgumentsError, read_arguments, reveal_character
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize_line
 
@@ -33,7 +35,7 @@ MAX_LEVELS: Final = 4
 """Levels of nested objects that become fields; deeper ones are JSON."""
 
 MAX_STEPS: Final = 5_000
-"""Schemas, joined properties and options that are looked at; more would be felt on the screen."""
+"""Schemas, and entries of their lists and objects, that are looked at; real tools need 100."""
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "string": str,
@@ -44,38 +46,45 @@ _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "object": dict,
     "null": type(None),
 }
+_NUMBERS: Final = (int, (int, float))
 _SAYS_KIND: Final = frozenset({"type", "properties", "enum", "const", "items"})
 _Json = Mapping[str, Any]
 _Value = Any
-"""Any value of JSON, or `_NOTHING`."""
-
-_NOTHING: Final[_Value] = object()
-"""Stands for a value that is not there."""
+"""Any value of JSON, or `NOTHING`."""
 
 
 class _Place(Frozen):
-    """A field, the keys that lead to its value, and how what was entered is read.
+    """A field, the keys that lead to its value, and how that follows from what was entered.
 
-    `branches` are what it chooses from, if it has no value of its own.
+    `read` takes what was entered and the value before.
     """
 
     field: FormField
     path: tuple[str, ...]
-    read: Callable[[Any], Any] = lambda entered: entered
-    branches: tuple[_Json, ...] = ()
+    read: Callable[[Any, _Value], _Value]
 
 
+@contextmanager
+def _not_in_circles() -> Iterator[None]:
+    """Refuse a schema that refers to itself without end."""
+    try:
+        yield
+    except RecursionError as error:
+        raise UnusableFormError("its schema goes round in circles") from error
+
+
+@_not_in_circles()
 def begin_arguments(schema: _Json) -> dict[str, Any]:
     """Return the arguments that a schema has by itself: its defaults, and what must be as it says.
 
     Raises:
         UnusableFormError: If the schema is too large or broken.
     """
-    with _not_in_circles():
-        begun: dict[str, Any] = _Reader(schema, {}).begun(schema, {}, takes_defaults=True)
+    begun: dict[str, Any] = _Reader(schema, {}).begun(schema, {}, takes_defaults=True)
     return begun
 
 
+@_not_in_circles()
 def read_tool_form(
     schema: _Json, arguments: _Json, choices: Mapping[str, str]
 ) -> tuple[FormField, ...]:
@@ -89,10 +98,10 @@ def read_tool_form(
     Raises:
         UnusableFormError: If there is no form; the text says why.
     """
-    with _not_in_circles():
-        return tuple(place.field for place in _Reader(schema, choices).places(arguments))
+    return tuple(place.field for place in _Reader(schema, choices).places(arguments))
 
 
+@_not_in_circles()
 def merge_tool_form(
     schema: _Json, arguments: _Json, choices: Mapping[str, str], entered: Mapping[str, FormValue]
 ) -> dict[str, Any]:
@@ -104,32 +113,15 @@ def merge_tool_form(
         ValueError: If a value is not JSON; the text names its field.
         UnusableFormError: If there is no form.
     """
-    with _not_in_circles():
-        reader = _Reader(schema, choices)
-        changed = [
-            (place, value)
-            for place in reader.places(arguments)
-            if (value := entered.get(place.field.key, place.field.default)) != place.field.default
-        ]
-        merged = deepcopy(dict(arguments))
-        for place, value in changed:
-            if not place.branches:
-                _put(merged, place.path, _NOTHING if value is None else place.read(value))
-        for place, value in reversed(changed):  # inner alternatives before those around them
-            if place.branches:
-                reader.switch(merged, place, value)
-        if changed:  # what an object must have that it got, or what cannot be left out
-            merged = reader.begun(schema, merged, takes_defaults=False)
+    reader, merged = _Reader(schema, choices), dict(arguments)
+    places = [*reader.places(arguments)]
+    for place in reversed(places):  # what is inside an alternative before the choice of it
+        value = entered.get(place.field.key, place.field.default)
+        if value != place.field.default:
+            merged = _put(merged, place.path, place, value)
+    if merged != arguments:  # what an object must have that it got, or what cannot be left out
+        merged = reader.begun(schema, {} if merged is NOTHING else merged, takes_defaults=False)
     return merged
-
-
-@contextmanager
-def _not_in_circles() -> Iterator[None]:
-    """Refuse a schema that refers to itself without end."""
-    try:
-        yield
-    except RecursionError as error:
-        raise UnusableFormError("its schema goes round in circles") from error
 
 
 class _Reader:
@@ -142,8 +134,8 @@ class _Reader:
         self._left = MAX_FIELDS
         self._keys = set[str]()
 
-    def places(self, arguments: _Json) -> list[_Place]:
-        return list(self._read(self._document, dict(arguments), (), needed=True))
+    def places(self, arguments: _Json) -> Iterator[_Place]:
+        return self._read(self._document, arguments, (), needed=True)
 
     def _read(
         self, schema: object, value: _Value, path: tuple[str, ...], *, needed: bool
@@ -159,17 +151,17 @@ class _Reader:
             yield place
             if isinstance(chosen := place.field.default, str):
                 yield from self._read(branches[int(chosen)], value, path, needed=required)
-            elif value is not _NOTHING and path:
-                yield self._json(own, value, path, self._key(path), required=required)
+            elif value is not NOTHING and path:
+                yield self._json(own, value, path, required=required)
             return
-        properties = own.get("properties")
-        is_shown = isinstance(value, dict) or value is _NOTHING or (nullable and value is None)
-        if isinstance(properties, Mapping) and is_shown and self._has_room(properties, path):
-            held = value if isinstance(value, dict) else {}
+        properties = _properties(own)
+        is_shown = isinstance(value, Mapping) or value is NOTHING or (nullable and value is None)
+        if is_shown and self._has_room(properties, path):
+            held = value if isinstance(value, Mapping) else {}
+            needs = _required(own) if required or value is held else ()
             for name, definition in properties.items():
-                is_needed = name in _list(own.get("required")) and (required or value is held)
-                inner = held.get(name, _NOTHING)
-                yield from self._read(definition, inner, (*path, name), needed=is_needed)
+                inner = held.get(name, NOTHING)
+                yield from self._read(definition, inner, (*path, name), needed=name in needs)
         elif path:
             yield self._field(own, value, path, required=required, nullable=nullable)
 
@@ -186,45 +178,37 @@ class _Reader:
         self, own: _Json, value: _Value, path: tuple[str, ...], *, required: bool, nullable: bool
     ) -> _Place:
         """Return the place of a value as a row shows it, or as JSON."""
-        key, name = self._key(path), path[-1]
-        definition, values = _in_texts(own, self.plain(own.get("items")), value)
+        definition = {**own, "default": value, "items": self.plain(own.get("items"))}
+        if options_of(own):
+            definition.pop("type", None)
         try:
-            control = read_control(_shown(name), name, definition, required=required)
+            control = read_control(_shown(path[-1]), path[-1], definition, required=required)
         except UnusableFormError:
-            return self._json(own, value, path, key, required=required)
+            return self._json(own, value, path, required=required)
+        default = control.field.default
+        is_empty = value is NOTHING or (value is None and nullable)
+        is_line = control.field.kind is not FieldKind.TEXT or str(default).isprintable()
+        is_same = default not in {None, ()} and as_text(control.sent(default)) == as_text(value)
+        if not (is_empty or (is_same and is_line)):
+            return self._json(own, value, path, required=required)
+        field = replace(control.field, key=self._key(path), title=_label(path, control.field.title))
+        return _Place(field, path, lambda entered, _: control.sent(entered))
 
-        def read(entered: _Value) -> _Value:
-            if isinstance(entered, tuple):
-                return [read(one) for one in entered]
-            sent = control.values.get(entered, entered)
-            return values.get(sent, sent)
-
-        field = replace(control.field, key=key, title=_label(path, control.field.title))
-        is_line = field.kind is not FieldKind.TEXT or str(field.default).isprintable()
-        is_same = field.default is not None and _text(read(field.default)) == _text(value)
-        if value is _NOTHING or (value is None and nullable) or (is_same and is_line):
-            return _Place(field, path, read)
-        return self._json(own, value, path, key, required=required)
-
-    def _json(
-        self, own: _Json, value: _Value, path: tuple[str, ...], key: str, *, required: bool
-    ) -> _Place:
-        name = path[-1]
-        plain = {k: own[k] for k in ("title", "description") if k in own} | {"type": "string"}
-        field = read_control(_shown(name), name, plain, required=required).field
+    def _json(self, own: _Json, value: _Value, path: tuple[str, ...], *, required: bool) -> _Place:
+        words = {"title": own.get("title"), "description": own.get("description")}
+        field = read_control(
+            _shown(path[-1]), path[-1], {**words, "type": "string"}, required=required
+        ).field
         title = _label(path, field.title)
 
-        def read(entered: str) -> _Value:
+        def read(entered: str, _: _Value) -> _Value:
             try:
-                [parsed] = read_arguments(f'{{"value": {entered}\n}}').values()
-            except ArgumentsError as error:
+                return read_json(entered)
+            except JsonError as error:
                 raise ValueError(f"{title} is not JSON: {error.reason}.") from None
-            except ValueError:
-                raise ValueError(f"{title} is not JSON: it has more than one value.") from None
-            return parsed
 
-        shown = None if value is _NOTHING else _text(value)
-        field = replace(field, key=key, kind=FieldKind.JSON, title=title, default=shown)
+        shown = None if value is NOTHING else as_text(value)
+        field = replace(field, key=self._key(path), kind=FieldKind.JSON, title=title, default=shown)
         return _Place(field, path, read)
 
     def _choice(
@@ -246,81 +230,76 @@ class _Reader:
             chosen = None if best is None else str(best)
         title = _label(path, sanitize_line(str(own.get("title", "")), MAX_TITLE))
         field = FormField(key, FieldKind.CHOICE, title, "", required, chosen, options)
-        return _Place(field, path, branches=branches)
+        return _Place(field, path, lambda entered, before: self._of(branches, entered, before))
 
-    def switch(self, merged: dict[str, Any], place: _Place, chosen: FormValue) -> None:
-        """Let a value be of another alternative; what is of the others alone goes."""
-        before: _Value = merged
-        for name in place.path:
-            before = before.get(name, _NOTHING) if isinstance(before, dict) else _NOTHING
-        after = _NOTHING
-        if isinstance(chosen, str):
-            branch = place.branches[int(chosen)]
-            own = _properties(branch)
-            others = {name for one in place.branches for name in _properties(one)} - own.keys()
-            if own:
-                held = before.items() if isinstance(before, dict) else ()
-                fits = {k: v for k, v in held if k not in own or self.fits(own[k], v)}
-                after = {k: v for k, v in fits.items() if k not in others}
-            elif self.fits(branch, before):
-                after = before
-            after = self.begun(branch, after, takes_defaults=True)
-        _put(merged, place.path, after)
+    def _of(self, branches: tuple[_Json, ...], chosen: str, before: _Value) -> _Value:
+        """Return a value of one alternative; what is of the others alone goes."""
+        branch = branches[int(chosen)]
+        own = _properties(branch)
+        others = {name for one in branches for name in _properties(one)} - own.keys()
+        if isinstance(before, Mapping):
+            before = {
+                name: value
+                for name, value in before.items()
+                if (self.fits(own[name], value) if name in own else name not in others)
+            }
+        kept = before if self.fits(branch, before) else NOTHING
+        return self.begun(branch, kept, takes_defaults=True)
 
     def begun(
-        self, schema: object, value: _Value, *, takes_defaults: bool, level: int = 0
+        self,
+        schema: object,
+        value: _Value,
+        *,
+        takes_defaults: bool,
+        needed: bool = True,
+        level: int = 0,
     ) -> _Value:
-        """Return a value with what a schema has by itself; `_NOTHING` if it has nothing."""
+        """Return a value with what a schema has by itself; `NOTHING` if it has nothing."""
         own, nullable = self._own(schema)
-        if value is _NOTHING and takes_defaults and self._has_default(own):
-            value = deepcopy(own["default"])
-        if value is _NOTHING and ("const" in own or nullable):
-            return own.get("const")
+        if value is NOTHING and takes_defaults:
+            default = own.get("default")  # null says only that there is none
+            value = default if default is not None and self.fits(own, default) else value
+        if value is NOTHING and ("const" in own or nullable or not needed):
+            return own.get("const") if needed else NOTHING
         properties = _properties(own)
-        if (
-            not properties
-            or level > MAX_LEVELS
-            or not (value is _NOTHING or isinstance(value, dict))
-        ):
+        is_object = value is NOTHING or isinstance(value, Mapping)
+        if not (properties and is_object and level <= MAX_LEVELS):
             return value
-        made = {} if value is _NOTHING else dict(value)
+        made, required = {} if value is NOTHING else dict(value), _required(own)
         for name, definition in properties.items():
-            inner = made.get(name, _NOTHING)
-            is_wanted = inner is not _NOTHING or name in _list(own.get("required"))
-            if is_wanted or (takes_defaults and self._has_default(self._own(definition)[0])):
-                inner = self.begun(
-                    definition, inner, takes_defaults=takes_defaults, level=level + 1
-                )
-            if inner is not _NOTHING:
+            inner = self.begun(
+                definition,
+                made.get(name, NOTHING),
+                takes_defaults=takes_defaults,
+                needed=name in required,
+                level=level + 1,
+            )
+            if inner is not NOTHING:
                 made[name] = inner
         return made
-
-    def _has_default(self, own: _Json) -> bool:
-        """Return whether there is a default that fits; null says only that there is none."""
-        return own.get("default") is not None and self.fits(own, own["default"])
 
     def fits(self, schema: object, value: _Value) -> bool:
         """Return whether a value is of the kind that a schema describes."""
         own, nullable = self._own(schema)
-        if value is None and nullable:
-            return True
-        if options := _options(own)[0]:
-            return value is not _NOTHING and _text(value) in map(_text, options)
+        if value is NOTHING or (value is None and nullable):
+            return value is None
+        if options := options_of(own):
+            return any(_is_same(one, value) for one, _ in options)
         if branches := self._branches(own):
             return any(self.fits(one, value) for one in branches)
-        kind = _TYPES.get(str(own.get("type")), object)
         properties = _properties(own)
-        if isinstance(value, dict) and properties:
+        if isinstance(value, Mapping) and properties:
             return all(self.fits(properties[key], value[key]) for key in properties if key in value)
-        is_number = isinstance(value, bool) and kind not in {bool, object}
-        return value is not _NOTHING and isinstance(value, kind) and not is_number
+        kind = _TYPES.get(str(own.get("type")), object)
+        return isinstance(value, kind) and not (isinstance(value, bool) and kind in _NUMBERS)
 
     def plain(self, schema: object) -> dict[str, Any]:
         """Return a schema with its references and conjunctions merged into it."""
         if not isinstance(schema, Mapping):
             return {}
-        self._spend(1 + len(_list(schema.get("enum"))))
-        parts = _list(schema.get("allOf"))
+        self._spend(1 + sum(len(one) for one in schema.values() if isinstance(one, list | Mapping)))
+        parts = as_list(schema.get("allOf"))
         if isinstance(reference := schema.get("$ref"), str):
             try:
                 parts = [resolve_reference(self._document, reference), *parts]
@@ -337,7 +316,7 @@ class _Reader:
         if properties := _properties(first):
             joined["properties"] = {**properties, **_properties(second)}
             self._spend(len(joined["properties"]))
-        if required := [*_list(first.get("required")), *_list(second.get("required"))]:
+        if required := [*as_list(first.get("required")), *as_list(second.get("required"))]:
             joined["required"] = required
             self._spend(len(required))
         return joined
@@ -351,7 +330,7 @@ class _Reader:
         """Return what a value is if it is not null, and whether it may be null."""
         own, nullable = self.plain(schema), False
         for key in ("anyOf", "oneOf"):
-            branches = [self.plain(one) for one in _list(own.get(key))]
+            branches = [self.plain(one) for one in as_list(own.get(key))]
             kept = [one for one in branches if one.get("type") != "null"]
             nullable |= len(kept) < len(branches)
             if len(kept) == 1:
@@ -371,7 +350,7 @@ class _Reader:
         for key in ("oneOf", "anyOf"):
             branches = [
                 b
-                for one in _list(own.get(key))
+                for one in as_list(own.get(key))
                 for b in self._branches(self._own(one)[0]) or (one,)
             ]
             says_kind = all(_SAYS_KIND & one.keys() and "const" not in one for one in branches)
@@ -386,64 +365,16 @@ class _Reader:
         return unique(sanitize_line("".join(steps) + end), self._keys)
 
 
-def _put(merged: dict[str, Any], path: tuple[str, ...], value: _Value) -> None:
-    """Set a value, or remove it, and the objects around it that are empty then."""
-    nodes = [merged]
-    for name in path[:-1]:
-        if not isinstance(nodes[-1].get(name), dict):
-            nodes[-1][name] = {}
-        nodes.append(nodes[-1][name])
+def _put(value: _Value, path: tuple[str, ...], place: _Place, entered: FormValue) -> _Value:
+    """Return a value with what was entered for a place in it; objects that become empty go."""
     if not path:
-        merged |= {} if value is _NOTHING else value
-    elif value is not _NOTHING:
-        nodes[-1][path[-1]] = value
-    else:
-        for node, name in zip(reversed(nodes), reversed(path), strict=True):
-            node.pop(name, None)
-            if node:
-                break
-
-
-def _options(own: _Json) -> tuple[list[Any], list[str]]:
-    """Return the values of which one is to be chosen, and their labels; none if all are open."""
-    values = [own["const"]] if "const" in own else _list(own.get("enum"))
-    titled = _list(own.get("oneOf")) or _list(own.get("anyOf"))
-    if not values and all(isinstance(one, Mapping) and "const" in one for one in titled):
-        values = [one["const"] for one in titled]
-        return values, [str(one.get("title", _text(one["const"]))) for one in titled]
-    names = _list(own.get("enumNames"))
-    return values, [str(one) for one in (names if len(names) == len(values) else values)]
-
-
-def _in_texts(own: _Json, items: _Json, value: _Value) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a definition with texts for its options and a value for its default.
-
-    Returns:
-        The definition, and the option that each of the texts stands for.
-    """
-    is_list = own.get("type") == "array"
-    options, labels = _options(items if is_list else own)
-    if not 0 < len(options) <= MAX_OPTIONS:
-        return {**own, "default": None if value is _NOTHING else value}, {}
-    texts = {_text(one): one if isinstance(one, str) else _text(one) for one in options}
-    if len({*texts.values()}) < len(texts):
-        texts = {text: text for text in texts}
-    plain = {k: own[k] for k in ("title", "description", "minItems", "maxItems") if k in own}
-    choice = {"type": "string", "enum": [*texts.values()], "enumNames": labels}
-    values = dict(zip(texts.values(), options, strict=False))
-    held = [] if value is _NOTHING else _list(value) if is_list else [value]
-    given = [texts.get(_text(one)) for one in held]
-    if not is_list:
-        return {**plain, **choice, "default": next(iter(given), None)}, values
-    in_order = [one for one in texts.values() if one in given]  # as its row gives them back
-    chosen = given if given and given == in_order else None
-    return {**plain, "type": "array", "items": choice, "default": chosen}, values
-
-
-def _text(value: object) -> str:
-    """Write a value as one line of JSON in which nothing is hidden."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if text.isprintable() else "".join(map(reveal_character, text))
+        return NOTHING if entered is None else place.read(entered, value)
+    name, *further = path
+    held = dict(value) if isinstance(value, Mapping) else {}
+    inner = _put(held.pop(name, NOTHING), tuple(further), place, entered)
+    if inner is not NOTHING:
+        held[name] = inner
+    return held or NOTHING
 
 
 def _shown(name: str) -> str:
@@ -451,7 +382,8 @@ def _shown(name: str) -> str:
 
 
 def _label(path: tuple[str, ...], title: str) -> str:
-    return " · ".join([*map(_shown, path[:-1]), title or _shown(path[-1] if path else "which")])
+    *around, name = path or ("which",)
+    return " · ".join([*map(_shown, around), title or _shown(name)])
 
 
 def _words(branch: _Json, own: _Json) -> str:
@@ -470,14 +402,18 @@ def _likeness(branch: _Json, value: _Value) -> tuple[bool, int]:
     """Return how well an object fits an alternative: whether it is whole, and the known keys."""
     if not isinstance(value, dict):
         return True, 0
-    needed = map(str, _list(branch.get("required")))
-    return all(name in value for name in needed), len(value.keys() & _properties(branch).keys())
+    return _required(branch) <= value.keys(), len(value.keys() & _properties(branch).keys())
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether two values are the same JSON; in Python ``1`` equals ``true``."""
+    return one == other and isinstance(one, bool) is isinstance(other, bool)
+
+
+def _required(own: _Json) -> frozenset[str]:
+    return frozenset(name for name in as_list(own.get("required")) if isinstance(name, str))
 
 
 def _properties(own: _Json) -> _Json:
     properties = own.get("properties")
     return properties if isinstance(properties, Mapping) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
