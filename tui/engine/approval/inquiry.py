@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,13 +11,12 @@ from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.schema.form_schema import MAX_FIELDS, Control, UnusableFormError, read_form
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
-from tui.model.requests import FileChange, FormField, FormValue
+from tui.model.requests import FileChange
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize, sanitize_line
 
@@ -264,54 +263,3 @@ def _listed(names: list[ServerId]) -> str:
     if more > 0:
         return f"{', '.join([*first, last])} and {more} more"
     return f"{', '.join(first)} and {last}" if first else str(last)
-
-
-def argument_fields(schema: JsonObject, arguments: JsonObject) -> tuple[FormField, ...]:
-    """Make the fields of a form that gives exactly these arguments when nothing is changed.
-
-    Args:
-        schema: The tool's input schema.
-        arguments: The arguments of the call.
-
-    Returns:
-        The fields, their keys being the names of the arguments. Nothing where a form could not
-        show every argument as it is, or could not give it back unchanged.
-    """
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or len(properties) > MAX_FIELDS:
-        return ()
-    if not arguments.keys() <= properties.keys():
-        return ()
-    try:
-        form = read_form({**schema, "properties": _filled_in(properties, arguments)})
-    except UnusableFormError:
-        return ()
-    fields = []
-    for control in form.controls:
-        name = control.name
-        if control.field.key != name or any(shown != v for shown, v in control.values.items()):
-            return ()
-        if name not in arguments:
-            fields.append(replace(control.field, default=None))
-        elif _gives(control, arguments[name]):
-            fields.append(control.field)
-        else:
-            return ()
-    return tuple(fields)
-
-
-def _filled_in(properties: JsonObject, arguments: JsonObject) -> dict[str, object]:
-    """Put the arguments in the place of the schema's defaults."""
-    return {
-        name: {**definition, "default": arguments.get(name)}
-        if isinstance(definition, Mapping)
-        else definition
-        for name, definition in properties.items()
-    }
-
-
-def _gives(control: Control, argument: object) -> bool:
-    """Return whether a field returns an argument unchanged, including its type."""
-    default: FormValue = control.field.default
-    given = list(default) if isinstance(default, tuple) else default
-    return default is not None and type(given) is type(argument) and given == argument

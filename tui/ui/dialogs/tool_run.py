@@ -17,8 +17,7 @@ from textual.widgets import Input
 
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.input.arguments import reveal
-from tui.model.requests import FormValue
-from tui.model.runs import SavedCall, ToolForm, ToolRun
+from tui.model.runs import SavedCall, ToolRun
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
@@ -52,27 +51,6 @@ _STYLES: Final[Mapping[ToolCallStatus, str]] = {
     ToolCallStatus.ERROR: "$text-error",
     ToolCallStatus.DENIED: "$text-warning",
 }
-
-
-class ToolForms:
-    """The forms of one tool.
-
-    Args:
-        commands: Asks the engine for them.
-        server: Its server.
-        tool: Its name as shown.
-    """
-
-    def __init__(self, commands: Commands, server: ServerId, tool: str) -> None:
-        self._commands, self._tool = commands, (server, tool)
-
-    def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:
-        return self._commands.engine.runs.form(*self._tool, arguments, choices)
-
-    def merge(
-        self, values: Mapping[str, FormValue], arguments: str, choices: Mapping[str, str]
-    ) -> str:
-        return self._commands.engine.runs.merge(*self._tool, values, arguments, choices)
 
 
 class ToolFormScreen(EditingScreen):
@@ -117,7 +95,7 @@ class ToolFormScreen(EditingScreen):
         self._tool = server, tool
         self._first = drafts.get(self._tool) if arguments is None else arguments
         self._opener = opener
-        self.editor = ArgumentEditor(ToolForms(commands, server, tool), None, beside=True)
+        self.editor = ArgumentEditor(commands, server, tool, None, beside=True)
 
     def compose_about(self) -> ComposeResult:
         yield PlainText(Content("\n").join(self._about()), classes="step-about")

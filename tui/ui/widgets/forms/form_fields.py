@@ -312,6 +312,7 @@ class TypedField(FieldRow):
             placeholder=_HINTS.get(field.format or field.kind, ""),
             type=_TYPES.get(field.kind, "text"),
             max_length=MAX_TYPED,
+            disabled=field.kind is FieldKind.JSON and len(str(field.default)) > MAX_TYPED,
             validate_on=(),
             select_on_focus=False,
             compact=True,
