@@ -238,7 +238,7 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         await hand.until(lambda: pane.entries.current is not None)
         await hand.press("r")
         await hand.until(lambda: hand.is_on(ToolFormScreen))
-        assert "Run echo of shop" in hand.text
+        await hand.until(lambda: "Run echo of shop" in hand.text)
         await hand.press(*"hello")
         assert json.loads(hand.form.editor.json.text) == {"text": "hello"}, "in step"
         await hand.run()
@@ -558,7 +558,7 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
                 assert hand.pilot.app.screen.region.contains_region(button.region), (size, name)
         await hand.run()
         screen = await hand.ended(1)
-        for _ in screen._views:
+        for _ in screen.views:
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
             await hand.press("t")
         assert hand.sent("tools/call")[-1]["arguments"] == {HOSTILE: HOSTILE}

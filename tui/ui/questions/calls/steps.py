@@ -140,6 +140,17 @@ class EditingScreen(ModalScreen[str | None]):
     def on_resize(self) -> None:
         self.show_buttons()
 
+    @abstractmethod
+    def finish(self, arguments: str) -> None:
+        """Do what the arguments were edited for."""
+
+    def action_done(self) -> None:
+        """Take the arguments as they stand, where they can be sent."""
+        try:
+            self.finish(self.editor.finished())
+        except ValueError as error:
+            self.say(str(error), wrong=True)
+
     async def action_switch(self) -> None:
         """Show the same arguments the other way."""
         try:
@@ -247,12 +258,8 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         """Keep what was meant for what was there before from doing something."""
         return not (self._held and action in {"done", "switch"})
 
-    def action_done(self) -> None:
-        """Go back with the arguments as they stand, where they can be sent."""
-        try:
-            self.dismiss(self.editor.finished())
-        except ValueError as error:
-            self.say(str(error), wrong=True)
+    def finish(self, arguments: str) -> None:
+        self.dismiss(arguments)
 
     def action_leave(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""

@@ -25,7 +25,7 @@ from textual.widgets import Input, OptionList, Select, SelectionList
 from textual.widgets._toggle_button import ToggleButton
 from textual.widgets.selection_list import Selection
 
-from tui.model.input.arguments import ArgumentsError, read_arguments
+from tui.model.bounded_json import JsonError, read_json
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip, counted
 from tui.ui.widgets.frame import WORDY
@@ -461,11 +461,9 @@ def _number_in(text: str, kind: FieldKind) -> float | None:
 
 def _check_json(text: str) -> None:
     try:
-        values = read_arguments(f'{{"value": {text}\n}}')
-    except ArgumentsError as error:
+        read_json(text)
+    except JsonError as error:
         raise ValueError(f"Not JSON: {error.reason}.") from None
-    if len(values) > 1:
-        raise ValueError("Not JSON: it has more than one value.")
 
 
 def _bound(number: float, unit: str) -> str:
