@@ -234,8 +234,9 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
 ) -> None:
     async with by_hand(world) as hand:
         await hand.press("f3")
-        pane = hand.pilot.app.screen.query_one(ToolsPane)
-        await hand.until(lambda: pane.entries.current is not None)
+        listed = hand.pilot.app.screen.query_one(ToolsPane).entries
+        await hand.until(lambda: [one for one in listed.shown if one.item[1].name == "echo"])
+        listed.select(next(one.item for one in listed.shown if one.item[1].name == "echo"))
         await hand.press("r")
         await hand.until(lambda: hand.is_on(ToolFormScreen))
         await hand.until(lambda: "Run echo of shop" in hand.text)
@@ -263,6 +264,9 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         lines = [line.strip("│ ").split(maxsplit=1) for line in hand.text.split("\n")]
         assert ["-", '"text": "hello"'] in lines
         assert ["+", '"text": "hello you"'] in lines
+        for _ in screen.views:
+            await hand.press("t")
+        await hand.until(lambda: screen.query(LabelledText) and '"text": "hello you"' in hand.text)
         await hand.press("n", *"1 x", "enter")
         assert "Saved" not in hand.text
         assert not hand.store.state.saved_calls

@@ -15,7 +15,7 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.viewer import FetchedScreen, failed
-from tui.ui.panes import FillPrompt, InsertText, SendPrompt
+from tui.ui.panes import FillPrompt, InsertText, ShowSent
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.widgets.text.blocks import Block, IndentBlock, TextBlock, TextPage, styled
 from tui.ui.widgets.text.document import fits
@@ -74,7 +74,8 @@ class PromptScreen(FetchedScreen):
     def action_send(self) -> None:
         """Send it, unless Enter was for what was there before."""
         if monotonic() >= self._shown_at + ARMING_SECONDS:
-            self.leave_for(SendPrompt(self._token))
+            self._commands.engine.messages.send_rendered(self._token)
+            self.leave_for(ShowSent())
 
     def action_insert(self) -> None:
         """Put its text into the message, where no name in it counts."""

@@ -26,7 +26,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick, use_one
 from tui.ui.dialogs.viewer import FetchedScreen
-from tui.ui.panes import FollowLink, PaneName, RunTool, ShowPane, ShowRun
+from tui.ui.panes import FollowLink, RunTool, ShowRun, ShowSent
 from tui.ui.questions.calls.steps import EditingScreen
 from tui.ui.widgets.chat.tool_call import CALL_LOOKS, arguments_line, progress_line
 from tui.ui.widgets.forms.argument_form import ArgumentEditor
@@ -318,11 +318,15 @@ class RunScreen(FetchedScreen):
         if all(line.sign == " " for line in lines):
             self.say("It gave the same with the same arguments.")
             return
-        view = LabelledText()
-        view.show_lines([*difference_lines(lines)])
+
+        def view() -> LabelledText:
+            made = LabelledText()
+            made.show_lines([*difference_lines(lines)])
+            return made
+
         self.views = [one for one in self.views if one[0] != "difference"]
-        self.views.insert(0, ("difference", lambda: view))
-        await self.show(view)
+        self.views.insert(0, ("difference", view))
+        await self.show(view())
 
     def action_use(self, what: str) -> None:
         """Open or save the picture that is shown, else a link, or the result."""
@@ -341,7 +345,7 @@ class RunScreen(FetchedScreen):
     def action_send(self) -> None:
         """Send it into the conversation, and go there."""
         self._commands.engine.runs.send(self._run)
-        self.leave_for(ShowPane(PaneName.CHAT))
+        self.leave_for(ShowSent())
 
     def action_command(self) -> None:
         call = self._run.call

@@ -162,10 +162,8 @@ class FillPrompt(Opens):
     typed: str = ""
 
 
-class SendPrompt(Asks):
-    """Send the prompt that was rendered and looked at under this token."""
-
-    token: str
+class ShowSent(Asks):
+    """Show what was just sent at the end of the conversation."""
 
 
 class SendResource(Asks):

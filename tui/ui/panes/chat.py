@@ -275,10 +275,6 @@ class ChatPane(TabbedPane):
         self.composer.replace_all(message.typed)
         self.composer.focus()
 
-    def send_rendered(self, token: str) -> None:
-        self.transcript.go_to_end()
-        self._commands.engine.messages.send_rendered(token)
-
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
         draft = self.composer.message.strip()

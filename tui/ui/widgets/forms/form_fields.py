@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar, Final, Literal
 
@@ -34,9 +34,6 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_TYPED: Final = 10_000
 """Characters of a field's input."""
-
-MAX_LABEL: Final = 2_000
-"""Characters shown of a title or an option; the engine gives no longer ones."""
 
 MAX_DESCRIPTION: Final = 1_000
 """Characters shown of a field's description."""
@@ -227,7 +224,7 @@ class FieldRow(Vertical):
 
     def compose(self) -> ComposeResult:
         field = self.field
-        words = _label(field.title)
+        words = one_line(field.title)
         label = Content.assemble((words, "bold"), (" *" if field.required else "", "$accent"))
         beside = PlainText(self.beside, classes="field-beside")
         self.named = PlainText(label, classes="field-label")
@@ -275,7 +272,7 @@ class FieldRow(Vertical):
 
     def complain(self, reason: str) -> None:
         line = self.query_one(".field-problem", PlainText)
-        line.update(Content(_label(reason)))
+        line.update(Content(one_line(reason)))
         line.display = bool(reason)
         self.set_class(bool(reason), "-wrong")
 
@@ -364,7 +361,8 @@ class ChoiceField(FieldRow):
         values: list[FormValue] = [option.value for option in self.field.options]
         default = self.field.default
         return Select(
-            _numbered(_label(option.label) for option in self.field.options),
+            # it parses bare strings as markup
+            [(Text(one_line(one.label)), index) for index, one in enumerate(self.field.options)],
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -384,7 +382,7 @@ class ChoicesField(FieldRow):
         initial = default if isinstance(default, tuple) else ()
         return TickList(
             *(
-                Selection(Content(_label(option.label)), index, option.value in initial)
+                Selection(Content(one_line(option.label)), index, option.value in initial)
                 for index, option in enumerate(self.field.options)
             ),
             compact=True,
@@ -444,10 +442,6 @@ def problem_of(field: FormField, value: FormValue) -> str:
     return ""
 
 
-def _label(text: str) -> str:
-    return clip(one_line(text), MAX_LABEL)
-
-
 def _number_in(text: str, kind: FieldKind) -> float | None:
     if not text.strip():
         return None
@@ -471,8 +465,3 @@ def _bound(number: float, unit: str) -> str:
     if not float(number).is_integer():
         return f"{number:g}"
     return counted(int(number), unit) if unit else f"{int(number):,}"
-
-
-def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
-    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
-    return [(Text(label), index) for index, label in enumerate(labels)]
