@@ -31,10 +31,12 @@ from textual.pilot import Pilot
 
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import press, rest, wait_until_filled
+from tests.support.said import fill
 from tests.support.samples import SERVER, confirmation
 from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
 from tests.ui.shell import decks
+from tui.engine.mcp.wire.wire import Wire
 from tui.model import events as e
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
@@ -87,6 +89,10 @@ def _nothing(_app: GemdeckApp) -> None:
     pass
 
 
+def _silence(_wire: Wire) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What one picture shows.
@@ -98,6 +104,7 @@ class Scene:
         then: What happens then.
         after: What is pressed after that.
         opens: Opens what no key and no event opens.
+        says: Says what was said with servers before it.
     """
 
     name: str
@@ -106,6 +113,7 @@ class Scene:
     then: tuple[e.Event, ...] = ()
     after: tuple[str, ...] = ()
     opens: Callable[[GemdeckApp], object] = _nothing
+    says: Callable[[Wire], None] = _silence
 
 
 _QUESTIONS: Final[dict[str, PendingRequest]] = {
@@ -178,6 +186,10 @@ SCENES: Final = (
     Scene("resources-empty", quiet_store, ("f5",)),
     Scene("activity", decks.full_store, ("f7",)),
     Scene("activity-empty", empty_store, ("f7",)),
+    Scene("protocol", decks.full_store, ("f7", "v", "f"), says=fill),
+    Scene("protocol-beside", decks.full_store, ("f7", "v"), says=fill),
+    Scene("protocol-exchange", decks.full_store, ("f7", "v", *"jjjj", "enter"), says=fill),
+    Scene("protocol-empty", empty_store, ("f7", "v")),
     Scene("chat", talking_store),
     Scene("chat-entry", talking_store, ("shift+tab", "up", "up")),
     Scene("chat-opened", talking_store, ("shift+tab", "up", "up", "enter")),
@@ -281,6 +293,10 @@ CHOSEN: Final = {
     "prompts": ("prompts", "dark", _WIDE),
     "resources": ("resources", "dark", _WIDE),
     "activity": ("activity", "dark", _WIDE),
+    "protocol": ("protocol", "dark", _WIDE),
+    "server-page": ("server-page", "dark", _WIDE),
+    "tool-form": ("tool-form", "dark", _WIDE),
+    "tool-result": ("tool-result", "dark", _WIDE),
     "chat": ("chat", "dark", _WIDE),
     "question": ("question-call", "dark", _WIDE),
     "folder": ("question-folder", "dark", _WIDE),
@@ -307,6 +323,7 @@ async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
     commands.answers["servers.usage"] = decks.USAGE
     commands.answers |= {"runs.form": decks.ORDER, "runs.merge": decks.ORDER.arguments}
     with colors(look):
+        scene.says(commands.wire)
         app = GemdeckApp(store, commands, preferences=UiPreferences(theme=look.theme))
     async with app.run_test(size=size) as pilot:
         await wait_until_filled(pilot)

@@ -94,14 +94,18 @@ def sanitize(text: str, limit: int = MAX_TEXT) -> str:
         return text
     kept = text[:limit]
     if not re.match(_CLEAN, kept):
-        lines = kept.replace("\r\n", "\n")
-        kept = _rewrite(re.sub(_ESCAPE_SEQUENCE, "", lines, flags=re.VERBOSE))
+        kept = _rewrite(without_sequences(kept.replace("\r\n", "\n")))
     cut = max(len(text), len(kept)) - limit
     if cut <= 0:
         return kept
     marker = f"…[+{cut} characters]"
     whole = kept[: max(0, limit - len(marker))].rstrip(_ZERO_WIDTH_JOINER + _EMOJI_PRESENTATION)
     return whole + marker
+
+
+def without_sequences(text: str) -> str:
+    """Return a text without the escape sequences that control a terminal."""
+    return re.sub(_ESCAPE_SEQUENCE, "", text, flags=re.VERBOSE)
 
 
 def sanitize_line(text: str, limit: int = MAX_LINE) -> str:

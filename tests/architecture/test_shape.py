@@ -201,16 +201,16 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_460,
-    "engine/mcp": 8_200,
+    "ui": 13_890,
+    "engine/mcp": 8_120,
     "engine/chats": 4_080,
-    "cli": 2_750,
+    "cli": 2_740,
     "engine/settings": 2_740,
-    "model": 2_380,
-    "engine": 1_880,
+    "model": 2_490,
+    "engine": 1_890,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
-    "engine/commands": 1_300,
+    "engine/commands": 1_280,
     "engine/approval": 1_280,
     "engine/definitions": 1_080,
     "engine/files": 840,

@@ -4,9 +4,11 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 import pytest
@@ -29,6 +31,11 @@ MODES = [
     ("requests", "batches"),
 ]
 
+PROTOCOL = {"f7": "/ search", "v": "exchanges", "f6": "> message"}
+"""Shows what is said with servers beside the chat, and goes on; what each key shows."""
+
+NO_KEYS: Mapping[str, str] = MappingProxyType({})
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -42,8 +49,8 @@ def has_any(one: str, other: str, screen: str) -> bool:
     return one in screen or other in screen
 
 
-def cost(folder: Path, *modes: str) -> Cost:
-    """Run the deck beside a server that never gets ready, and type."""
+def cost(folder: Path, *modes: str, keys: Mapping[str, str] = NO_KEYS) -> Cost:
+    """Run the deck beside a server that never gets ready, press keys, and type."""
     server = Path(__file__).parent.parent / "servers" / "flooding.py"
     entry = {"command": sys.executable, "args": [str(server), *modes]}
     (Path.home() / ".gemini").mkdir(exist_ok=True)
@@ -52,6 +59,9 @@ def cost(folder: Path, *modes: str) -> Cost:
     delays, memory = list[float](), list[float]()
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder) as terminal:
         terminal.wait_for("1 ready")
+        for key, words in keys.items():
+            terminal.press(key)
+            terminal.wait_for(words)
         process = psutil.Process(terminal.pid)
         began = time.monotonic()
         while len(delays) < KEYS or time.monotonic() - began < FLOOD_SECONDS:
@@ -79,6 +89,19 @@ def test_a_flood_leaves_typing_and_memory(
     measure(
         f"{'+'.join(modes)}: a key takes {flooding.delay * 1000:.0f} ms (silent "
         f"{silent.delay * 1000:.0f}), {flooding.megabytes:.0f} MB ({silent.megabytes:.0f})"
+    )
+    assert flooding.delay <= max(0.1, 4 * silent.delay)
+    assert flooding.megabytes <= silent.megabytes + 60
+
+
+def test_typing_beside_the_protocol_of_a_flood_stays_at_the_floor(
+    tmp_path: Path, measure: Measure
+) -> None:
+    silent = cost(tmp_path, "silent", keys=PROTOCOL)
+    flooding = cost(tmp_path, "requests", "news", keys=PROTOCOL)
+    measure(
+        f"beside the protocol a key takes {flooding.delay * 1000:.0f} ms in a flood (silent"
+        f" {silent.delay * 1000:.0f}), {flooding.megabytes:.0f} MB ({silent.megabytes:.0f})"
     )
     assert flooding.delay <= max(0.1, 4 * silent.delay)
     assert flooding.megabytes <= silent.megabytes + 60

@@ -10,18 +10,27 @@ from unittest.mock import patch
 
 import mcp_types as types
 import pytest
+from textual.pilot import Pilot
 
 from tests.benchmarks.test_servers import lean
+from tests.fakes.commands import RecordingCommands
 from tests.servers.sample import server as sample
 from tests.servers.web import serving
+from tests.snapshots.decks import wait_until_filled
 from tests.support.measures import Measure
+from tests.ui.harness import until
+from tests.ui.shell import decks
 from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.support import call, running
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.tap import MAX_FRAMES, Tap
 from tui.engine.mcp.wire.wire import Wire
+from tui.model import events as e
 from tui.model.servers import ProtocolEra, ServerId
 from tui.model.servers import ServerStatus as S
+from tui.ui.app import GemdeckApp
+from tui.ui.panes.protocol import FrameList
+from tui.ui.themes import UiPreferences
 
 CALLS: Final = 500
 """Calls of each kind, in turn."""
@@ -46,6 +55,12 @@ FRAMES: Final = 5 * MAX_FRAMES
 
 MOST_SECONDS: Final = 0.05
 """What giving all of them anew may take between two keystrokes."""
+
+FILTER: Final = "method:tools/call server:s3 >1ms tool"
+"""What is typed into the filter of all of them, letter by letter."""
+
+NAMED: Final = {" ": "space", ":": "colon", "/": "slash", ">": "greater_than_sign"}
+"""Textual's names of keys."""
 
 
 @contextmanager
@@ -133,3 +148,63 @@ def test_all_frames_are_given_between_two_keystrokes(measure: Measure) -> None:
     measure(f"{FRAMES:,} frames given and filtered in {took * 1000:.1f} ms")
     assert len(found) == FRAMES
     assert took <= MOST_SECONDS
+
+
+def speak(wire: Wire, number: int) -> None:
+    """Say something small: a call, or its answer."""
+    tap, about = wire.tap(ServerId(f"s{number % 5}")), number // 10
+    if number // 5 % 2 == 0:
+        params = {"name": f"tool_{about % 50}", "arguments": {}}
+        asked = types.JSONRPCRequest(jsonrpc="2.0", id=about, method="tools/call", params=params)
+        tap.sent(asked, b"{}")
+    else:
+        tap.received(b"{}", types.JSONRPCResponse(jsonrpc="2.0", id=about, result={}))
+
+
+async def typing(pilot: Pilot[int]) -> list[float]:
+    """Type the filter, and give the seconds of each letter until it is drawn."""
+    took = []
+    for letter in FILTER:
+        began = time.perf_counter()
+        await pilot.press(NAMED.get(letter, letter))
+        took.append(time.perf_counter() - began)
+    return took
+
+
+async def shown(measure: Measure, frames: int) -> float:
+    """Open the protocol with so many frames, filter it, and follow it; give what a letter takes."""
+    commands, store = RecordingCommands(), decks.full_store()
+    for number in range(frames):
+        speak(commands.wire, number)
+    app = GemdeckApp(store, commands, preferences=UiPreferences())
+    async with app.run_test(size=(160, 48)) as pilot:
+        await wait_until_filled(pilot)
+        began = time.perf_counter()
+        await pilot.press("f7", "v", "f")
+        listed = app.screen.query_one(FrameList)
+        await until(pilot, lambda: listed.shown)
+        opened = time.perf_counter() - began
+        await pilot.press("slash")
+        letter = statistics.median(await typing(pilot))
+        assert listed.line.value == FILTER
+        await pilot.press("escape")
+        told = []
+        for number in range(frames, frames + 20):
+            speak(commands.wire, number)
+            began = time.perf_counter()
+            listed.follow(commands.wire)
+            told.append(time.perf_counter() - began)
+        store.dispatch(e.FramesNoted(commands.wire.revision))
+    followed = statistics.median(told)
+    measure(
+        f"the protocol with {frames:,} frames: open in {opened * 1000:.0f} ms, a letter of the"
+        f" filter {letter * 1000:.1f} ms, followed in {followed * 1000:.1f} ms"
+    )
+    return letter
+
+
+async def test_the_protocol_filters_ten_thousand_frames_within_a_keystroke(
+    measure: Measure,
+) -> None:
+    few, many = await shown(measure, 10), await shown(measure, FRAMES)
+    assert many - few <= MOST_SECONDS

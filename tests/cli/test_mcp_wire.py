@@ -100,10 +100,11 @@ async def test_a_file_that_is_no_trace_stays_as_it_is(tmp_path: Path) -> None:
     write_settings({"mcpServers": {"raw": raw_server()}})
     file = tmp_path / "notes.txt"
     file.write_text("mine\n")
+    file.chmod(0o644)
     for option in (file, tmp_path, tmp_path / "nowhere" / "trace.jsonl"):
         refused = await run("mcp", "list", "--trace", str(option))
         assert (refused.code, "--trace" in refused.stderr) == (ExitCode.USAGE, True)
-    assert file.read_text() == "mine\n"
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("mine\n", 0o644)
     for words in ((str(file),), (str(tmp_path / "nothing"),)):
         assert (await run("mcp", "replay", *words)).code == ExitCode.ERROR
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from tui.engine.commands.tool_runs import ToolRuns
+from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
 from tui.model.servers import ServerId, ServerUsage
@@ -62,6 +63,8 @@ class RecordingCommands(Commands):
         engine = RecordingEngine(answers={"servers.usage": ServerUsage()})
         self.calls, self.answers = engine.calls, engine.answers
         self.offer({})
+        self.wire = Wire()
+        setattr(engine, "wire", self.wire)  # noqa: B010 - what was said is there without servers
         self.attach(cast("Engine", engine))
 
     def offer(self, schema: Mapping[str, Any]) -> None:

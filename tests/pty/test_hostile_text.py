@@ -95,14 +95,16 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.wait_gone("wants to run")
     wait_for_end_of_turn(terminal)
     terminal.press("f3")
-    terminal.wait_for("details  v schema")
+    terminal.wait_for("run  v schema")
     terminal.press("home")
     terminal.wait_for("Report")
     for key, shown in (("f4", "ask"), ("f5", "note://one"), ("f7", "starting")):
         terminal.press(key)
         terminal.wait_for(shown)
     terminal.press("f2", "enter")
-    terminal.wait_for("instructions")
+    terminal.wait_for("Instructions, sent")
+    terminal.press("end")
+    terminal.wait_for("Last words")
     terminal.press("escape")
     leave(terminal)
 
@@ -227,11 +229,11 @@ class Scene:
         terminal.press("escape")
         terminal.wait_gone("Grants: rules for tools")
         terminal.press("f3")
-        terminal.wait_for("details  v")
+        terminal.wait_for("run  v")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "withheld" in screen and "Esc close" in screen)
+        terminal.wait_for(lambda screen: "It cannot run" in screen and "Esc Close" in screen)
         terminal.press("escape")
-        terminal.wait_gone("Esc close")
+        terminal.wait_gone("Esc Close")
         terminal.press("f6")
 
 

@@ -53,6 +53,7 @@ from tui.ui.themes import UiPreferences
 Size = tuple[int, int]
 WIDE: Final = (120, 36)
 NARROW: Final = (80, 24)
+LARGE: Final = (160, 48)
 """Columns and rows of the terminals that pictures are taken of; one size, where the other has the
 same layout as that of another picture."""
 

@@ -9,8 +9,9 @@ import pytest
 from textual import events
 
 from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press, settle
+from tests.snapshots.decks import HISTORIES, LARGE, NARROW, WIDE, Album, deck, press, settle
 from tests.support.pictures import picture
+from tests.support.said import fill
 from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
@@ -132,6 +133,26 @@ async def test_the_page_of_a_server(album: Album) -> None:
         app.theme = LIGHT.name
         await press(pilot, "end")
         await album.take(pilot, "end")
+
+
+async def test_what_was_said_with_servers(album: Album) -> None:
+    commands = RecordingCommands()
+    fill(commands.wire)
+    app = GemdeckApp(shell.full_store(), commands, preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f7", "v")
+        await album.take(pilot, "beside")
+        await press(pilot, "f", "home", *"jjjj", "right")
+        await album.take(pilot, "whole")
+        await pilot.resize_terminal(*LARGE)
+        await album.take(pilot, "whole")
+        await press(pilot, "enter")
+        await album.take(pilot, "exchange")
+        await press(pilot, "t", "t")
+        await album.take(pilot, "sent-and-got")
+        await pilot.resize_terminal(*NARROW)
+        await press(pilot, "escape", "enter", "t")
+        await album.take(pilot, "raw")
 
 
 async def test_a_server_is_added(album: Album) -> None:

@@ -8,24 +8,24 @@ from tui.cli.output import say
 from tui.text import sanitize_line
 
 
-def _trace(context: click.Context, _parameter: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse a file that is no trace; say where it is if that was asked for."""
+def _trace(context: click.Context, _parameter: click.Parameter, file: Path | None) -> None:
+    """Refuse a file that is no trace; say where it is if that was asked for.
+
+    Before a command or after it, it is the same option: its value is the root's.
+    """
     if file is None:
-        return None
-    from tui.engine.files.atomic import UnfitFileError  # noqa: PLC0415 - no other start needs it
-    from tui.engine.mcp.wire.trace import read_trace  # noqa: PLC0415 - ditto
+        return
+    from tui.engine.mcp.wire.trace import begin_trace  # noqa: PLC0415 - no other start needs it
 
     file = file.absolute()
     try:
-        read_trace(file)
-        file.touch(0o600)
-    except UnfitFileError as error:
-        raise click.BadParameter(f"{file} is there already, and is {error}.") from error
+        begin_trace(file)
     except OSError as error:
-        raise click.BadParameter(f"{file} cannot be written: {error.strerror}.") from error
-    if context.find_root().params.get("debug"):
+        raise click.BadParameter(f"{file} cannot be used: {error.strerror}.") from error
+    given = context.find_root().params
+    given["trace"] = file
+    if given.get("debug"):
         say(f"the trace is {sanitize_line(str(file))}")
-    return file
 
 
 trace_option = click.option(
@@ -33,5 +33,6 @@ trace_option = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path),
     callback=_trace,
+    expose_value=False,
     help="Write what is said with servers to this file, as lines of JSON.",
 )

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from tui import __version__
 from tui.engine import late
@@ -35,6 +35,7 @@ from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.saved import write_new
 from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
@@ -54,6 +55,7 @@ from tui.engine.reload import Reading, SettingsReader, problem_notice, read_sett
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
@@ -62,9 +64,12 @@ from tui.model.models import PricesSet
 from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
-from tui.text import sanitize_line
+from tui.text import counted, sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
+
+EXPORTED_AT_ONCE: Final = 50
+"""Frames that are masked for an export before other tasks have a turn."""
 
 
 class Engine:
@@ -118,7 +123,8 @@ class Engine:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
-        self.wire = Wire(publish, redactor, self._begin_trace())
+        trace = TraceFile(options.trace, redactor, say) if options.trace is not None else None
+        self.wire = Wire(publish, redactor, trace)
         self._read = partial(
             read_settings, self._opened, options.model, check_keys=options.check_keys
         )
@@ -200,10 +206,6 @@ class Engine:
             redactor=self._redactor,
             wire=self.wire,
         )
-
-    def _begin_trace(self) -> TraceFile | None:
-        path = self._options.trace
-        return TraceFile(path, self._redactor, self._problems) if path is not None else None
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
@@ -424,16 +426,30 @@ class Engine:
         """Send the request of a frame again; what comes of it are new frames."""
         self._tasks.start(self._send_again(number))
 
+    def export_frames(self, numbers: Sequence[int]) -> None:
+        """Write frames to a new file in the opened folder, as a trace holds them."""
+        self._tasks.start(self._export_frames(numbers))
+
+    async def _export_frames(self, numbers: Sequence[int]) -> None:
+        lines = list[str]()
+        for at in range(0, len(numbers), EXPORTED_AT_ONCE):
+            lines.append(self.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
+            await asyncio.sleep(0)
+        raw, severity = "\n".join([*lines, ""]).encode(), Severity.INFO
+        try:
+            what = self._options.folder, "frames", ".jsonl", raw
+            file = await asyncio.to_thread(write_new, *what)
+            words = f"{counted(len(numbers), 'frame')} are in {shown_path(file, Path.home())}."
+        except OSError as error:
+            words, severity = f"Nothing was written: {error.strerror or error}.", Severity.ERROR
+        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+
     async def _send_again(self, number: int) -> None:
-        words = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
-        if (found := self.wire.request(number)) is not None:
-            try:
-                await self.request(*found)
-            except (ServerCallError, ToolCallError) as error:
-                words = sanitize_line(str(error))
-            else:
-                return
-        self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
+        try:
+            await self.request(*self.wire.request(number))
+        except (ServerCallError, ToolCallError) as error:
+            words = sanitize_line(str(error))
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
 
     # In these, no conversation means the current one.
 

@@ -37,14 +37,15 @@ def command_line(command: str, *arguments: str) -> str:
     """Write a command of `gemdeck` with arguments as a shell takes them."""
     from shlex import join  # noqa: PLC0415 - not for the first frame
 
-    guard = ["--"] if any(one.startswith("-") for one in arguments) else []
-    return sanitize_line(f"gemdeck {command} {join([*guard, *arguments])}".rstrip())
+    words = [sanitize_line(one) for one in arguments]  # later, what is dropped could be a quote
+    guard = ["--"] if any(one.startswith("-") for one in words) else []
+    return sanitize_line(f"gemdeck {command} {join([*guard, *words])}".rstrip())
 
 
 def _quote(text: str) -> str:
     from shlex import quote  # noqa: PLC0415 - not for the first frame
 
-    return quote(text)
+    return quote(sanitize_line(text))
 
 
 class AskedEngine:

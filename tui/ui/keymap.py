@@ -30,6 +30,7 @@ class Place(StrEnum):
     PROMPTS = "Prompts"
     RESOURCES = "Resources"
     ACTIVITY = "Activity"
+    PROTOCOL = "Protocol"
     LOG = "Log"
     CHAT = "Chat"
     MESSAGE = "Message"
@@ -100,6 +101,7 @@ _prompts = partial(Key, Place.PROMPTS)
 _resources = partial(Key, Place.RESOURCES)
 _insert = partial(Key, Place.INSERT)
 _activity = partial(Key, Place.ACTIVITY)
+_protocol = partial(Key, Place.PROTOCOL)
 _log = partial(Key, Place.LOG)
 _chat = partial(Key, Place.CHAT)
 _message = partial(Key, Place.MESSAGE)
@@ -248,11 +250,27 @@ KEYS: Final = (
     _activity(
         "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
     ),
+    _activity("activity.protocol", "v", "screen.show('protocol')", "protocol", "Show the protocol"),
     _activity("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them"),
     _activity("activity.copy", "c", "copy", "copy", "Copy the last line in view"),
     _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
     _activity("activity.next", "right", "turn(1)", "next server", "Show the next server"),
     _activity("activity.back", "left", "turn(-1)", "previous", "Show the previous server"),
+    _protocol("protocol.details", "enter", "choose", "details", "Show the exchange in full"),
+    _protocol(
+        "protocol.wide", "f", "screen.widen", "full width", "Use the full width, or share it again"
+    ),
+    _protocol("protocol.log", "v", "screen.show('activity')", "log", "Show the log"),
+    _protocol("protocol.errors", "e", "errors", "errors", "List only what went wrong, or all"),
+    _protocol("protocol.call", "w", "use('call')", "call", "Go to the call in its conversation"),
+    _protocol("protocol.again", "r", "use('again')", "send again", "Send the request again"),
+    _protocol("protocol.copy", "c", "use('copy')", "copy", "Copy the messages as JSON"),
+    _protocol("protocol.command", "y", "use('command')", "as command", "Copy it as a command"),
+    _protocol("protocol.mark", "m", "mark", "only from here", "List what is said from now on"),
+    _protocol("protocol.pause", "p", "pause", "pause", "Hold new frames back, or show them"),
+    _protocol(
+        "protocol.export", "x", "export", "export", "Write what is listed to a file of JSON lines"
+    ),
     _log("log.up", "up,k", "scroll_up", "", "Scroll up"),
     _log("log.down", "down,j", "scroll_down", "", "Scroll down"),
     _log("log.page-up", "pageup", "page_up", "", "One page up"),
@@ -303,6 +321,7 @@ KEYS: Final = (
     _conversation("transcript.copy", "c", "copy", "copy", "Copy the text of the entry"),
     _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),
     _conversation("transcript.search", "slash", "search", "search", "Search"),
+    _conversation("transcript.frames", "w", "frames", "protocol", "Show what was said for a call"),
     _conversation("transcript.turn-back", "p", "turn(-1)", "previous turn", "Previous turn"),
     _conversation("transcript.turn-on", "n", "turn(1)", "next turn", "Next turn"),
     _search("search.earlier", "up", "step(-1)", "earlier", "The entry before that"),

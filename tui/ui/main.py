@@ -16,7 +16,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.model.chat import ConversationId, ToolCall
+from tui.model.chat import ConversationId, EntryId, ToolCall
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import entries
@@ -30,6 +30,7 @@ from tui.ui.panes import (
     RunCommand,
     SendResource,
     ShowConversation,
+    ShowEntry,
     ShowPane,
     ShowSent,
 )
@@ -199,7 +200,7 @@ class MainScreen(SaysWhy, Screen[None]):
 
     async def action_go(self, name: str) -> None:
         """Go to a pane; from that pane, hide its side, or let the chat stand alone."""
-        pane = PaneName(name)
+        pane = self.side.activity if name == PaneName.ACTIVITY else PaneName(name)
         if pane is PaneName.CHAT and self.chat.composer.has_focus:
             self.chat_alone()
         elif pane is PaneName.SERVERS and self.servers.has_focus_within:
@@ -221,8 +222,8 @@ class MainScreen(SaysWhy, Screen[None]):
     def action_move_border(self, direction: int) -> None:
         self.panes.move_border(direction * BORDER_STEP)
 
-    async def show_pane(self, name: PaneName, server: ServerId | None = None) -> None:
-        """Show and focus a pane, narrowed to a server if it lists what servers offer."""
+    async def show_pane(self, name: PaneName, to: str | None = None) -> None:
+        """Show and focus a pane; one at the side narrowed to a server, the protocol by a filter."""
         match name:
             case PaneName.SERVERS:
                 self._bring(self.servers, self.servers.rows)
@@ -230,9 +231,21 @@ class MainScreen(SaysWhy, Screen[None]):
                 self.bring_composer()
             case _:
                 self._bring(self.side)
-                await self.side.show(name, server)
-                if name is PaneName.ACTIVITY and server is not None:
-                    self.commands.tell("mcp logs", server)
+                await self.side.show(name, to)
+                if name is PaneName.ACTIVITY and to is not None:
+                    self.commands.tell("mcp logs", to)
+
+    async def action_show(self, name: str) -> None:
+        await self.show_pane(PaneName(name))
+
+    async def action_show_frames(self, call: str) -> None:
+        """Show what was said for a call in the conversation on the screen."""
+        await self.show_pane(PaneName.PROTOCOL, f"call:{self.chat.conversation}/{call}")
+
+    def action_widen(self) -> None:
+        """Give the protocol the full width, or share it again."""
+        self.side.is_wide = not self.side.is_wide
+        self._bring(self.side)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         state = self.bridge.state
@@ -288,6 +301,20 @@ class MainScreen(SaysWhy, Screen[None]):
 
     def show_conversation(self, conversation: ConversationId) -> None:
         self.switch(partial(self.commands.engine.conversations.select, conversation))
+
+    def show_entry(self, conversation: ConversationId, entry: EntryId) -> None:
+        """Show an entry of a conversation, if that is open and the entry still in it."""
+
+        async def show() -> None:
+            if conversation != self.bridge.state.current:
+                await self._change(partial(self.commands.engine.conversations.select, conversation))
+            self._bring(self.chat, self.chat.transcript)
+            self.call_after_refresh(self.chat.transcript.select, entry)
+
+        if conversation in self.bridge.state.conversations:
+            self._type_ahead.hold_for(show)
+        else:
+            self.notify("Its conversation is closed.", markup=False)
 
     def action_new_tab(self) -> None:
         self.switch(self.commands.engine.conversations.open)
@@ -361,5 +388,7 @@ class MainScreen(SaysWhy, Screen[None]):
                 self.chat.send_resource(asked.server, asked.uri)
             case ShowConversation():
                 self.show_conversation(asked.conversation)
+            case ShowEntry():
+                self.show_entry(asked.conversation, asked.entry)
             case ShowPane():
                 await self.show_pane(asked.name, asked.server)

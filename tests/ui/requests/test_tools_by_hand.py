@@ -330,6 +330,15 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         hand.row("/pay?").value = 0
         await hand.until(lambda: any(one.field.key == "/pay/card" for one in editor.form.rows))
         assert "pay" not in json.loads(editor.json.text), "what is of the other alone goes"
+        hand.row("/pay?").value = 1
+        await hand.until(lambda: any(one.field.key == "/pay/days" for one in editor.form.rows))
+        await hand.press("ctrl+t")
+        editor.json.load_text(json.dumps(whole))
+        await hand.until(lambda: hand.row("/pay/customer").value == "me")
+        await hand.press("ctrl+t")
+        hand.row("/pay?").value = 0
+        await hand.until(lambda: any(one.field.key == "/pay/card" for one in editor.form.rows))
+        assert "pay" not in json.loads(editor.json.text), "also of what came as JSON"
         hand.row("/pay/card").value = "1234"
         await hand.press("ctrl+t")
         assert hand.pilot.app.focused is editor.json
@@ -460,7 +469,7 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         await hand.open("shape")
         await hand.run()
         screen = await hand.ended(1)
-        assert "! against its output schema: result.sides" in hand.text
+        assert "! does not fit its output schema: result.sides" in hand.text
         assert screen.query(JsonTree)
         await hand.press("t")
         assert screen.query(FoldedText)
@@ -490,7 +499,7 @@ async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
     async with by_hand(world, settings=rules) as hand:
         await hand.open("wipe")
-        assert "! The server says that this tool destroys." in hand.text
+        assert "! The server says that this tool is destructive." in hand.text
         await hand.run()
         await hand.ended(1, ToolCallStatus.ERROR)
         assert "✕ failed" in hand.text

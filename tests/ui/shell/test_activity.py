@@ -31,7 +31,7 @@ async def test_a_wide_log_has_a_column_for_the_source_which_is_told_where_it_cha
             " {15}again",
         ):
             assert any(re.search(rf"\d\d:\d\d:\d\d {words}", row) for row in deck.lines), words
-        assert "w warnings  p pause  c copy  → next server" in deck.lines[-1]
+        assert "w warnings  v protocol  p pause  c copy" in deck.lines[-1]
         await deck.press("right", "right")
         assert any(re.search(r"\d   stderr +Starting", row) for row in deck.lines)
 

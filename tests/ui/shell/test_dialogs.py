@@ -485,7 +485,7 @@ async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
             await deck.press(key, "ctrl+p")
             names = rows(deck)
             assert names[0] == first
-            assert names[-6:] == [f"Go to: {name}" for name in PaneName]
+            assert names[-len(PaneName) :] == [f"Go to: {name}" for name in PaneName]
             await deck.press("escape")
         await deck.press("ctrl+p", "enter")
         assert deck.commands.calls[-1][0] == "servers.restart"
@@ -635,7 +635,7 @@ async def test_the_palette_finds_saved_conversations_and_listed_models_by_name()
         store.dispatch(SessionsListed((mine, hostile)))
         store.dispatch(ModelsListed((ModelOffer("gemini-9-pro", "Gemini 9"),)))
         await deck.until(lambda: "Model: gemini-9-pro" in rows(deck))
-        assert rows(deck)[-1] == "Go to: activity"
+        assert rows(deck)[-1] == "Go to: protocol"
         await deck.press("escape")
         for query, call in [
             ("session: [red]quit", ("sessions.resume", ("s2",))),

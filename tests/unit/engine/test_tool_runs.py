@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,7 +100,7 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
     hand, _ = everything
     form = hand.runs.form(ALL, LONG)
     assert json.loads(form.arguments) == {"duration": 10, "steps": 5}, "the schema's defaults"
-    entered = {"/duration": 0.2, "/steps": 2}
+    entered = {"/duration": 0.6, "/steps": 2}
     merged = hand.runs.merge(ALL, LONG, entered, form.arguments)
     assert await hand.runs.check(ALL, LONG, merged) == ()
     assert await hand.runs.check(ALL, LONG, '{"steps": "x"}') == (
@@ -179,6 +180,20 @@ async def test_what_was_run_is_told_the_model_as_what_the_user_did(shop: Turncoa
         ]
         [message, *_] = entries(running.store.state)
         assert message.servers == (SHOP,)  # type: ignore[union-attr]  # the user's message
+
+
+async def test_a_long_result_is_cut_as_the_settings_say_from_the_first_message_on(
+    shop: Turncoat,
+) -> None:
+    settings = {"gemdeck": {"maxResultSize": 1_000}}
+    async with shop.deck([[Say("I see.")]], settings=settings) as running:
+        hand = Hand(running)
+        run = await hand.run(SHOP, "look", text="a")
+        long = replace(run, call=replace(run.call, result="x" * 3_000))
+        running.engine.runs.send(long)
+        await running.idle()
+        [content] = running.fake.requests[-1].body["contents"]
+    assert "characters 501 to 2,500 of 3,000 are left out" in content["parts"][2]["text"]
 
 
 async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) -> None:

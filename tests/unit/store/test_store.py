@@ -18,10 +18,11 @@ from tui.model.events import Event, MessageReturned
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.sessions import SessionId
 from tui.store import selectors
-from tui.store.commands import Commands
+from tui.store.commands import EQUALS, Commands, command_line
 from tui.store.reducer import reduce
 from tui.store.state import AppState, Unsent
 from tui.store.store import Store
+from tui.text import sanitize_line
 
 READY = e.ServerStatusChanged(samples.SERVER, ServerStatus.READY)
 
@@ -298,3 +299,11 @@ def test_what_the_user_does_is_told_as_the_command_that_does_it(early: Early) ->
         """gemdeck mcp call --args '{ "a": "it'"'"'s" }' -- '--help; rm '"'"'*'"'"'' look""",
     ]
     assert len(calls) == len(told) + 1, "all is carried out; a restart has no command"
+
+
+@pytest.mark.parametrize("name", ["x\x1b[", "\x1b]0;", "-x", "a  b\n"])
+def test_a_command_that_is_told_holds_what_a_server_named_as_one_word(name: str) -> None:
+    told = EQUALS["features.render_prompt"]("", "s", name, {"a": "'; echo #"})
+    guard = ["--"] if name.startswith("-") else []
+    words = ["gemdeck", "mcp", "prompt", *guard, "s", sanitize_line(name), "a='; echo #"]
+    assert shlex.split(command_line(*told)) == words

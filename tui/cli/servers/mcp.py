@@ -37,7 +37,6 @@ from tui.cli.servers.server_session import (
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.files.atomic import UnfitFileError
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import TextPart
@@ -218,8 +217,8 @@ async def replay(file: Path, server: str) -> CommandOutput:
     """Be a server over stdio that answers as one in a trace did, by method and parameters."""
     try:
         recording = Recording(read_trace(file), server)
-    except (OSError, UnfitFileError) as error:
-        raise CommandError(f"{file} cannot be played: it is {error}.") from error
+    except OSError as error:
+        raise CommandError(f"{file} cannot be played: {error.strerror}.") from error
     if len(recording.servers) != 1:
         names = ", ".join(sorted(recording.servers)) or "none"
         raise CommandError(f"--server has to name one of those in the trace: {names}")

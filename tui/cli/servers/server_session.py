@@ -41,26 +41,18 @@ class StartOptions(Frozen):
     Attributes:
         timeout: Seconds that each gets to become ready.
         trusted: Folders whose own settings count, by their real paths.
-        trace: Where what is said with servers is written, or None.
     """
 
     timeout: float
     trusted: tuple[Path, ...] = ()
-    trace: Path | None = None
 
 
 def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
     """Let a command say in options how servers are started, as its argument `start`."""
 
     @functools.wraps(command)
-    def run(
-        *,
-        trusted: tuple[Path, ...],
-        timeout: float,
-        trace: Path | None,
-        **given: Any,  # noqa: ANN401 - its own options
-    ) -> T:
-        return command(start=StartOptions(timeout, trusted, trace), **given)
+    def run(*, trusted: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
+        return command(start=StartOptions(timeout, trusted), **given)
 
     for option in (
         click.option(
@@ -120,7 +112,7 @@ class ServerSession:
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
-            trace=start.trace or given.get("trace"),
+            trace=given.get("trace"),
             check_keys=check_keys,
         )
         self.redactor = prepare_process(verbose=given.get("debug", False))

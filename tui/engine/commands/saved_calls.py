@@ -9,7 +9,9 @@ from typing import Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
+from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import Content, StateFile
+from tui.engine.mcp.schema.flatten import as_list
 from tui.model.input.arguments import MAX_ARGUMENTS
 from tui.model.runs import SAVED_NAME, SavedCall, SavedCallsChanged
 from tui.model.servers import ServerId
@@ -26,7 +28,7 @@ MAX_SAVED_TEXT: Final = 4 * 1024 * 1024
 SAVE_PATIENCE: Final = 5.0
 """Seconds that the last changes get to be written."""
 
-_KEYS: Final = ("server", "name", "tool", "arguments")
+_CALLS: Final = EntryFormat(SavedCall, {})
 
 Saved = dict[tuple[ServerId, str], SavedCall]
 """Saved calls by their servers and names."""
@@ -87,7 +89,7 @@ class SavedCalls:
             calls = _read(content)
             calls.pop((server, name), None)
             kept = [*calls.values(), *([call] if call is not None else ())]
-            return {**content, "calls": [{key: getattr(one, key) for key in _KEYS} for one in kept]}
+            return {**content, "calls": [_CALLS.write(one) for one in kept]}
 
         async with self._in_order:
             self._take(await asyncio.to_thread(self._file.update, changed))
@@ -100,16 +102,8 @@ class SavedCalls:
 
 def _read(content: Content) -> Saved:
     """Read the file's content; of too many calls the last ones count, and odd ones are left out."""
-    entries = content.get("calls")
-    found: Saved = {}
-    for entry in entries[-MAX_SAVED:] if isinstance(entries, list) else ():
-        values = [entry.get(key) for key in _KEYS] if isinstance(entry, dict) else []
-        texts = [value for value in values if isinstance(value, str)]
-        if len(texts) == len(_KEYS):
-            call = SavedCall(ServerId(texts[0]), *texts[1:])
-            if _is_whole(call):
-                found[call.server, call.name] = call
-    return found
+    found = map(_CALLS.read, as_list(content.get("calls"))[-MAX_SAVED:])
+    return {(one.server, one.name): one for one in found if one is not None and _is_whole(one)}
 
 
 def _is_whole(call: SavedCall) -> bool:

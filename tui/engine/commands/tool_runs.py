@@ -5,7 +5,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.engine.approval.gate import ToolAccess
@@ -41,37 +41,28 @@ MAX_RUNNING: Final = 8
 _NO_CHOICES: Final[Mapping[str, str]] = {}
 
 
+@dataclass(eq=False, repr=False)
 class ToolRuns:
     """Runs tools for the user, without the model. Each command returns at once.
 
     Each run is told of as `ToolRunChanged`. That the user composed a call is consent to it, but
-    rules that deny it hold. Use it as an async context manager: leaving it cancels what runs.
+    rules that deny it hold. `aclose` cancels what runs.
 
-    Args:
+    Attributes:
         turns: Knows the servers and the gate.
         access: Says how the rules treat a tool.
         conversations: Take the results that are sent.
         saved: The saved calls.
         publish: Takes events.
-
-    Attributes:
-        saved: The same.
     """
 
-    def __init__(
-        self,
-        turns: TurnSetup,
-        access: ToolAccess,
-        conversations: Conversations,
-        saved: SavedCalls,
-        publish: Publish,
-    ) -> None:
-        self._turns = turns
-        self._servers = turns.tools
-        self._access = access
-        self._conversations = conversations
-        self.saved = saved
-        self._publish = publish
+    turns: TurnSetup
+    access: ToolAccess
+    conversations: Conversations
+    saved: SavedCalls
+    publish: Publish
+
+    def __post_init__(self) -> None:
         self._tasks = TaskSet("a call by hand broke down")
         self._running: dict[EntryId, asyncio.Task[None]] = {}
 
@@ -150,19 +141,14 @@ class ToolRuns:
 
     def start(self, server: ServerId, tool: str, arguments: str) -> EntryId:
         """Run a tool with these arguments (JSON); what cannot run ends as an error at once."""
-        run = _Run(ToolCall(self._turns.new_id("c"), server, tool, arguments), self._publish)
-        entry = run.now.call.id
-        try:
-            given = read_arguments(arguments)
-            if len(self._running) >= MAX_RUNNING:
-                run.problem = f"{MAX_RUNNING} calls are running. Wait for one, or cancel it."
-        except ArgumentsError as error:
-            run.problem = f"The arguments are not JSON: {error}."
-        if run.problem:
+        entry = self.turns.new_id("c")
+        run = _Run(ToolRun(ToolCall(entry, server, tool, arguments)), self.publish)
+        if len(self._running) >= MAX_RUNNING:
+            run.problem = f"{MAX_RUNNING} calls are running. Wait for one, or cancel it."
             run.end()
             return entry
         run.tell()
-        task = self._running[entry] = self._tasks.start(self._run(run, given))
+        task = self._running[entry] = self._tasks.start(self._run(run))
         task.add_done_callback(lambda _: self._ended(run))
         return entry
 
@@ -171,10 +157,14 @@ class ToolRuns:
         if (task := self._running.get(run)) is not None:
             task.cancel()
 
-    async def _run(self, run: "_Run", given: JsonObject) -> None:
+    async def _run(self, run: "_Run") -> None:
         call = run.now.call
         try:
+            given = read_arguments(call.arguments)
             result = await self.call(call.server, call.tool, given, by_user=True, run=run)
+        except ArgumentsError as error:
+            run.problem = f"The arguments are not JSON: {error}."
+            return
         except ToolCallError as error:
             run.problem = sanitize(str(error))
             return
@@ -206,27 +196,26 @@ class ToolRuns:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        current = self._conversations.current
-        entry, publish = self._turns.new_id("c"), current.publish
+        current = self.conversations.current
+        entry, publish = self.turns.new_id("c"), current.publish
         if run is not None:
             entry, publish = run.now.call.id, run.heed
         if not isinstance(arguments, dict):
             raise ToolCallError("The arguments must be an object.")
-        offered = self._servers.offered_tools()
+        offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
         turn = TurnRecord(conversation=current.key if run is None else BY_HAND)
-        runner = CallRunner(self._servers, self._turns.gate, publish, turn)
+        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn)
         if found is None:
-            _, held = self._servers.registry.look_up(server, tool) or (None, None)
+            _, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self._servers, server, tool).words)
+            raise ToolCallError(self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
 
     def send(self, run: ToolRun) -> None:
         """Send a call and its result into the current conversation, as what the user did."""
-        call, conversation = run.call, self._conversations.current
-        limit = conversation.context.kept.limit if conversation.context is not None else 0
+        call, limit = run.call, self.turns.settings.max_result_size
         what = f"{call.tool} of {call.server}"
         words = f"I ran {what} myself, with these arguments:\n{call.arguments}"
         result = clip_middle(call.result, limit // 2, limit // 2)
@@ -241,11 +230,7 @@ class ToolRuns:
                 parts.append(part)
         parts.append(TextPart(f"[End of the result of {what}]"))
         content = MessageContent(sanitize(f"{words}\n\n{result}"), tuple(parts), (call.server,))
-
-        async def fetch(_: object) -> MessageContent:
-            return content
-
-        conversation.send(Message(words, fetch))
+        self.conversations.current.send(Message(words, content))
 
     def save_call(self, server: ServerId, name: str, tool: str, arguments: str) -> None:
         """Save a call under a name, in place of one of that name.
@@ -280,36 +265,40 @@ class ToolRuns:
 
     def _schema(self, server: ServerId, tool: str) -> JsonObject:
         """Return the input schema of a tool, or an empty one if nobody offers it."""
-        _, offered = self._servers.registry.look_up(server, tool) or (None, None)
+        _, offered = self.turns.tools.registry.look_up(server, tool) or (None, None)
         return offered.schema if offered is not None else {}
 
 
+@dataclass(eq=False, repr=False)
 class _Run:
     """A call by hand as it stands `now`; its end is told once all of it is known.
 
     `problem` says why it does not run.
     """
 
-    def __init__(self, call: ToolCall, publish: Publish) -> None:
-        self.now = ToolRun(call)
-        self.problem = ""
-        self._publish = publish
+    now: ToolRun
+    publish: Publish
+    problem: str = ""
 
     def tell(self) -> None:
-        self._publish(ToolRunChanged(self.now))
+        self.publish(ToolRunChanged(self.now))
 
     def heed(self, event: Event) -> None:
         """Take an event of the call; its end goes on record."""
         match event:
             case ToolCallRequested(call):
-                self._go_on(call)
+                pass
             case ToolCallProgressed(progress=progress):
-                self._go_on(replace(self.now.call, progress=progress))
+                call = replace(self.now.call, progress=progress)
             case ToolCallChanged():
-                self._go_on(event.applied(self.now.call))
-                self._publish(replace(event, conversation=BY_HAND))
+                call = event.applied(self.now.call)
+                self.publish(replace(event, conversation=BY_HAND))
             case _:
-                self._publish(event)
+                self.publish(event)
+                return
+        self.now = replace(self.now, call=call)
+        if not call.status.is_over:
+            self.tell()
 
     def end(self) -> None:
         """Tell how it ended: as its server or a rule said, with a problem, or cancelled."""
@@ -320,26 +309,18 @@ class _Run:
         self.now = replace(self.now, call=call)
         self.tell()
 
-    def _go_on(self, call: ToolCall) -> None:
-        self.now = replace(self.now, call=call)
-        if not call.status.is_over:
-            self.tell()
-
 
 def _size(value: object) -> int:
     """Count the characters of a value, about eight for what is no text."""
-    size, left = 0, [value]
-    while left:
-        match left.pop():
-            case str() as text:
-                size += len(text)
-            case dict() as members:
-                left += [*members.keys(), *members.values()]
-            case list() as items:
-                left += items
-            case _:
-                size += 8
-    return size
+    match value:
+        case str() as text:
+            return len(text)
+        case dict() as members:
+            return sum(map(_size, members)) + sum(map(_size, members.values()))
+        case list() as items:
+            return sum(map(_size, items))
+        case _:
+            return 8
 
 
 def _is_typed(schema: JsonObject, name: str, text: str, value: object) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import SplitResult, quote, quote_plus, unquote_plus, urlsplit
 
-from tui.text import clip, clip_middle, sanitize_line
+from tui.text import clip, clip_middle, sanitize_line, without_sequences
 
 MASK: Final = "***"
 """Replaces a secret on the screen."""
@@ -224,7 +224,7 @@ def _letters(text: str) -> str:
     """Return the letters of a text, whether they are escaped or not, at any depth of JSON."""
     if "\\" in text:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text).replace("\\", "")
-    return text.translate(_CONTROLS)
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class Redactor:
@@ -244,8 +244,8 @@ class Redactor:
     def register(self, *values: str) -> None:
         """Mask these values from now on; those shorter than `MIN_SECRET` are ignored."""
         with self._lock:
-            new = [value for value in values if len(value.strip()) >= MIN_SECRET]
-            if all(value in self._values for value in new):
+            long = dict.fromkeys(value for value in values if len(value.strip()) >= MIN_SECRET)
+            if not (new := [value for value in long if value not in self._values]):
                 return
             self._values |= dict.fromkeys(new)
             while len(self._values) > MAX_SECRETS:
@@ -254,7 +254,14 @@ class Redactor:
                 known_secrets(form for value in self._values for form in _forms(value))
             )
             self._letters = tuple(dict.fromkeys(map(_letters, self._forms)))
-            self.revision += 1
+            self.revision += len(new)
+
+    def learnt_since(self, revision: int) -> "Redactor":
+        """Return one that masks only the secrets that were not known at a revision."""
+        found = Redactor()
+        known = len(self._values) - (self.revision - revision)
+        found.register(*list(self._values)[max(0, known) :])
+        return found
 
     def redact(self, text: str) -> str:
         """Return a text with secrets masked, clipped to about `MAX_REDACTED` characters."""
@@ -265,25 +272,27 @@ class Redactor:
 
     def redact_known(self, text: str) -> str:
         """Return a text with only the registered secrets masked, in all their encodings."""
-        for form in self._forms:
-            text = text.replace(form, MASK)
+        if self._forms and len(text) >= len(self._forms[-1]):  # the shortest; most texts are short
+            for form in self._forms:
+                text = text.replace(form, MASK)
         return text
 
     def redact_json(self, text: str) -> str:
         """Return JSON with only the registered secrets masked, however their letters are escaped.
 
-        A string that hides one behind further escapes is masked whole; the rest stays as it is
-        written. What is not JSON, or only a part of it, is masked as well.
+        A string that hides one behind further escapes, or splits one by what a terminal does not
+        show, is masked whole; the rest stays as it is written. What is not JSON, or only a part of
+        it, is masked as well.
         """
         text = self.redact_known(text)
-        if not self._is_hidden_in(text):
+        if ("\\" not in text and text.isprintable()) or not self._is_hidden_in(text):
             return text
         text = _JSON_STRING.sub(self._masked_string, text)
         return MASK if self._is_hidden_in(text) else text
 
     def _is_hidden_in(self, text: str) -> bool:
-        letters = _letters(text)
-        return any(form in letters for form in self._letters)
+        read = {letters := _letters(text), without_sequences(letters)}
+        return any(form in one for one in read for form in self._letters)
 
     def _masked_string(self, written: re.Match[str]) -> str:
         return f'"{MASK}"' if self._is_hidden_in(written[0]) else written[0]

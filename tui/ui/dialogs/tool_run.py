@@ -106,7 +106,9 @@ class ToolFormScreen(EditingScreen):
         if words := found.description.strip().partition("\n")[0]:
             yield Content.styled(words, "$text-muted")
         if "destructive" in found.claims:
-            yield Content.styled("! The server says that this tool destroys.", "$text-warning")
+            yield Content.styled(
+                "! The server says that this tool is destructive.", "$text-warning"
+            )
         if found.problem or found.changed:
             reason = found.problem or "it has changed; v in its pane reviews that"
             yield Content.styled(f"! It cannot run: {one_line(reason)}", "$text-warning")
@@ -241,7 +243,9 @@ class RunScreen(FetchedScreen):
         if call.progress is not None and not call.status.is_over:
             yield Content(progress_line(call.progress, self.app.size.width).plain)
         for fault in self._run.faults:
-            yield Content.styled(f"! against its output schema: {one_line(fault)}", "$text-warning")
+            yield Content.styled(
+                f"! does not fit its output schema: {one_line(fault)}", "$text-warning"
+            )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what can be done now."""

@@ -27,6 +27,10 @@ READING: Final = "Reading…"
 """Shown until the content is there."""
 
 
+Views = list[tuple[str, Callable[[], Widget]]]
+"""Ways to show something, by their names."""
+
+
 class Viewer(Dialog):
     """Shows a text and its pictures, in the first of several ways.
 
@@ -48,7 +52,7 @@ class Viewer(Dialog):
         self._commands = commands
         self.text = ""
         self.pictures: tuple[Picture, ...] = ()
-        self.views: list[tuple[str, Callable[[], Widget]]] = []
+        self.views: Views = []
 
     @property
     def body(self) -> Widget:
@@ -70,7 +74,7 @@ class Viewer(Dialog):
         with self.app.batch_update():
             await self.body.remove_children()
             await self.body.mount(view)
-        view.focus()
+        next(one for one in view.walk_children(Widget, with_self=True) if one.can_focus).focus()
         self.refresh_bindings()
 
     def action_use(self, what: str) -> None:
@@ -100,17 +104,23 @@ class ViewerScreen(Viewer):
         title: The title of the frame.
         text: The text.
         call: The call whose result it is.
+        views: How it is shown, the first at first; if there are none, as the text.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
 
     def __init__(
-        self, commands: Commands, title: str, text: str, call: ToolCall | None = None
+        self,
+        commands: Commands,
+        title: str,
+        text: str,
+        call: ToolCall | None = None,
+        views: Views | None = None,
     ) -> None:
         lines = counted(text.count("\n") + 1, "line")
         super().__init__(commands, title, f"{lines} · {counted(len(text), 'character')}")
         self.text = text
-        self.views = [("text", lambda: FoldedText(text))]
+        self.views = views or [("text", lambda: FoldedText(text))]
         if call is not None:
             self.pictures = call.pictures
             if (value := json_in(call.result)) is not None:

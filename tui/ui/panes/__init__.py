@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, dataclass_transform
 from textual.containers import Vertical
 from textual.message import Message
 
-from tui.model.chat import ConversationId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
@@ -29,6 +29,7 @@ class PaneName(StrEnum):
     PROMPTS = "prompts"
     RESOURCES = "resources"
     ACTIVITY = "activity"
+    PROTOCOL = "protocol"
 
 
 class DialogName(StrEnum):
@@ -83,8 +84,8 @@ class SidePart(Vertical):
         """Focus the main widget."""
 
     @abstractmethod
-    def narrow_to(self, server: ServerId) -> None:
-        """Show only what belongs to one server."""
+    def narrow_to(self, to: str) -> None:
+        """Show only what belongs to one server; in the protocol, what passes a filter."""
 
 
 class InsertText(Asks):
@@ -177,3 +178,10 @@ class ShowConversation(Asks):
     """Show an open conversation."""
 
     conversation: ConversationId
+
+
+class ShowEntry(Asks):
+    """Show an entry of a conversation."""
+
+    conversation: ConversationId
+    entry: EntryId

@@ -82,8 +82,8 @@ class ActivityPane(SaysWhy, SidePart):
     def focus_main(self) -> None:
         self.view.focus()
 
-    def narrow_to(self, server: ServerId) -> None:
-        self._owner = server
+    def narrow_to(self, to: str) -> None:
+        self._owner = to
         self._rebuild()
 
     def wake(self) -> None:

@@ -115,8 +115,8 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     def focus_main(self) -> None:
         self.entries.focus_list()
 
-    def narrow_to(self, server: ServerId) -> None:
-        self.entries.set_filter(f"{server}:".lower())
+    def narrow_to(self, to: str) -> None:
+        self.entries.set_filter(f"{to}:".lower())
 
     def wake(self) -> None:
         if self._stale:
@@ -223,7 +223,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         self._asked: dict[OwnedResource, str] = {}
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._bridge.watch(self, lambda state: state.subscriptions, self._on_followed)
 
     def list_entries(
@@ -383,7 +382,6 @@ class ToolsPane(BrowserPane[OwnedTool]):
         self._asked: OwnedTool | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._bridge.watch(self, lambda state: state.standing, self._on_standing)
         self._bridge.watch(self, lambda state: state.grants, self._on_grants)
         self._bridge.watch(self, lambda state: state.saved_calls, lambda _: self.show_details())

@@ -181,8 +181,8 @@ class PaneRow(Horizontal):
         return self._layout.columns(self._width)
 
     def _arrange(self) -> None:
-        if self._width < WidthClass.ONE_SIDE:
-            front = self._in_front or self.chat
+        front = self._in_front or self.chat
+        if self._width < WidthClass.ONE_SIDE or (front is self.side and self.side.wants_all):
             for pane in (self.servers, self.chat, self.side):
                 pane.display = pane is front
                 pane.styles.width = "1fr"

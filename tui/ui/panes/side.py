@@ -8,7 +8,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.style import Style
 
-from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -23,6 +22,9 @@ TAB_GAPS: Final = (2, 1)
 
 SHORT: Final = {PaneName.RESOURCES: "Data", PaneName.ACTIVITY: "Log"}
 """Shorter words for the tabs with long names."""
+
+VIEWS: Final = {PaneName.ACTIVITY: "log", PaneName.PROTOCOL: "protocol"}
+"""What the tab of the activity shows, with the words in its lower border."""
 
 Tabs = Sequence[tuple[PaneName, str]]
 """The tabs and what is written on them."""
@@ -63,12 +65,24 @@ class SidePane(Vertical):
         self._commands = commands
         self.active = PaneName.TOOLS
         self._parts: dict[PaneName, SidePart] = {}
+        self.activity = PaneName.ACTIVITY
+        """What the tab of the activity showed last."""
+        self.is_wide = False
+        """Whether the protocol has the full width."""
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether no other pane is to stand beside it."""
+        return self.is_wide and self.active is PaneName.PROTOCOL
 
     def on_resize(self) -> None:
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.border_title = tabs_title(self.active, self.outer_size.width)
+        tab = PaneName.ACTIVITY if self.active in VIEWS else self.active
+        self.border_title = tabs_title(tab, self.outer_size.width)
+        views = _joined(self.active, [*VIEWS.items()], TAB_GAPS[0])
+        self.border_subtitle = views if self.active in VIEWS else None
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.
@@ -99,25 +113,27 @@ class SidePane(Vertical):
         if part is not None and part.is_mounted:
             part.wake()
 
-    async def show(self, name: PaneName, server: ServerId | None = None) -> None:
+    async def show(self, name: PaneName, to: str | None = None) -> None:
         """Show and focus a part, narrowed to a server if one is given."""
         self.active = name
+        self.activity = name if name in VIEWS else self.activity
         self._show_tabs()
         part = await self.fill()
         if part is None:
             return
-        if server is not None:
-            part.narrow_to(server)
+        if to is not None:
+            part.narrow_to(to)
         part.focus_main()
 
     def _make(self, name: PaneName) -> SidePart:
-        from tui.ui.panes import activity, browser  # noqa: PLC0415 - after the first frame
+        from tui.ui.panes import activity, browser, protocol  # noqa: PLC0415 - after the first frame
 
         parts: dict[PaneName, type[SidePart]] = {
             PaneName.TOOLS: browser.ToolsPane,
             PaneName.PROMPTS: browser.PromptsPane,
             PaneName.RESOURCES: browser.ResourcesPane,
             PaneName.ACTIVITY: activity.ActivityPane,
+            PaneName.PROTOCOL: protocol.ProtocolPane,
         }
         return parts[name](self._bridge, self._commands)
 

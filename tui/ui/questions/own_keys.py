@@ -15,6 +15,7 @@ _AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
     **dict.fromkeys((Place.VIEWER, Place.HELP, Place.CALL), (Place.DIALOG,)),
     Place.RUN: (Place.VIEWER, Place.DIALOG),
     Place.LOG: (Place.ACTIVITY,),
+    Place.PROTOCOL: (Place.LIST,),
 }
 """Places whose keys work as well in a place."""
 

@@ -328,6 +328,7 @@ def test_an_alternative_is_chosen_by_hand_or_by_the_value_and_only_its_own_value
     assert circle["shape"] == {"kind": "circle", "extra": 1}
     fields = {f.key: f for f in read_tool_form(SHOP, circle, {"/shape?": "0"})}
     assert (fields["/shape/kind"].default, fields["/shape/r"].required) == ("circle", True)
+    assert fields_of(SHOP, begun, **{"/shape?": "0"})["/shape?"].default == "1", "by other JSON"
     gone = merge_tool_form(SHOP, circle, {"/shape?": "0"}, {"/shape?": None})
     assert "shape" not in gone
     listed = merge_tool_form(SHOP, {"either": ["a"]}, {}, {"/either?": "0"})

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types.version import LATEST_MODERN_VERSION
 
 from tests.cli.running import write_settings
 from tests.servers.web import Exchange, Handler, SseServer, answer
@@ -24,6 +26,7 @@ from tests.unit.engine.mcp.support import (
 )
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.transports.http.http_client import MAX_BODY
 from tui.engine.mcp.wire.tap import (
@@ -43,6 +46,7 @@ from tui.model.requests import FormRequest, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
+from tui.text import sanitize
 
 MAIN, CALL = ConversationId("main"), EntryId("c1")
 STREAM = "text/event-stream"
@@ -89,11 +93,15 @@ def faults(wire: Wire) -> dict[str, int]:
     return {fault: found.count(fault) for fault in found}
 
 
+def is_checked(wire: Wire) -> bool:
+    return all(one.is_checked for tap in wire._taps.values() for one in tap.ring.values())
+
+
 async def checked(wire: Wire, watcher: Watcher) -> None:
     """Watch until all that was said is checked."""
     wire._publish = watcher
     wire.watch(is_watched=True)
-    await eventually(lambda: watcher.of(FramesNoted))
+    await eventually(lambda: watcher.of(FramesNoted) and is_checked(wire))
     wire.watch(is_watched=False)
 
 
@@ -109,7 +117,7 @@ async def test_each_message_of_either_era_is_there_once_in_order_and_paired(
         await checked(wire, watcher)
         check_pairs(wire)
         assert faults(wire) == {}
-        assert all(one.is_checked for tap in wire._taps.values() for one in tap.ring.values())
+        assert is_checked(wire)
         opening = [*HANDSHAKE] if era is ProtocolEra.HANDSHAKE else ["server/discover"]
         said = [one.method for one in wire.frames() if one.direction is Direction.SENT]
         assert said[: len(opening)] == opening
@@ -284,6 +292,21 @@ async def test_what_breaks_the_schema_of_its_revision_is_found_while_somebody_wa
         assert (odd.faults, odd.detail) == ((FrameFault.UNKNOWN_RESULT,), "odd")
 
 
+async def test_no_type_of_a_result_ends_the_checking() -> None:
+    wire = Wire()
+    tap = wire.tap(ServerId("s"))
+    for odd in ([1], {"a": 1}, 1, None, "complete"):
+        result = {"resultType": odd, "tools": []}
+        params = {"_meta": {VERSION_KEY: LATEST_MODERN_VERSION}}
+        tap.sent(Message(id=1, method="tools/list", params=params), b"{}")
+        tap.received(json.dumps({"result": result}).encode(), Message(id=1, result=result))
+    wire.watch(is_watched=True)
+    await eventually(lambda: is_checked(wire))
+    found = [one.detail for one in of(wire, ANSWER) if FrameFault.UNKNOWN_RESULT in one.faults]
+    assert found == ["list", "dict", "1", ""]
+    await wire.aclose()
+
+
 class Message:
     """A message as the taps read it."""
 
@@ -327,9 +350,10 @@ def test_the_ring_holds_its_bounds_and_the_newest() -> None:
     assert MAX_BYTES - MAX_WHOLE - FRAME_BYTES <= kept == tap._bytes <= MAX_BYTES
     assert wire.frames()[-1].size == MAX_WHOLE * 20
     before = len(tap.ring)
-    for _ in range(300):
-        tap.stderr([b"y" * 300_000])
-    assert len(of(wire, FrameKind.STDERR)) == MAX_STDERR_FRAMES
+    for length in (10, 300_000):
+        for _ in range(300):
+            tap.stderr([b"y" * length])
+        assert len(of(wire, FrameKind.STDERR)) == MAX_STDERR_FRAMES
     assert len(of(wire, NOTICE)) >= before - MAX_STDERR_FRAMES
     for number in range(MAX_OPEN * 2):
         tap.sent(Message(id=number, method="ping", params=None), b"{}")
@@ -386,6 +410,7 @@ def escaped(text: str) -> str:
         TWICE,
         json.dumps(f'{{"a": "{escaped(SECRET)}"}}'),
         json.dumps(f"x\x1b{SECRET}\n"),
+        json.dumps(f"{SECRET[:9]}\x1b[31m{SECRET[9:]}"),
     ],
 )
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -426,6 +451,55 @@ def test_no_part_of_a_secret_is_left_where_a_body_was_cut(place: int) -> None:
     body = wire.body(1)
     assert body is not None
     assert not any(part in body.text for part in (secret[:4], secret[-4:], secret[8:12]))
+
+
+@pytest.mark.parametrize("dropped", ["\x1b[1m", "\x1b]8;;x\x07", "\u200b"])
+async def test_a_secret_is_masked_that_is_split_by_what_is_not_shown(dropped: str) -> None:
+    redactor = Redactor()
+    redactor.register(secret := "fixture-of-24-characters")
+    wire = Wire(redactor=redactor)
+    split = "\u200b" * 8 + f"{secret[:9]}{dropped}{secret[9:]}"
+    data = json.dumps({"method": "m", "params": {"name": split}}).encode()
+    wire.tap(ServerId("s")).received(data, Message(method="m", params={"name": split}))
+    wire.tap(ServerId("s")).stderr([split.encode()])
+    wire.gave(MAIN, CALL, [TextPart(split)])
+    shown = f"{wire.frames()} {wire.body(1)} {wire.body(2)} {wire.model_got(MAIN, CALL)}"
+    assert secret not in shown
+
+
+def test_a_body_is_safe_to_show_as_a_tree_and_standard_error_is_none() -> None:
+    wire = Wire()
+    tap = wire.tap(ServerId("s"))
+    tap.received(b'{"k\\u001b[2J": ["v\\u001b[2J", 1]}', Message(method="m", params={}))
+    tap.stderr([b"123"])
+    first, second = wire.body(1), wire.body(2)
+    assert first is not None
+    assert second is not None
+    assert first.value == {"k": ["v", 1]}
+    assert (second.text, second.value) == ("123", None)
+    assert json.loads(wire.export([2]))["text"] == "123"
+
+
+def test_no_part_of_a_secret_is_left_where_an_answer_to_the_model_was_cut() -> None:
+    redactor = Redactor()
+    redactor.register(secret := "fixture-of-24-characters")
+    wire = Wire(redactor=redactor)
+    half = "-" * (MAX_WHOLE // 2 - 12)
+    wire.gave(MAIN, CALL, [TextPart(half + secret + half * 2 + secret + half)])
+    got = wire.model_got(MAIN, CALL)
+    assert "bytes are not kept" in got
+    assert not any(part in got for part in (secret[:4], secret[-4:], secret[8:12]))
+
+
+@pytest.mark.parametrize("name", ["x\x1b[", "--trace=x", "-h"])
+def test_a_command_to_copy_holds_what_a_server_named_as_one_word(name: str) -> None:
+    wire = Wire()
+    said: dict[str, Any] = {"name": name, "arguments": {"a": "\x1b['; echo #"}}
+    data = json.dumps({"params": said}).encode()
+    wire.tap(ServerId("s")).sent(Message(id=1, method="tools/call", params=said), data)
+    words, options = ["s", sanitize(name)], ["--args", json.dumps(said["arguments"])]
+    whole = [*options, "--", *words] if name.startswith("-") else [*words, *options]
+    assert shlex.split(wire.command(1)) == ["gemdeck", "mcp", "call", *whole]
 
 
 async def test_the_secrets_of_a_server_are_in_no_frame(tmp_path: Path) -> None:

@@ -33,15 +33,10 @@ def coerce(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str,
     return _Coercer(schema).coerce_object(schema, arguments, 0)
 
 
-def property_kinds(schema: Mapping[str, Any], name: str) -> list[object]:
-    """Return the types that a schema names for a property; none if it names none."""
-    coercer = _Coercer(schema)
-    return coercer.kinds(coercer.properties(schema).get(name))
-
-
 def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
     """Read an argument that was typed: as text where the tool takes text, else as JSON."""
-    kinds = property_kinds(schema, name)
+    coercer = _Coercer(schema)
+    kinds = coercer.kinds(coercer.properties(schema).get(name))
     return word if not kinds or "string" in kinds else json_or_text(word)
 
 

@@ -147,7 +147,7 @@ class Form(Frozen):
         return tuple(control.field for control in self.controls)
 
 
-def read_form(schema: Mapping[str, Any]) -> Form:
+def read_form(schema: _Json) -> Form:
     """Read the schema of an elicitation.
 
     Raises:

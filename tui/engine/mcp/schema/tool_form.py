@@ -7,6 +7,7 @@ row can show is a field of JSON, and what no field shows stays as it is. The sch
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import (
@@ -28,6 +29,7 @@ from tui.engine.mcp.schema.form_schema import (
 )
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import MAX_DEPTH
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize_line
 
@@ -37,20 +39,32 @@ MAX_LEVELS: Final = 4
 MAX_STEPS: Final = 5_000
 """Schemas, and entries of their lists and objects, that are looked at; real tools need 100."""
 
-_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-    "null": type(None),
+_TYPES: Final[Mapping[type, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
 }
-_NUMBERS: Final = (int, (int, float))
 _SAYS_KIND: Final = frozenset({"type", "properties", "enum", "const", "items"})
 _Json = Mapping[str, Any]
 _Value = Any
 """Any value of JSON, or `NOTHING`."""
+
+
+class _Spot(Frozen):
+    """A value in the arguments: its schema without null, itself, and the keys that lead to it.
+
+    `required` says whether there has to be one, as what is around it stands.
+    """
+
+    own: _Json
+    value: _Value
+    path: tuple[str, ...]
+    required: bool
+    nullable: bool
 
 
 class _Place(Frozen):
@@ -80,7 +94,7 @@ def begin_arguments(schema: _Json) -> dict[str, Any]:
     Raises:
         UnusableFormError: If the schema is too large or broken.
     """
-    begun: dict[str, Any] = _Reader(schema, {}).begun(schema, {}, takes_defaults=True)
+    begun: dict[str, Any] = _Reader(schema, {}).begun(schema, {}, defaults=True)
     return begun
 
 
@@ -120,7 +134,7 @@ def merge_tool_form(
         if value != place.field.default:
             merged = _put(merged, place.path, place, value)
     if merged != arguments:  # what an object must have that it got, or what cannot be left out
-        merged = reader.begun(schema, {} if merged is NOTHING else merged, takes_defaults=False)
+        merged = reader.begun(schema, {} if merged is NOTHING else merged, defaults=False)
     return merged
 
 
@@ -145,25 +159,25 @@ class _Reader:
         `needed` says whether there has to be a value, as what is around it stands.
         """
         own, nullable = self._own(schema)
-        required = needed and not nullable
+        spot = _Spot(own, value, path, needed and not nullable, nullable)
         if branches := self._branches(own):
-            place = self._choice(own, branches, value, path, required=required)
+            place = self._choice(spot, branches)
             yield place
             if isinstance(chosen := place.field.default, str):
-                yield from self._read(branches[int(chosen)], value, path, needed=required)
+                yield from self._read(branches[int(chosen)], value, path, needed=spot.required)
             elif value is not NOTHING and path:
-                yield self._json(own, value, path, required=required)
+                yield self._json(spot)
             return
-        properties = _properties(own)
-        is_shown = isinstance(value, Mapping) or value is NOTHING or (nullable and value is None)
+        properties, is_object = _properties(own), isinstance(value, Mapping)
+        is_shown = is_object or value is NOTHING or (nullable and value is None)
         if is_shown and self._has_room(properties, path):
-            held = value if isinstance(value, Mapping) else {}
-            needs = _required(own) if required or value is held else ()
+            held = value if is_object else {}
+            needs = _required(own) if spot.required or is_object else ()
             for name, definition in properties.items():
                 inner = held.get(name, NOTHING)
                 yield from self._read(definition, inner, (*path, name), needed=name in needs)
         elif path:
-            yield self._field(own, value, path, required=required, nullable=nullable)
+            yield self._field(spot)
 
     def _has_room(self, properties: _Json, path: tuple[str, ...]) -> bool:
         """Take room for the fields of an object; only the whole form may not do without it."""
@@ -174,63 +188,52 @@ class _Reader:
             raise UnusableFormError(f"it has more than {MAX_FIELDS} fields")
         return False
 
-    def _field(
-        self, own: _Json, value: _Value, path: tuple[str, ...], *, required: bool, nullable: bool
-    ) -> _Place:
+    def _field(self, spot: _Spot) -> _Place:
         """Return the place of a value as a row shows it, or as JSON."""
+        own, value, name = spot.own, spot.value, spot.path[-1]
         definition = {**own, "default": value, "items": self.plain(own.get("items"))}
         if options_of(own):
             definition.pop("type", None)
         try:
-            control = read_control(_shown(path[-1]), path[-1], definition, required=required)
+            control = read_control(_shown(name), name, definition, required=spot.required)
         except UnusableFormError:
-            return self._json(own, value, path, required=required)
-        default = control.field.default
-        is_empty = value is NOTHING or (value is None and nullable)
-        is_line = control.field.kind is not FieldKind.TEXT or str(default).isprintable()
+            return self._json(spot)
+        field, default = control.field, control.field.default
+        is_empty = value is NOTHING or (value is None and spot.nullable)
+        is_line = field.kind is not FieldKind.TEXT or str(default).isprintable()
         is_same = default not in {None, ()} and as_text(control.sent(default)) == as_text(value)
         if not (is_empty or (is_same and is_line)):
-            return self._json(own, value, path, required=required)
-        field = replace(control.field, key=self._key(path), title=_label(path, control.field.title))
-        return _Place(field, path, lambda entered, _: control.sent(entered))
+            return self._json(spot)
+        field = replace(field, key=self._key(spot.path), title=_label(spot.path, field.title))
+        return _Place(field, spot.path, lambda entered, _: control.sent(entered))
 
-    def _json(self, own: _Json, value: _Value, path: tuple[str, ...], *, required: bool) -> _Place:
-        words = {"title": own.get("title"), "description": own.get("description")}
-        field = read_control(
-            _shown(path[-1]), path[-1], {**words, "type": "string"}, required=required
-        ).field
-        title = _label(path, field.title)
+    def _json(self, spot: _Spot) -> _Place:
+        words = {key: spot.own.get(key) for key in ("title", "description")}
+        name, plain = spot.path[-1], {**words, "type": "string"}
+        field = read_control(_shown(name), name, plain, required=spot.required).field
+        shown = None if spot.value is NOTHING else as_text(spot.value)
 
         def read(entered: str, _: _Value) -> _Value:
             try:
-                return read_json(entered)
+                return read_json(entered, MAX_DEPTH)
             except JsonError as error:
-                raise ValueError(f"{title} is not JSON: {error.reason}.") from None
+                raise ValueError(f"{field.title} is not JSON: {error.reason}.") from None
 
-        shown = None if value is NOTHING else as_text(value)
-        field = replace(field, key=self._key(path), kind=FieldKind.JSON, title=title, default=shown)
-        return _Place(field, path, read)
+        field = replace(field, key=self._key(spot.path), title=_label(spot.path, field.title))
+        return _Place(replace(field, kind=FieldKind.JSON, default=shown), spot.path, read)
 
-    def _choice(
-        self,
-        own: _Json,
-        branches: tuple[_Json, ...],
-        value: _Value,
-        path: tuple[str, ...],
-        *,
-        required: bool,
-    ) -> _Place:
-        """Return the place of the choice between alternatives: what was chosen, or what fits."""
-        key = self._key(path, "?")
+    def _choice(self, spot: _Spot, branches: tuple[_Json, ...]) -> _Place:
+        """Return the place of the choice between alternatives: what was chosen, if it fits."""
+        own, value, key = spot.own, spot.value, self._key(spot.path, "?")
         options = tuple(FieldOption(str(n), _words(one, own)) for n, one in enumerate(branches))
+        fitting = [n for n, one in enumerate(branches) if self.fits(one, value)]
         chosen = self._choices.get(key)
-        if chosen not in {option.value for option in options}:
-            fitting = [n for n, one in enumerate(branches) if self.fits(one, value)]
+        if chosen not in ([str(n) for n in fitting] or [option.value for option in options]):
             best = max(fitting, key=lambda n: _likeness(branches[n], value), default=None)
             chosen = None if best is None else str(best)
-        title = _label(path, sanitize_line(str(own.get("title", "")), MAX_TITLE))
-        field = FormField(key, FieldKind.CHOICE, title, "", required, chosen, options)
-        return _Place(field, path, lambda entered, before: self._of(branches, entered, before))
+        title = _label(spot.path, sanitize_line(str(own.get("title", "")), MAX_TITLE))
+        field = FormField(key, FieldKind.CHOICE, title, "", spot.required, chosen, options)
+        return _Place(field, spot.path, partial(self._of, branches))
 
     def _of(self, branches: tuple[_Json, ...], chosen: str, before: _Value) -> _Value:
         """Return a value of one alternative; what is of the others alone goes."""
@@ -244,20 +247,15 @@ class _Reader:
                 if (self.fits(own[name], value) if name in own else name not in others)
             }
         kept = before if self.fits(branch, before) else NOTHING
-        return self.begun(branch, kept, takes_defaults=True)
+        begun = self.begun(branch, kept, defaults=True)
+        return NOTHING if begun == {} else begun
 
     def begun(
-        self,
-        schema: object,
-        value: _Value,
-        *,
-        takes_defaults: bool,
-        needed: bool = True,
-        level: int = 0,
+        self, schema: object, value: _Value, *, defaults: bool, needed: bool = True, level: int = 0
     ) -> _Value:
         """Return a value with what a schema has by itself; `NOTHING` if it has nothing."""
         own, nullable = self._own(schema)
-        if value is NOTHING and takes_defaults:
+        if value is NOTHING and defaults:
             default = own.get("default")  # null says only that there is none
             value = default if default is not None and self.fits(own, default) else value
         if value is NOTHING and ("const" in own or nullable or not needed):
@@ -268,13 +266,8 @@ class _Reader:
             return value
         made, required = {} if value is NOTHING else dict(value), _required(own)
         for name, definition in properties.items():
-            inner = self.begun(
-                definition,
-                made.get(name, NOTHING),
-                takes_defaults=takes_defaults,
-                needed=name in required,
-                level=level + 1,
-            )
+            inner, needed = made.get(name, NOTHING), name in required
+            inner = self.begun(definition, inner, defaults=defaults, needed=needed, level=level + 1)
             if inner is not NOTHING:
                 made[name] = inner
         return made
@@ -291,8 +284,8 @@ class _Reader:
         properties = _properties(own)
         if isinstance(value, Mapping) and properties:
             return all(self.fits(properties[key], value[key]) for key in properties if key in value)
-        kind = _TYPES.get(str(own.get("type")), object)
-        return isinstance(value, kind) and not (isinstance(value, bool) and kind in _NUMBERS)
+        kind = _TYPES[type(value)]
+        return own.get("type", kind) in (kind, "number" if kind == "integer" else kind)
 
     def plain(self, schema: object) -> dict[str, Any]:
         """Return a schema with its references and conjunctions merged into it."""
@@ -318,7 +311,6 @@ class _Reader:
             self._spend(len(joined["properties"]))
         if required := [*as_list(first.get("required")), *as_list(second.get("required"))]:
             joined["required"] = required
-            self._spend(len(required))
         return joined
 
     def _spend(self, steps: int) -> None:

@@ -182,40 +182,34 @@ def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
         The message; or the start of the line if it is not a message; or None for a blank line.
     """
     count = structure(line)
-    message, fault = _decode(line, count, most)
-    return DecodedLine(message, count, fault)
-
-
-def _decode(
-    line: bytes, count: int, most: int
-) -> tuple[types.JSONRPCMessage | Noise | None, FrameFault | None]:
     line = line.removeprefix(_BYTE_ORDER_MARK).strip()
     if not line:
-        return None, None
+        return DecodedLine(None, count)
     if not line.startswith(b"{"):
-        return _noise(line), FrameFault.NOT_JSON
+        return DecodedLine(_noise(line), count, FrameFault.NOT_JSON)
     if count > most:
-        words = "is too complex to be read"
-        return _unreadable(line, _id_by_pattern(line), words), FrameFault.TOO_LARGE
+        found = _unreadable(line, _id_by_pattern(line), "is too complex to be read")
+        return DecodedLine(found, count, FrameFault.TOO_LARGE)
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
         value = read_value(line, count)
     except JsonError as error:
-        return _unreadable(line, _id_by_pattern(line), str(error)), FrameFault.NOT_JSON
+        found = _unreadable(line, _id_by_pattern(line), str(error))
+        return DecodedLine(found, count, FrameFault.NOT_JSON)
     try:
         message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        words = "breaks the protocol"
-        return _unreadable(line, _id_of_reply(value), words), FrameFault.INVALID
+        found = _unreadable(line, _id_of_reply(value), "breaks the protocol")
+        return DecodedLine(found, count, FrameFault.INVALID)
     if isinstance(message, types.JSONRPCError) and message.error.code in OWN_CODES:
         own = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
-        return message.model_copy(update={"error": own}), None
-    if isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
+        message = message.model_copy(update={"error": own})
+    elif isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
         if count > MAX_UNASKED:
-            return _noise(line), FrameFault.TOO_LARGE
+            return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE)
         if _breaks_the_sdk(message):
-            return _noise(line), FrameFault.INVALID
-    return message, None
+            return DecodedLine(_noise(line), count, FrameFault.INVALID)
+    return DecodedLine(message, count)
 
 
 def encode(message: types.JSONRPCMessage) -> bytes:

@@ -33,40 +33,31 @@ class Recording:
     """
 
     def __init__(self, lines: Iterable[str], server: str = "") -> None:
-        self.servers: dict[str, None] = {}
+        self.servers: set[str] = set()
         self._answers = defaultdict[_Key, list[list[_Message]]](list)
-        asked: dict[int, _Key] = {}
+        asked: dict[str, _Key] = {}
         told: list[_Message] = []
         for line in lines:
-            match _parsed(line.encode()):
-                case {"gemdeck": _}:
-                    asked.clear()  # another run counts anew
-                case {"server": str() as name} if server not in {"", name}:
-                    pass
-                case {"kind": "notification", "token": _}:
-                    pass
-                case {
-                    "server": str() as name,
-                    "direction": "sent",
-                    "kind": "request",
-                    "number": int() as number,
-                    "message": dict() as message,
-                }:
-                    self.servers[name] = None
-                    asked[number] = key = _key(message)
-                    self._answers[key] += ()
-                case {"direction": "received", "kind": "notification", "message": dict() as notice}:
-                    told.append(notice)
-                case {"kind": "answer", "pair": int() as number, "message": dict() as message} if (
-                    number in asked
-                ):
-                    self._answers[asked.pop(number)].append([*told, message])
-                    told.clear()
+            frame = _object(line.encode())
+            name, message = str(frame.get("server")), frame.get("message")
+            if "gemdeck" in frame:
+                asked.clear()  # another run counts anew
+            elif server in {"", name} and isinstance(message, dict):
+                match frame.get("direction"), frame.get("kind"):
+                    case "sent", "request":
+                        self.servers.add(name)
+                        asked[str(frame.get("number"))] = key = _key(message)
+                        self._answers[key] += ()
+                    case "received", "notification" if "token" not in frame:
+                        told.append(message)
+                    case "received", "answer" if of := asked.pop(str(frame.get("pair")), None):
+                        self._answers[of].append([*told, message])
+                        told.clear()
 
     def answer(self, line: bytes) -> list[_Message]:
         """Return what the server says to a line that a client wrote."""
-        message = _parsed(line)
-        if not isinstance(message, dict) or not {"id", "method"} <= message.keys():
+        message = _object(line)
+        if not {"id", "method"} <= message.keys():
             return []
         key = method, params = _key(message)
         if key not in self._answers:
@@ -76,21 +67,23 @@ class Recording:
             return [{"jsonrpc": "2.0", "id": message["id"], "error": error}]
         if not (found := self._answers[key]):
             return []
-        *told, last = found[0]
-        found[0] = [last]
-        if len(found) > 1:
-            del found[0]
+        *told, last = found.pop(0)
+        if not found:
+            found.append([last])
         return [*told, {**last, "id": message["id"]}]
 
 
-def _parsed(line: bytes) -> object:
+def _object(line: bytes) -> _Message:
+    """Read an object; an empty one stands for what is none."""
     try:
-        return read_value(line)
+        value = read_value(line)
     except JsonError:
-        return None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _key(message: _Message) -> _Key:
     method, params = str(message.get("method")), message.get("params")
-    said = {name: value for name, value in (params or {}).items() if name != "_meta"}
+    said = {**params} if isinstance(params, dict) else {}
+    said.pop("_meta", None)
     return method, "" if method in _HANDSHAKE else json.dumps(said, sort_keys=True)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from tui.model.chat import ConversationId, EntryId
@@ -43,8 +42,8 @@ MAX_OPEN: Final = 2_000
 MAX_UNREAD: Final = 128
 """Frames that wait to be read."""
 
-MAX_UNREAD_BYTES: Final = 256 * 1024
-"""Bytes of frames that wait to be read."""
+MAX_WAITING: Final = 2 * 1024
+"""Longest body of a frame that waits to be read, in bytes."""
 
 MAX_LABEL: Final = 4 * MAX_LINE
 """Characters that are kept of a name, an id or a token: more than is shown."""
@@ -58,12 +57,8 @@ SESSION_SHOWN: Final = 8
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a request of the stateless protocol names its revision."""
 
-_KINDS: Final = {
-    (True, True): FrameKind.REQUEST,
-    (True, False): FrameKind.NOTIFICATION,
-    (False, True): FrameKind.ANSWER,
-}
-"""By whether a message has a method, and an id."""
+SdkMessage = Any
+"""A message of the SDK, which is not imported here."""
 
 
 @dataclass(slots=True)
@@ -75,52 +70,42 @@ class Cause:
     attempts: int = 0
 
 
-@dataclass(slots=True)
 class Noted:
     """A frame as it is kept, raw: neither masked nor sanitized; see `WireFrame`.
 
     Attributes:
+        cost: The bytes that it counts for.
         head: The body, or the first half of what is kept of it.
         tail: The other half, or empty.
-        posted: The message that was being posted over HTTP, which it may answer; or None.
         version: The revision of the protocol that it is written in, or empty.
         is_checked: Whether it was checked against the protocol's schema.
         shown: As it was shown last, or None if it has changed since.
     """
 
-    server: ServerId
-    direction: Direction
-    kind: FrameKind
-    method: str = ""
-    id: str = ""
-    target: str = ""
-    token: str = ""
-    detail: str = ""
+    method = id = target = token = detail = session = version = ""
     faults: tuple[FrameFault, ...] = ()
-    is_error: bool = False
+    is_error = is_checked = False
     cause: Cause | None = None
-    version: str = ""
-    status: int = 0
-    session: str = ""
-    attempt: int = 1
-    round: int = 1
-    number: int = 0
-    time: float = 0.0
-    pair: int = 0
+    number = pair = status = 0
+    attempt = round = 1
     seconds: float | None = None
-    size: int = 0
-    head: bytes = b""
-    tail: bytes = b""
-    posted: "Noted | None" = None
-    is_checked: bool = False
+    tail = b""
     shown: WireFrame | None = None
+
+    def __init__(
+        self, server: ServerId, direction: Direction, kind: FrameKind, data: bytes = b""
+    ) -> None:
+        self.server, self.direction, self.kind = server, direction, kind
+        self.head, self.size, self.time = data, len(data), time.time()
+        most = MAX_STDERR if kind is FrameKind.STDERR else MAX_WHOLE
+        self.cost = FRAME_BYTES + min(self.size, most)
+        if self.size > most:
+            self.head, self.tail = data[: most // 2], data[-most // 2 :]
 
 
 _CAUSE: ContextVar[Cause | None] = ContextVar("cause", default=None)
 _POSTED: ContextVar[Noted | None] = ContextVar("posted", default=None)
 """The message that the running task posts over HTTP: what comes meanwhile is an answer to it."""
-
-_Requests = OrderedDict[object, Noted]
 
 
 @contextmanager
@@ -134,11 +119,13 @@ def caused_by(conversation: ConversationId, call: EntryId) -> Iterator[None]:
 
 
 class FrameCounter(Protocol):
-    """What the taps of all servers share."""
+    """What the taps of all servers share.
 
-    @property
-    def is_traced(self) -> bool:
-        """Whether each frame is written as it happens."""
+    Attributes:
+        is_traced: Whether each frame is written as it happens.
+    """
+
+    is_traced: bool
 
     def count(self) -> int:
         """Give a frame its number."""
@@ -159,8 +146,8 @@ class Tap:
         self._server = server
         self._wire = wire
         self._ring: OrderedDict[int, Noted] = OrderedDict()
-        self._bytes = self._unread_bytes = 0
-        self._unread: list[tuple[Noted, Any]] = []
+        self._bytes = 0
+        self._unread: list[tuple[Noted, Any, Noted | None]] = []
         self._stderr: deque[int] = deque()
         self.begin()
 
@@ -173,17 +160,17 @@ class Tap:
     def begin(self) -> None:
         """Note that a new connection begins, with ids of its own."""
         self._read_all()
-        self._ours: _Requests = OrderedDict()
-        self._theirs: _Requests = OrderedDict()
+        self._ours: OrderedDict[object, Noted] = OrderedDict()
+        self._theirs: OrderedDict[object, Noted] = OrderedDict()
         self._causes: dict[str, Cause] = {}
         self._version = ""
 
-    def expect(self, message: Any) -> None:  # noqa: ANN401 - a message of the SDK
+    def expect(self, message: SdkMessage) -> None:
         """Note, in the task of the sender, which call a request is for that is about to be sent."""
         if (cause := _CAUSE.get()) is not None and {"method", "id"} <= vars(message).keys():
             self._causes[label(message.id)] = cause
 
-    def sent(self, message: Any, data: bytes, *, posts: bool = False) -> None:  # noqa: ANN401 - ditto
+    def sent(self, message: SdkMessage, data: bytes, *, posts: bool = False) -> None:
         """Note a message to the server, as it is written.
 
         Args:
@@ -191,16 +178,13 @@ class Tap:
             data: The same as bytes.
             posts: Whether the running task posts it, and reads what answers it.
         """
-        noted = Noted(self._server, Direction.SENT, FrameKind.NOISE)
+        noted = Noted(self._server, Direction.SENT, FrameKind.NOISE, data)
         if posts:
             _POSTED.set(noted)
         self._note(noted, data, message)
 
     def received(
-        self,
-        data: bytes,
-        message: Any = None,  # noqa: ANN401 - a message of the SDK
-        fault: FrameFault | None = None,
+        self, data: bytes, message: SdkMessage = None, fault: FrameFault | None = None
     ) -> None:
         """Note what the server sent.
 
@@ -209,33 +193,32 @@ class Tap:
             message: The same as a message, or what the session gets instead; None for neither.
             fault: What is wrong with it, or None.
         """
-        noted = Noted(self._server, Direction.RECEIVED, FrameKind.NOISE)
-        if fault is not None:
-            noted.faults, noted.is_checked = (fault,), True
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.NOISE, data)
+        noted.faults = (fault,) if fault is not None else ()
         self._note(noted, data, message)
 
     def http(
         self,
         method: str,
         address: str,
+        headers: Mapping[str, str],
         status: int = 0,
         attempt: int = 1,
-        began: float | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
+        seconds: float | None = None,
     ) -> None:
         """Note the status of an HTTP response.
 
         Args:
             method: The HTTP method, or ``endpoint`` for where a server takes messages.
             address: The address, without the query of a signature.
+            headers: Those of the request and of the response, in lower case.
             status: The status.
             attempt: Which attempt it was.
-            began: When it was asked for, in seconds since the epoch, or None.
-            headers: Those of the request and of the response, in lower case.
+            seconds: The time from the request to the status, or None.
         """
-        noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP, method, "", address)
-        noted.status, noted.attempt, noted.is_error = status, attempt, status >= 400
-        noted.seconds = time.time() - began if began is not None else None
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.HTTP)
+        noted.method, noted.target, noted.status = method, address, status
+        noted.attempt, noted.seconds, noted.is_error = attempt, seconds, status >= 400
         if session := headers.get(SESSION_HEADER):
             noted.session = sha256(session.encode()).hexdigest()[:SESSION_SHOWN]
         if after := headers.get(LAST_EVENT_ID):
@@ -246,129 +229,110 @@ class Tap:
         self, word: str, detail: str, request: object = None, fault: FrameFault | None = None
     ) -> None:
         """Note what became of the connection, or with `fault` why a request gets no answer."""
-        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE, word, label(request))
-        noted.detail = detail
-        if fault is not None:
-            noted.faults, noted.is_error = (fault,), True
+        noted = Noted(self._server, Direction.OWN, FrameKind.LIFECYCLE)
+        noted.method, noted.id, noted.detail = word, label(request), detail
+        noted.faults, noted.is_error = (fault,) if fault else (), fault is not None
         self._note(noted)
 
     def stderr(self, lines: Sequence[bytes]) -> None:
         """Note what the server wrote to standard error."""
-        noted = Noted(self._server, Direction.RECEIVED, FrameKind.STDERR)
-        self._note(noted, b"\n".join(lines), most=MAX_STDERR)
-        self._stderr.append(noted.number)
-        if len(self._stderr) > MAX_STDERR_FRAMES:
-            self._let_go(self._stderr.popleft())
+        data = b"\n".join(lines)
+        noted = Noted(self._server, Direction.RECEIVED, FrameKind.STDERR, data)
+        self._note(noted, data)
 
-    def _note(
-        self,
-        noted: Noted,
-        data: bytes = b"",
-        message: Any = None,  # noqa: ANN401 - a message of the SDK
-        most: int = MAX_WHOLE,
-    ) -> None:
-        noted.size, noted.head, noted.time = len(data), data, time.time()
-        if noted.size > most:
-            noted.head, noted.tail = data[: most // 2], data[-most // 2 :]
-        noted.posted = _POSTED.get()
+    def _note(self, noted: Noted, data: bytes = b"", message: SdkMessage = None) -> None:
         noted.number = self._wire.count()
-        self._unread.append((noted, message))
-        self._unread_bytes += noted.size
-        if len(self._unread) >= MAX_UNREAD or self._unread_bytes >= MAX_UNREAD_BYTES:
+        self._unread.append((noted, message, _POSTED.get()))
+        is_long = noted.size > MAX_WAITING
+        if is_long or len(self._unread) >= MAX_UNREAD or self._wire.is_traced:
             self._read_all()
-        if self._wire.is_traced:
-            self._read_all()
-            self._wire.trace(noted, data)
+        self._wire.trace(noted, data)
 
     def _read_all(self) -> None:
         """Read what was noted, put it into the ring, and let go what no longer fits."""
-        unread, self._unread, self._unread_bytes = self._unread, [], 0
-        for noted, message in unread:
+        unread, self._unread = self._unread, []
+        for noted, message, posted in unread:
             if message is not None:
-                self._read(noted, vars(message))
+                self._read(noted, vars(message), posted)
             elif noted.kind is FrameKind.LIFECYCLE:
                 self._pair(noted, self._ours.get(noted.id))
-            elif (posted := noted.posted) is not None and noted.kind is FrameKind.HTTP:
-                noted.cause = posted.cause
-                if noted.method == "POST" or posted.kind is FrameKind.REQUEST:
-                    noted.pair = posted.number
+            elif noted.kind is FrameKind.HTTP and posted is not None:
+                noted.pair, noted.cause = posted.number, posted.cause
+            elif noted.kind is FrameKind.STDERR:
+                self._stderr.append(noted.number)
             self._ring[noted.number] = noted
-            self._bytes += FRAME_BYTES + len(noted.head) + len(noted.tail)
+            self._bytes += noted.cost
+        while len(self._stderr) > MAX_STDERR_FRAMES:
+            self._let_go(self._stderr.popleft())
         while len(self._ring) > MAX_FRAMES or self._bytes > MAX_BYTES:
             self._let_go(next(iter(self._ring)))
 
     def _let_go(self, number: int) -> None:
         if (noted := self._ring.pop(number, None)) is not None:
-            self._bytes -= FRAME_BYTES + len(noted.head) + len(noted.tail)
+            self._bytes -= noted.cost
             noted.head = noted.tail = b""  # it may still wait for its answer
 
-    def _read(self, noted: Noted, message: Mapping[str, Any]) -> None:
+    def _read(self, noted: Noted, message: Mapping[str, Any], posted: Noted | None) -> None:
         """Read what rows, pairs and filters go by."""
         noted.method, noted.id = label(message.get("method")), label(message.get("id"))
-        noted.kind = _KINDS[bool(noted.method), not noted.method or "id" in message]
-        if params := message.get("params"):
+        params = message.get("params") or {}
+        if params:
             noted.target = _target(params)
             meta = params.get("_meta")
             meta = meta if isinstance(meta, Mapping) else {}
             noted.token = label(params.get("progressToken", meta.get("progressToken")))
             self._version = label(meta.get(VERSION_KEY, self._version))
-            if noted.kind is FrameKind.NOTIFICATION:
-                noted.id = label(params.get("requestId"))
         noted.version = self._version
-        if noted.direction is Direction.SENT:
-            self._read_ours(noted, params or {})
+        if not noted.method:
+            noted.kind = FrameKind.ANSWER
+        elif "id" in message:
+            noted.kind = FrameKind.REQUEST
         else:
-            self._read_theirs(noted, message.get("result"))
-
-    def _read_ours(self, noted: Noted, params: Mapping[str, Any]) -> None:
-        """Number a repeated request and the rounds of one; pair an answer."""
-        key = noted.id
-        if noted.kind is FrameKind.ANSWER:
-            self._pair(noted, self._theirs.get(key))
-        if noted.kind is not FrameKind.REQUEST:
-            return
-        noted.cause = cause = self._causes.pop(key, None)
-        earlier = self._ours.get(key)
-        if earlier is not None and not earlier.pair:
-            noted.attempt = earlier.attempt + 1
-        if "requestState" in params or "inputResponses" in params:
-            before = self._ours.get(hash(label(params.get("requestState"))))
-            noted.round = 1 + (before.round if before is not None else 1)
-        elif cause is not None:
-            cause.attempts += 1
-            noted.attempt = max(noted.attempt, cause.attempts)
-        _remember(self._ours, key, noted)
-
-    def _read_theirs(self, noted: Noted, result: object) -> None:
-        key, posted = noted.id, noted.posted
-        noted.cause = posted.cause if posted is not None else None
-        if noted.kind is FrameKind.ANSWER:
-            self._read_answer(noted, result)
-        elif noted.kind is FrameKind.REQUEST:
-            earlier = self._theirs.get(key)
-            if earlier is not None and not earlier.pair:
-                noted.faults += (FrameFault.REPEATED_ID,)
-            _remember(self._theirs, key, noted)
-        elif asked := self._ours.get(noted.token):
+            noted.kind, noted.id = FrameKind.NOTIFICATION, label(params.get("requestId"))
+        is_ours = noted.direction is Direction.SENT
+        if posted is not None and not is_ours:
+            noted.cause = posted.cause
+        if noted.kind is FrameKind.REQUEST:
+            self._read_request(noted, params, is_ours=is_ours)
+        elif noted.kind is FrameKind.ANSWER and is_ours:
+            self._pair(noted, self._theirs.get(noted.id))
+        elif noted.kind is FrameKind.ANSWER:
+            self._read_answer(noted, message.get("result"), posted)
+        elif not is_ours and (asked := self._ours.get(noted.token)) is not None:
             noted.cause = asked.cause
 
-    def _read_answer(self, answer: Noted, result: object) -> None:
+    def _read_request(self, noted: Noted, params: Mapping[str, Any], *, is_ours: bool) -> None:
+        """Find an id that is in use, number a repeated request and the rounds of one."""
+        requests = self._ours if is_ours else self._theirs
+        before = requests.get(noted.id)
+        is_again = before is not None and not before.pair
+        if not is_ours:
+            noted.faults = (FrameFault.REPEATED_ID,) * is_again
+        elif "requestState" in params or "inputResponses" in params:
+            noted.cause = self._causes.pop(noted.id, None)
+            before = self._ours.get(hash(label(params.get("requestState"))))
+            noted.round = 1 + (before.round if before is not None else 1)
+        elif (cause := self._causes.pop(noted.id, None)) is not None:
+            cause.attempts += 1
+            noted.cause, noted.attempt = cause, cause.attempts
+        elif before is not None and is_again:
+            noted.attempt = before.attempt + 1
+        _remember(requests, noted.id, noted)
+
+    def _read_answer(self, answer: Noted, result: object, posted: Noted | None) -> None:
         """Pair an answer with our request; over HTTP only the one that was posted can be it."""
-        asked, posted = self._ours.get(answer.id), answer.posted
+        asked = self._ours.get(answer.id)
         if posted is not None and posted.kind is FrameKind.REQUEST:
             asked = posted if not answer.id or asked is posted else None
-        if asked is None:
-            answer.faults += (FrameFault.UNASKED,)
-        elif asked.pair:
-            answer.faults += (FrameFault.REPEATED_ID,)
+        if asked is None or asked.pair:
+            answer.faults += (FrameFault.REPEATED_ID if asked else FrameFault.UNASKED,)
         self._pair(answer, asked)
         answer.is_error = not isinstance(result, Mapping) or result.get("isError") is True
-        if not isinstance(result, Mapping):
-            return
-        if answer.method == "initialize":
-            self._version = answer.version = label(result.get("protocolVersion"))
-        if "requestState" in result or "inputRequests" in result:
-            _remember(self._ours, hash(label(result.get("requestState"))), answer)
+        if isinstance(result, Mapping):
+            if answer.method == "initialize":
+                self._version = answer.version = label(result.get("protocolVersion"))
+            if "requestState" in result or "inputRequests" in result:
+                _remember(self._ours, hash(label(result.get("requestState"))), answer)
 
     def _pair(self, answer: Noted, asked: Noted | None) -> None:
         if asked is None:
@@ -382,9 +346,8 @@ class Tap:
             asked.pair, asked.seconds, asked.shown = answer.number, answer.seconds, None
 
 
-def _remember(requests: _Requests, key: object, noted: Noted) -> None:
+def _remember(requests: OrderedDict[object, Noted], key: object, noted: Noted) -> None:
     requests[key] = noted
-    requests.move_to_end(key)
     if len(requests) > MAX_OPEN:
         requests.popitem(last=False)
 
@@ -398,10 +361,8 @@ def _target(params: Mapping[str, Any]) -> str:
 
 def label(value: object) -> str:
     """Return what a server may have written at any length and of any type."""
-    match value:
-        case str():
-            return value[:MAX_LABEL]
-        case int() if value.bit_length() <= 64:
-            return str(value)
-        case _:
-            return "" if value is None else type(value).__name__
+    if isinstance(value, str):
+        return value[:MAX_LABEL]
+    if isinstance(value, int) and value.bit_length() <= 64:
+        return str(value)
+    return type(value).__name__ if value is not None else ""

@@ -19,8 +19,11 @@ MAX_TRACE_FILES: Final = 3
 MAX_LINE: Final = 16 * 1024 * 1024
 """Most bytes of a line: those of the longest body, escaped."""
 
-_BEGIN: Final = '{"gemdeck": '
-"""What each run begins its part of a trace with."""
+MAX_UNWRITTEN: Final = 100
+"""Lines kept in memory while they cannot be written; the oldest go first."""
+
+_BEGINS: Final = (b'{"gemdeck": ', b'{"number": ')
+"""What the part of a run in a trace begins with, and a frame: one of them begins each file."""
 
 
 def parts_of(path: Path) -> list[Path]:
@@ -29,62 +32,70 @@ def parts_of(path: Path) -> list[Path]:
     return [one for one in (*rotated, path) if one.exists()]
 
 
-def read_trace(path: Path) -> list[str]:
-    """Return the lines of a trace, oldest first; none if there is no file. Blocks.
+def begin_trace(path: Path) -> None:
+    """Make the file of a trace if there is none. Blocks.
 
     Raises:
-        OSError: If it cannot be read.
-        UnfitFileError: If it is no trace; the message continues "it is".
+        OSError: If a file is there that is no trace, or if it cannot be written.
     """
-    lines = []
     for part in parts_of(path):
-        data = read_regular(part, MAX_TRACE_BYTES + MAX_LINE)
-        if data and not data.startswith((_BEGIN.encode(), b'{"number": ')):
-            raise UnfitFileError("no trace")
-        lines += data.decode("ascii", "replace").splitlines()
-    return lines
+        if not part.is_file():
+            raise UnfitFileError("it is no file")
+        with part.open("rb") as file:
+            _checked(file.read(max(map(len, _BEGINS))))
+    path.touch(0o600)
+
+
+def read_trace(path: Path) -> list[str]:
+    """Return the lines of a trace, oldest first. Blocks.
+
+    Raises:
+        OSError: If it is none, or cannot be read.
+    """
+    return "".join(map(_read, parts_of(path) or [path])).splitlines()
+
+
+def _read(part: Path) -> str:
+    return _checked(read_regular(part, MAX_TRACE_BYTES + MAX_LINE)).decode("ascii", "replace")
+
+
+def _checked(data: bytes) -> bytes:
+    if data and not data.startswith(_BEGINS):
+        raise UnfitFileError("it is no trace")
+    return data
 
 
 class TraceFile:
     """Writes a trace. Whoever asks for one takes it that the event loop waits for the disk.
 
     Args:
-        path: The file; one that is there must be a trace, see `read_trace`.
-        redactor: Says when a further secret is known.
-        on_problem: Takes a sentence for the user, once, if it cannot be written.
+        path: The file; see `begin_trace`.
+        redactor: Knows the secrets.
+        on_problem: Takes a sentence for the user if it cannot be written.
     """
 
     def __init__(self, path: Path, redactor: Redactor, on_problem: Callable[[str], None]) -> None:
         self._path = path
         self._redactor = redactor
         self._on_problem = on_problem
-        self._file = LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES)
-        self._is_broken = False
         self._known = redactor.revision
-        self.append(f'{_BEGIN}"{__version__}"}}')
+        self._file = LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES, max_unwritten=MAX_UNWRITTEN)
+        self.append(f'{{"gemdeck": "{__version__}"}}')
 
     def append(self, line: str) -> None:
         """Write a line of ASCII."""
-        if self._is_broken:
-            return
-        try:
-            self._file.append(line.encode("ascii"))
-        except OSError as error:
-            self._is_broken = True
-            self._fail(error)
+        self._file.keep(line.encode("ascii"), self._on_problem)
 
     def close(self) -> None:
         """Mask what was learnt to be a secret after it was written. Blocks."""
         if self._known == self._redactor.revision:
             return
+        later = self._redactor.learnt_since(self._known)
         try:
             for part in parts_of(self._path):
-                lines = read_regular(part, MAX_TRACE_BYTES + MAX_LINE).decode("ascii").splitlines()
-                masked = [self._redactor.redact_json(line) for line in lines]
-                if masked != lines:
-                    write_private(part, "".join(f"{line}\n" for line in masked).encode("ascii"))
-        except (OSError, ValueError, UnfitFileError) as error:
-            self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        self._on_problem(sanitize_line(f"The trace {self._path} cannot be written: {error}."))
+                if later.redact_json(text := _read(part)) != text:
+                    masked = "".join(f"{later.redact_json(line)}\n" for line in text.splitlines())
+                    write_private(part, masked.encode("ascii", "replace"))
+        except OSError as error:
+            reason = sanitize_line(f"{self._path} cannot be masked: {error.strerror}.")
+            self._on_problem(reason)

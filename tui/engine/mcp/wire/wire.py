@@ -8,22 +8,24 @@ import asyncio
 import json
 import shlex
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.logs.redaction import Redactor, masked_address
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
+from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.wire.tap import Noted, Tap
 from tui.engine.mcp.wire.trace import TraceFile
-from tui.model.bounded_json import JsonError, read_value, writable
+from tui.model.bounded_json import JsonError, mapped, read_value, writable
 from tui.model.chat import ConversationId, EntryId
 from tui.model.events import FramesNoted
 from tui.model.servers import ServerId
-from tui.model.wire.frames import Direction, FrameBody, FrameKind, WireFrame
-from tui.text import MAX_LINE, clip_middle, sanitize, sanitize_line
+from tui.model.wire.frames import Direction, FrameBody, FrameFault, FrameKind, WireFrame
+from tui.text import sanitize, sanitize_line
 
 MAX_TAPS: Final = 500
 """Servers of a run whose frames are kept; the first go first."""
@@ -31,26 +33,20 @@ MAX_TAPS: Final = 500
 INTERVAL: Final = 0.1
 """Shortest time between two `FramesNoted`, in seconds."""
 
+NOT_AGAIN: Final = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
+
+CHECKED_AT_ONCE: Final = 200
+"""Frames that are checked in an interval, the newest first: a flood leaves time for the rest."""
+
 MAX_ANSWERS: Final = 100
 """Answers to the model that are kept to be compared."""
-
-MAX_ANSWER: Final = 64 * 1024
-"""Longest of those that is kept whole, in characters."""
 
 MAX_TRACED: Final = 2 * 1024 * 1024
 """Longest body that a trace holds whole, in bytes; of longer ones it holds both ends."""
 
 _DEFAULTS: Final = {field.name: field.default for field in fields(WireFrame)}
 _TEXTS: Final = ("method", "id", "target", "token", "session", "detail")
-_COPIED: Final = tuple(
-    name for name in _DEFAULTS if name not in {*_TEXTS, "conversation", "call", "is_cut"}
-)
-_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "tools/call": ("call", "name"),
-    "resources/read": ("read", "uri"),
-    "prompts/get": ("prompt", "name"),
-}
-"""The command that is equal to a method, and what it names."""
+_COPIED: Final = _DEFAULTS.keys() - {"conversation", "call", "is_cut"}
 
 
 class Wire:
@@ -63,7 +59,7 @@ class Wire:
 
     Attributes:
         last: The number of the newest frame; 0 before the first.
-        revision: Grows with each frame and each change of one.
+        revision: Grows with each frame and each check that found something.
     """
 
     def __init__(
@@ -76,12 +72,13 @@ class Wire:
         self._publish = publish
         self._redactor = redactor or Redactor()
         self._trace = trace
+        self.is_traced = trace is not None
         self._taps: dict[ServerId, Tap] = {}
-        self._answers: OrderedDict[tuple[ConversationId, EntryId], str] = OrderedDict()
+        self._answers: OrderedDict[tuple[ConversationId, EntryId], Noted] = OrderedDict()
+        self._tasks = TaskSet("frames could not be checked")
         self._is_watched = False
         self._timer: asyncio.TimerHandle | None = None
         self._masked = 0
-        self._tasks = TaskSet("frames could not be checked")
 
     async def aclose(self) -> None:
         """End what goes on, and mask in the trace what was learnt to be a secret since."""
@@ -101,13 +98,8 @@ class Wire:
     def count(self) -> int:
         self.last += 1
         self.revision += 1
-        if self._is_watched and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
+        self._tell_soon()
         return self.last
-
-    @property
-    def is_traced(self) -> bool:
-        return self._trace is not None
 
     def trace(self, noted: Noted, data: bytes) -> None:
         if self._trace is not None:
@@ -122,17 +114,27 @@ class Wire:
         if is_watched:
             self._tell()
 
+    def _tell_soon(self) -> None:
+        if self._is_watched and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tell)
+
     def _tell(self) -> None:
         self._timer = None
+        self._publish(FramesNoted(self.revision))
         self._tasks.start(self._check())
 
     async def _check(self) -> None:
-        """Check what was not checked yet, in a thread, and tell that there is more to see."""
+        """Check in a thread what was not checked yet."""
         unchecked = [one for one in self._all() if not one.is_checked]
-        if unchecked:
-            await asyncio.to_thread(_check, unchecked)
+        now = unchecked[-CHECKED_AT_ONCE:]
+        found = await asyncio.to_thread(_check, now) if now else []
+        for noted in now:
+            noted.is_checked = True
+        for noted, fault, detail in found:
+            noted.faults, noted.detail, noted.shown = (fault,), detail, None
             self.revision += 1
-        self._publish(FramesNoted(self.revision))
+        if found or len(unchecked) > len(now):
+            self._tell_soon()
 
     def frames(self) -> list[WireFrame]:
         """Return the frames of all servers, in the order of what happened.
@@ -143,126 +145,124 @@ class Wire:
             self._masked = self._redactor.revision
             for one in self._all():
                 one.shown = None
-        return [self._shown(one) for one in self._all()]
+        return [one.shown or self._frame(one) for one in self._all()]
 
     def body(self, number: int) -> FrameBody | None:
         """Return the body of a frame, or None if the frame is not kept."""
         if (noted := self._find(number)) is None:
             return None
-        text, value = self._body(noted, noted.head)
-        return FrameBody(sanitize(text), _sanitized(value))
+        text = self._body(noted, noted.head)
+        value = _parsed(noted, text)
+        if value is not None:  # masked again, as what is dropped may have split a secret
+            said = mapped(value, lambda one: sanitize(one) if type(one) is str else one, sanitize)
+            value = _parsed(noted, self._redactor.redact_json(json.dumps(said)))
+        return FrameBody(self._clean(text), value)
 
     def gave(
         self, conversation: ConversationId, call: EntryId, parts: Sequence[TextPart | MediaPart]
     ) -> None:
         """Keep what the model gets for a call, to be compared with what the server sent."""
         texts = (one.text if isinstance(one, TextPart) else f"[{one.mime_type}]" for one in parts)
-        half = MAX_ANSWER // 2
-        self._answers[conversation, call] = clip_middle("\n".join(texts), half, half)
+        said = "\n".join(texts).encode("utf-8", "replace")
+        noted = Noted(ServerId(""), Direction.OWN, FrameKind.NOISE, said)
+        self._answers[conversation, call] = noted
         if len(self._answers) > MAX_ANSWERS:
             self._answers.popitem(last=False)
 
     def model_got(self, conversation: ConversationId, call: EntryId) -> str:
         """Return what the model got for a call, or an empty string if that is not kept."""
-        return sanitize(self._redactor.redact_json(self._answers.get((conversation, call), "")))
+        noted = self._answers.get((conversation, call))
+        return self._clean(self._body(noted, noted.head)) if noted is not None else ""
 
     def export(self, numbers: Iterable[int]) -> str:
         """Return frames as lines of JSON, as a trace holds them."""
         found = (self._find(number) for number in numbers)
         return "\n".join(self._line(one, one.head) for one in found if one is not None)
 
-    def request(self, number: int) -> tuple[ServerId, str, JsonObject] | None:
-        """Return a request of ours with its parameters, unmasked, to be sent again."""
+    def request(self, number: int) -> tuple[ServerId, str, JsonObject]:
+        """Return a request of ours with its parameters, unmasked, to be sent again.
+
+        Raises:
+            ServerCallError: If it cannot be sent again.
+        """
         noted = self._find(number)
-        if noted is None or (noted.direction, noted.kind) != (Direction.SENT, FrameKind.REQUEST):
-            return None
-        if noted.method == "initialize":  # the session would begin anew
-            return None
-        message = None if noted.tail else read_value(noted.head)
-        if not isinstance(message, dict):
-            return None
-        params = message.get("params", {})
-        return noted.server, noted.method, {k: v for k, v in params.items() if k != "_meta"}
+        is_ours = noted and (noted.direction, noted.kind) == (Direction.SENT, FrameKind.REQUEST)
+        if noted is None or not is_ours or noted.tail or noted.method == "initialize":
+            raise ServerCallError(NOT_AGAIN)
+        message: Any = read_value(noted.head)
+        params = {k: v for k, v in (message.get("params") or {}).items() if k != "_meta"}
+        return noted.server, noted.method, params
 
     def command(self, number: int) -> str:
         """Return the command line that repeats a request, masked; empty if there is none."""
-        if (found := self.request(number)) is None:
+        try:
+            server, method, params = self.request(number)
+        except ServerCallError:
             return ""
-        server, method, params = found
-        verb, name = _COMMANDS.get(method, ("request", ""))
-        words = ["gemdeck", "mcp", verb, server, str(params.get(name, method))]
-        arguments = params.get("arguments", {}) if name else params
-        if verb == "prompt":
-            words += [f"{key}={value}" for key, value in arguments.items()]
-        elif arguments:
-            option = "--args" if name else "--params"
-            words += [option, json.dumps(arguments, ensure_ascii=False)]
-        return sanitize(shlex.join(map(self._redactor.redact_json, words)))
+        verb, option, words = "request", "--params", [server, method]
+        if method == "tools/call":
+            verb, option, words = "call", "--args", [server, str(params.get("name"))]
+            params = params.get("arguments", {})
+        options = [option, json.dumps(params, ensure_ascii=False)] if params else []
+        is_option = any(word.startswith("-") for word in words)
+        words = [*options, "--", *words] if is_option else [*words, *options]
+        # cleaned before they are quoted, or what is dropped could be a quote
+        return shlex.join(map(self._clean, ["gemdeck", "mcp", verb, *words]))
 
     def _all(self) -> list[Noted]:
         found = [one for tap in self._taps.values() for one in tap.ring.values()]
-        return found if len(self._taps) == 1 else sorted(found, key=lambda one: one.number)
+        return sorted(found, key=attrgetter("number"))
 
     def _find(self, number: int) -> Noted | None:
         found = (tap.ring.get(number) for tap in self._taps.values())
         return next((one for one in found if one is not None), None)
 
-    def _shown(self, noted: Noted) -> WireFrame:
-        if noted.shown is None:
-            noted.shown = self._frame(noted)
-        return noted.shown
-
     def _frame(self, noted: Noted) -> WireFrame:
         values: dict[str, Any] = {name: getattr(noted, name) for name in _COPIED}
-        texts: dict[str, str] = {name: getattr(noted, name) for name in _TEXTS}
+        for name in _TEXTS:
+            if text := getattr(noted, name):
+                values[name] = sanitize_line(self._clean(text))
         if noted.kind is FrameKind.HTTP:
-            texts["target"] = masked_address(texts["target"])
-        whole, mask = " ".join(texts.values()), self._redactor.redact_json
-        is_plain = len(whole) <= MAX_LINE and whole.isascii() and whole.isprintable()
-        if not is_plain or mask(whole) != whole:  # control characters may have split a secret
-            texts = {name: mask(sanitize_line(mask(text))) for name, text in texts.items()}
+            values["target"] = masked_address(values["target"])
         if noted.cause is not None:
             values |= {"conversation": noted.cause.conversation, "call": noted.cause.call}
-        return WireFrame(**(values | texts), is_cut=bool(noted.tail))
+        noted.shown = WireFrame(**values, is_cut=bool(noted.tail))
+        return noted.shown
 
-    def _body(self, noted: Noted, data: bytes) -> tuple[str, Any]:
-        """Mask the body of a frame: as text, and as a value if it is whole and JSON."""
+    def _clean(self, text: str) -> str:
+        """Mask and sanitize a text; what is dropped of it may have split a secret."""
+        masked = self._redactor.redact_json(text)
+        clean = sanitize(masked)
+        return clean if clean == masked else self._redactor.redact_json(clean)
+
+    def _body(self, noted: Noted, data: bytes) -> str:
+        """Mask the body of a frame."""
         text = data.decode("utf-8", "replace")
-        if len(data) < noted.size:
-            head, tail = self._redactor.redact_ends(text, noted.tail.decode("utf-8", "replace"))
-            left = noted.size - len(noted.head) - len(noted.tail)
-            return f"{head}\n[… {left:,} bytes are not kept …]\n{tail}", None
-        text = self._redactor.redact_json(text)
-        try:
-            is_message = noted.kind is not FrameKind.STDERR
-            return text, writable(read_value(text.encode())) if is_message else None
-        except JsonError:
-            return text, None
+        if len(data) == noted.size:
+            return self._redactor.redact_json(text)
+        head, tail = self._redactor.redact_ends(text, noted.tail.decode("utf-8", "replace"))
+        left = noted.size - len(noted.head) - len(noted.tail)
+        return f"{head}\n[… {left:,} bytes are not kept …]\n{tail}"
 
     def _line(self, noted: Noted, data: bytes) -> str:
         """Write a frame as a line of a trace, in ASCII."""
         frame = self._frame(noted)
         said = ((name, getattr(frame, name), default) for name, default in _DEFAULTS.items())
         line = {name: value for name, value, default in said if value != default}
-        text, value = self._body(noted, data)
+        text = self._body(noted, data)
+        value = _parsed(noted, text)
         body = {"message": value} if value is not None else {"text": text} if text else {}
         return json.dumps(line | body)
 
 
-def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    match value:
-        case str():
-            return sanitize(value)
-        case dict():
-            return {sanitize(name): _sanitized(item) for name, item in value.items()}
-        case list():
-            return [_sanitized(item) for item in value]
-        case _:
-            return value
+def _parsed(noted: Noted, text: str) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return writable(read_value(text.encode())) if noted.kind is not FrameKind.STDERR else None
+    except JsonError:
+        return None
 
 
-def _check(unchecked: Iterable[Noted]) -> None:
-    from tui.engine.mcp.wire import schema_check  # noqa: PLC0415 - it imports the MCP SDK
+def _check(unchecked: Iterable[Noted]) -> list[tuple[Noted, FrameFault, str]]:
+    from tui.engine.mcp.wire.schema_check import check  # noqa: PLC0415 - it imports the MCP SDK
 
-    for noted in unchecked:
-        schema_check.check(noted)
+    return [(noted, *fault) for noted in unchecked if (fault := check(noted)) is not None]

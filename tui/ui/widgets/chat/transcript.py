@@ -183,6 +183,15 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         self.cursor = next((view for view in reversed(self._views) if view.selectable), None)
         self.focus()
 
+    def select(self, entry: str) -> None:
+        """Put the cursor on an entry with an id, if it is still there."""
+        for index in range(self._total):
+            if self._entry(index).id == entry:
+                self.cursor = self.reveal(index)
+                break
+        else:
+            self.notify("It is no longer in the conversation.", markup=False)
+
     def view_last_result(self) -> None:
         """Show the newest result of a tool, if there is one."""
         for index in reversed(range(self._total)):
@@ -286,6 +295,11 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
             call = view.entry if isinstance(view.entry, ToolCall) else None
             self.post_message(self.ViewRequested(view.title(), view.full_text(), call))
 
+    async def action_frames(self) -> None:
+        """Show what was said for the call."""
+        if self.cursor is not None:
+            await self.run_action(f"screen.show_frames({self.cursor.entry.id!r})")
+
     def action_copy(self) -> None:
         if self.cursor is not None:
             self.app.copy_to_clipboard(self.cursor.full_text())
@@ -309,6 +323,8 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
                 return "This entry is open as it is, and has no link."
             case "follow" if view is None or not view.links():
                 return "This entry has no link."
+            case "frames" if view is None or not isinstance(view.entry, ToolCall):
+                return "Only for a call something is said to a server."
             case "copy_code" if not any(view.may_hold_code for view in self._upwards()):
                 return "There is no code here or above."
             case _:

@@ -287,8 +287,9 @@ class ArgumentEditor(ContentSwitcher):
             return
         chosen = {row.field.key: row.value() for row in self.form.rows if row.chooses_fields}
         if chosen and self.form.check(whole=False):
+            arguments = self.written()  # what was chosen before says what goes
             self._choices |= {key: str(value) for key, value in chosen.items()}
-            await self._refill(self._form(self.written()))
+            await self._refill(self._form(arguments))
             next(row for row in self.form.rows if row.field.key in chosen).control.focus()
         if self.has_class("-beside"):
             with suppress(ValueError):  # its field says so

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import ClassVar, Final, Literal
 
@@ -26,6 +26,7 @@ from textual.widgets._toggle_button import ToggleButton
 from textual.widgets.selection_list import Selection
 
 from tui.model.bounded_json import JsonError, read_json
+from tui.model.input.arguments import MAX_DEPTH
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip, counted
 from tui.ui.widgets.frame import WORDY
@@ -361,8 +362,7 @@ class ChoiceField(FieldRow):
         values: list[FormValue] = [option.value for option in self.field.options]
         default = self.field.default
         return Select(
-            # it parses bare strings as markup
-            [(Text(one_line(one.label)), index) for index, one in enumerate(self.field.options)],
+            _numbered(one_line(option.label) for option in self.field.options),
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -455,7 +455,7 @@ def _number_in(text: str, kind: FieldKind) -> float | None:
 
 def _check_json(text: str) -> None:
     try:
-        read_json(text)
+        read_json(text, MAX_DEPTH)
     except JsonError as error:
         raise ValueError(f"Not JSON: {error.reason}.") from None
 
@@ -465,3 +465,8 @@ def _bound(number: float, unit: str) -> str:
     if not float(number).is_integer():
         return f"{number:g}"
     return counted(int(number), unit) if unit else f"{int(number):,}"
+
+
+def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
+    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
+    return [(Text(label), index) for index, label in enumerate(labels)]

@@ -291,17 +291,21 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         """Apply the filter and draw the matches."""
         keep = keep and bool(self._lines) and (self.has_focus_within or self.rows.cursor > 1)
         before = self._at_cursor if keep else None
-        self.shown = matching(self._entries, self.line.value)
+        self._lines, self.rows.words = self._find(self.line.value.lower())
         is_flat = self.shown is not self._entries
-        self._lines = self.shown if is_flat else grouped(self.shown, self._folded)
         has_leads = is_flat or not any(isinstance(one, Group) for one in self._lines)
-        self.rows.words = self.line.value.lower().split()
-        self.rows.set_rows([one.row for one in self._lines], has_leads=has_leads)
-        self.rows.cursor = self._place_of(before)
+        rows = [one.row for one in self._lines]
+        self.rows.set_rows(rows, self._place_of(before), has_leads=has_leads)
         self.set_class(not self._entries, "-empty")
         self.set_class(bool(self._entries) and not self._lines, "-not-found")
         self.query_one(".empty", PlainText).update(with_keys(self._empty_words()))
         self.query_one(".count", PlainText).update(self._count_line())
+
+    def _find(self, query: str) -> tuple[Sequence[ListEntry[T] | Group], Sequence[str]]:
+        """Apply a filter: return what is listed, and the words that are marked in it."""
+        self.shown = matching(self._entries, query)
+        is_flat = self.shown is not self._entries
+        return self.shown if is_flat else grouped(self.shown, self._folded), query.split()
 
     def _place_of(self, before: ListEntry[T] | Group | None) -> int:
         """Return the line that the cursor was on, or that of the first entry."""

@@ -35,7 +35,8 @@ MIN_NOTE: Final = 12
 class Row(Frozen):
     """One row: leading column, label, a note if there is room, and a right-aligned word.
 
-    A heading has the whole width; the rows below it are indented where leads are not drawn.
+    A heading has the whole width; the rows below it are indented where leads are not drawn. The
+    word of a bad one says so, and is drawn as an error.
     """
 
     lead: str
@@ -44,6 +45,7 @@ class Row(Frozen):
     faint: bool = False
     note: str = ""
     is_heading: bool = False
+    is_bad: bool = False
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -57,7 +59,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"row-list--{part}" for part in ("lead", "label", "tail", "match", "cursor", "hover")
+        f"row-list--{part}" for part in ("lead", "label", "tail", "bad", "match", "cursor", "hover")
     }
 
     cursor: var[int] = var(0, init=False)
@@ -88,8 +90,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def rows(self) -> Sequence[Row]:
         return self._rows
 
-    def set_rows(self, rows: Sequence[Row], *, has_leads: bool = True) -> None:
-        """Replace all rows and go to the first; without leads, headings say what they would."""
+    def set_rows(self, rows: Sequence[Row], cursor: int = 0, *, has_leads: bool = True) -> None:
+        """Replace all rows and go to one; without leads, headings say what they would."""
         self._rows = rows
         longest = max((len(row.lead) for row in rows), default=0)
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
@@ -98,7 +100,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         fitting = (width for width in widths if width <= (self._widest or width))
         self._label_width = max(fitting, default=0)
         self.virtual_size = Size(self.size.width, len(rows))
-        self.set_reactive(RowList.cursor, 0)
+        self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         self._scroll_to_cursor()
         self.refresh()
         self.post_message(self.Moved())
@@ -153,7 +155,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         yield fit(fit(one_line(text), lead - 2), lead), "row-list--lead"
         yield from _marked(label, label_class, [word for word in words if word not in noted])
         yield from _marked(said, "row-list--lead", noted)
-        yield tail, "row-list--tail"
+        yield tail, "row-list--bad" if row.is_bad else "row-list--tail"
 
     def _row_style(self, index: int) -> Style:
         if index == self.cursor:

@@ -414,7 +414,7 @@ class ServerSentEvents:
     async def _take(self, event: httpx2.ServerSentEvent, base: httpx2.URL) -> None:
         if event.event == "endpoint" and not self._endpoint.done():
             self._endpoint.set_result(endpoint := _resolve(event.data, base))
-            self._transport.tap.http("endpoint", str(endpoint))
+            self._transport.tap.http("endpoint", str(endpoint), {})
         elif event.event == "message" and event.data:
             for part in await split_batch(event.data.encode()):
                 if (message := await self._transport.take(part)) is not None:

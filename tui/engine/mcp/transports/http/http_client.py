@@ -166,11 +166,12 @@ class HttpClient:
             request = self._client.build_request(
                 method, signed, headers={**headers, **signature.headers}, content=content
             )
-            began = time.time()
+            began = time.monotonic()
             async with self.send(request) as response:
                 if self.tap is not None:
-                    both = {**headers, **response.headers}
-                    self.tap.http(method, str(url), response.status_code, attempt + 1, began, both)
+                    both, seconds = {**headers, **response.headers}, time.monotonic() - began
+                    status = response.status_code
+                    self.tap.http(method, str(url), both, status, attempt + 1, seconds)
                 if response.status_code not in _REFUSALS or attempt == MAX_REFUSALS:
                     yield response
                     return

@@ -1,0 +1,151 @@
+"""Exchanges: what belongs to a request, and the filter that they pass."""
+
+import pytest
+
+from tests.support.said import Talk, fill
+from tui.engine.mcp.wire.wire import Wire
+from tui.model.servers import ServerId
+from tui.model.wire.exchanges import Exchange, exchanges
+from tui.model.wire.frame_filter import FrameFilter, parse_filter
+from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
+
+
+def said(wire: Wire) -> list[Exchange]:
+    return [*exchanges(wire.frames(), {}).values()]
+
+
+def methods(found: list[Exchange]) -> list[list[str]]:
+    return [[one.method or one.kind.value for one in found.frames] for found in found]
+
+
+def test_a_call_has_its_answer_progress_and_logs_and_all_else_stands_between() -> None:
+    wire = Wire()
+    fill(wire)
+    progress, log = ["notifications/progress"] * 3, "notifications/message"
+    assert methods(said(wire)) == [
+        ["starting"],
+        ["initialize", "initialize"],
+        ["stderr"],
+        ["tools/list", "tools/list"],
+        ["tools/call", *progress, log, "tools/call"],
+        ["noise"],
+        ["POST"],
+        ["resources/read", "resources/read"],
+        ["answer"],
+        ["notifications/tools/list_changed"],
+    ]
+    call = said(wire)[4]
+    assert call.answer is call.frames[-1]
+    assert [one.method for one in call.inner] == [*progress, log]
+    assert call.seconds == pytest.approx(call.answer.time - call.head.time)
+    assert not call.is_bad
+    assert [one.is_bad for one in said(wire)] == [*[False] * 5, True, True, True, True, False]
+
+
+def test_what_has_not_changed_is_the_same_again() -> None:
+    wire = Wire()
+    fill(wire)
+    open_call = Talk(wire, "late").ask("tools/call", name="slow")
+    before = exchanges(wire.frames(), {})
+    assert [one.waits for one in before.values()] == [*[False] * 10, True]
+    talk = Talk(wire, "late")
+    talk.answer(open_call, content=[])
+    now = exchanges(wire.frames(), before)
+    assert now.keys() == before.keys()
+    assert [now[number] is before[number] for number in now] == [*[True] * 10, False]
+    assert not [*now.values()][-1].waits
+
+
+def frame(number: int, kind: FrameKind, **fields: object) -> WireFrame:
+    whole = {"direction": Direction.SENT, "server": ServerId("s"), "time": float(number), **fields}
+    return WireFrame(number=number, kind=kind, **whole)  # type: ignore[arg-type]
+
+
+def test_rounds_and_what_calls_it_off_fold_under_the_first_request() -> None:
+    asked, heard = {"method": "tools/call", "target": "t"}, {"direction": Direction.RECEIVED}
+    frames = [
+        frame(1, FrameKind.REQUEST, id="1", pair=2, **asked),
+        frame(2, FrameKind.ANSWER, id="1", pair=1, **heard),
+        frame(3, FrameKind.REQUEST, id="2", round=2, **asked),
+        frame(4, FrameKind.REQUEST, id="3", **asked),
+    ]
+    first, other = exchanges(frames, {}).values()
+    assert [one.number for one in first.frames] == [1, 2, 3]
+    assert first.waits, "the second round is open"
+    assert other.waits
+    frames.append(frame(5, FrameKind.NOTIFICATION, method="notifications/cancelled", id="3"))
+    first, other = exchanges(frames, {}).values()
+    assert (first.waits, other.waits, other.is_cancelled) == (True, False, True)
+    frames[2] = frame(3, FrameKind.REQUEST, id="2", round=2, pair=6, **asked)
+    frames.append(frame(6, FrameKind.ANSWER, id="2", pair=3, **heard))
+    first, _ = exchanges(frames, {}).values()
+    assert first.seconds == 5.0, "to the last answer"
+    assert [one.number for one in first.inner] == [2, 3]
+
+
+def test_a_log_belongs_to_no_request_while_two_are_open() -> None:
+    wire = Wire()
+    talk = Talk(wire, "s")
+    first, second = talk.ask("tools/call", name="a"), talk.ask("tools/call", name="b")
+    talk.tell("notifications/message", level="info", data="whose?")
+    talk.answer(first, content=[])
+    talk.tell("notifications/message", level="info", data="of b")
+    talk.answer(second, content=[])
+    assert [len(one.frames) for one in said(wire)] == [2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", FrameFilter([], [])),
+        (
+            "method:tools/call server:git err >200ms Words here",
+            FrameFilter(
+                ["words", "here"], [("method", "tools/call"), ("server", "git")], 0.2, errors=True
+            ),
+        ),
+        ("method: >", FrameFilter([], [])),
+        (">1.5s", FrameFilter([], [], 1.5)),
+        (">2m", FrameFilter([], [], 120.0)),
+        (">5", FrameFilter([], [], 0.005)),
+        ("https://a.b/c >x error", FrameFilter(["https://a.b/c", ">x", "error"], [])),
+    ],
+)
+def test_a_filter_is_read_as_it_is_typed(text: str, found: FrameFilter) -> None:
+    assert parse_filter(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("err", [5, 6, 7, 8]),
+        ("method:list", [3, 9]),
+        ("method:progress", [4]),
+        ("server:every", [6, 7]),
+        ("target:static", [7]),
+        ("id:3", [4]),
+        ("call:main/call-1", [4]),
+        ("branch tools", [4]),
+        (">1m", []),
+        ("401", [6]),
+        ("not json", [5]),
+    ],
+)
+def test_a_filter_keeps_what_has_all_of_it(text: str, numbers: list[int]) -> None:
+    wire = Wire()
+    fill(wire)
+    wanted = parse_filter(text)
+    assert [i for i, one in enumerate(said(wire)) if wanted.admits(one)] == numbers
+
+
+def test_what_is_open_is_slow() -> None:
+    wire = Wire()
+    Talk(wire, "s").ask("tools/call", name="slow")
+    assert parse_filter(">1m").admits(said(wire)[0])
+
+
+def test_a_fault_is_found_by_its_words() -> None:
+    bad = frame(1, FrameKind.NOISE, faults=(FrameFault.TOO_LARGE,))
+    [one] = exchanges([bad], {}).values()
+    assert one.is_bad
+    assert parse_filter("too large").admits(one)

@@ -1,0 +1,303 @@
+"""The protocol: what is said between gemdeck and its servers, newest last."""
+
+from collections.abc import Mapping, Sequence
+from time import time
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.getters import query_one
+from textual.timer import Timer
+
+from tui.model.wire.exchanges import Exchange, exchange, exchanges
+from tui.model.wire.frame_filter import ERRORS, parse_filter
+from tui.model.wire.frames import Direction, FrameKind, WireFrame
+from tui.store.commands import Commands
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.panes import ShowEntry, SidePart
+from tui.ui.widgets.key_bar import SaysWhy
+from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
+from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.engine.mcp.wire.wire import Wire
+
+TICK: Final = 1.0
+"""Seconds after which the time of what is open goes on."""
+
+REST: Final = 30
+"""How much longer than it took to show what is said the pane rests after it."""
+
+MAX_REST: Final = 2.0
+"""Seconds that it rests at most."""
+
+MAX_COPIED: Final = 10
+"""Frames of an exchange whose bodies a key copies."""
+
+EMPTY: Final = (
+    "What gemdeck and its servers say to each other appears here; `F2` shows the servers."
+)
+PROMPT: Final = "/ method:… server:… err >200ms words"
+
+_SAYS: Final = frozenset({FrameKind.NOISE, FrameKind.STDERR})
+"""What has no method, and is told by its body."""
+
+Shown = tuple[Exchange, WireFrame]
+"""What a row shows: all of an exchange for its first frame, or one of the others."""
+
+Entry = ListEntry[Shown]
+
+
+class FrameList(FilterList[Shown]):
+    """The exchanges that pass the filter; what belongs to one unfolds under it."""
+
+    def __init__(self) -> None:
+        super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
+        self.mark = 0
+        self.note = ""
+        self._wire: Wire | None = None
+        self._exchanges: Mapping[int, Exchange] = {}
+        self._made: dict[int, Entry] = {}
+        self._opened: set[int] = set()
+        self._follows = False
+        self._width = 0
+
+    @property
+    def listed(self) -> Sequence[Exchange]:
+        return [entry.item[0] for entry in self.shown]
+
+    def follow(self, wire: "Wire") -> None:
+        """Show the frames as they are now."""
+        self._wire = wire
+        self._exchanges = exchanges(wire.frames(), self._exchanges)
+        self._remake()
+
+    def _remake(self) -> None:
+        before, self._made = self._made, {}
+        for number, one in self._exchanges.items():
+            kept = before.get(number)
+            is_same = kept is not None and kept.item[0] is one and not one.waits
+            self._made[number] = kept if kept and is_same else self._entry(one, one.head)
+        self.set_entries([*self._made.values()])
+
+    def on_resize(self) -> None:
+        width = max(least for least in WIDTHS if self.size.width >= least)
+        if width != self._width:
+            self._width = width
+            self._made.clear()
+            self._remake()
+
+    def _entry(self, one: Exchange, frame: WireFrame) -> Entry:
+        body = self._wire.body(frame.number) if self._wire and frame.kind in _SAYS else None
+        number = one.head.number
+        is_head, mark = frame is one.head, "▾" if number in self._opened else "▸"
+        shown = one if is_head else exchange((frame,))
+        sign = (mark if one.inner else " ") * is_head
+        row = row_of(shown, body.text if body else "", time(), self._width, sign)
+        return ListEntry((one, frame), row, str(frame.number), group=str(number))
+
+    def _find(self, query: str) -> tuple[Sequence[Entry | Group], Sequence[str]]:
+        self._follows = self.rows.cursor >= len(self._lines) - 1
+        wanted, shown, lines = parse_filter(query), list[Entry](), list[Entry]()
+        for number, entry in self._made.items():
+            one = entry.item[0]
+            if number > self.mark and wanted.admits(one):
+                shown.append(entry)
+                lines.append(entry)
+                if number in self._opened:
+                    lines += [self._entry(one, frame) for frame in one.inner]
+        self.shown = shown
+        return lines, wanted.words
+
+    def _place_of(self, before: Entry | Group | None) -> int:
+        """Stay where the user is, else follow the end."""
+        return len(self._lines) if self._follows or before is None else super()._place_of(before)
+
+    def _count_line(self) -> str:
+        return super()._count_line() + self.note
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
+            return "" if self.current and self.current[0].inner else "Nothing folds here."
+        return super().why_not(action, parameters)
+
+    def action_toggle_fold(self) -> None:
+        name = self._group_name()
+        self._fold(name, int(name or 0) in self._opened)
+
+    def _fold(self, name: str, folds: bool) -> None:
+        number = int(name or 0)
+        if number in self._made and folds == (number in self._opened):
+            self._opened ^= {number}
+            one = self._made[number].item[0]
+            self._made[number] = self._entry(one, one.head)
+            self._show()
+            self.rows.cursor = next(i for i, line in enumerate(self._lines) if line.label == name)
+
+
+class ProtocolPane(SaysWhy, SidePart):
+    """Follow what is said, look at it, copy it, and send it again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.PROTOCOL)
+
+    listed = query_one(FrameList)
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(bridge, commands)
+        self._is_seen = self._is_paused = False
+        self._timer: Timer | None = None
+        self._rests_until = 0.0
+
+    def compose(self) -> ComposeResult:
+        yield FrameList()
+
+    def on_mount(self) -> None:
+        self._bridge.watch(
+            self,
+            lambda state: (state.wire_revision, state.configured),
+            lambda _: self._follow(self._rests_until - time()),
+        )
+
+    def on_show(self) -> None:
+        self._watch(is_seen=True)
+
+    def on_hide(self) -> None:
+        self._watch(is_seen=False)
+
+    def focus_main(self) -> None:
+        self.listed.focus_list()
+
+    def narrow_to(self, to: str) -> None:
+        self.listed.mark = 0
+        self.listed.line.value = to
+        self._say()
+
+    def wake(self) -> None:
+        self._follow()
+
+    def _watch(self, *, is_seen: bool) -> None:
+        self._is_seen = is_seen
+        if self._commands.is_attached:
+            self._commands.engine.wire.watch(is_watched=is_seen)
+        self._follow()
+
+    def _follow(self, after: float = 0.0) -> None:
+        """Show what was said, some seconds from now; the time of what is open goes on.
+
+        In a flood that is not so often that typing would wait for it.
+        """
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if not self._is_seen or self._is_paused or not self._commands.is_attached:
+            return
+        if after > 0:
+            self._timer = self.set_timer(after, self._follow)
+            return
+        began = time()
+        self.listed.follow(self._commands.engine.wire)
+        self._rests_until = time() + min(MAX_REST, REST * (time() - began))
+        if any(one.waits for one in self.listed.listed):
+            self._follow(TICK)
+
+    @property
+    def _one(self) -> Exchange | None:
+        """The exchange under the cursor."""
+        at = self.listed.current if self.is_mounted and self.listed.is_mounted else None
+        return at[0] if at is not None else None
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        if self._one is None:
+            needed = action in {"choose", "use", "export"}
+            return "No exchange is listed here." if needed else ""
+        head = self._one.head
+        match parameters:
+            case ("command" | "again",) if not _is_ours(head):
+                return "Only a request that gemdeck sent can be repeated."
+            case ("call",) if not head.call:
+                return "No call in a conversation caused it."
+            case _:
+                return ""
+
+    def action_label(self, action: str) -> str | None:
+        """Return the label of a key that does one thing after another."""
+        labels = {
+            "pause": "go on" * self._is_paused,
+            "mark": "from the start" * bool(self.listed.mark),
+            "errors": "all" * parse_filter(self.listed.line.value).errors,
+        }
+        return labels.get(action) or None
+
+    def action_choose(self) -> None:
+        from tui.ui.dialogs.exchange import exchange_screen  # noqa: PLC0415 - on first use
+
+        if self._one is not None:
+            self.app.push_screen(exchange_screen(self._one, self._commands))
+
+    def action_errors(self) -> None:
+        """Let the filter keep only what went wrong, or all again."""
+        words = self.listed.line.value.split()
+        kept = [word for word in words if word != ERRORS]
+        self.listed.set_filter(" ".join(kept if kept != words else [*words, ERRORS]))
+
+    def action_pause(self) -> None:
+        """Hold back what is said from now on, or show it."""
+        self._is_paused = not self._is_paused
+        self._say()
+
+    def action_mark(self) -> None:
+        """List only what is said from now on, or all that is kept."""
+        last = self._commands.engine.wire.last if self._commands.is_attached else 0
+        self.listed.mark = 0 if self.listed.mark else last
+        self._say()
+
+    def _say(self) -> None:
+        since = " · only from here" * bool(self.listed.mark)
+        self.listed.note = since + " · paused" * self._is_paused
+        self.listed.set_filter(self.listed.line.value)
+        self._follow()
+        self.refresh_bindings()
+
+    def action_use(self, what: str) -> None:
+        """Copy it, send it again, or go to its call."""
+        if (one := self._one) is None:
+            return
+        head, engine = one.head, self._commands.engine
+        match what:
+            case "copy":
+                numbers = [frame.number for frame in one.frames[:MAX_COPIED]]
+                bodies = [body.text.strip() for body in map(engine.wire.body, numbers) if body]
+                self._copy("\n".join(filter(None, bodies)) or engine.wire.export(numbers))
+            case "command":
+                self._copy(engine.wire.command(head.number))
+            case "again":
+                engine.send_again(head.number)
+            case "call":
+                self.post_message(ShowEntry(head.conversation, head.call))
+
+    def _copy(self, text: str) -> None:
+        if text:
+            self.app.copy_to_clipboard(text)
+        self.notify("Copied." if text else "There is nothing to copy.", timeout=2)
+
+    def action_export(self) -> None:
+        listed = self.listed.listed
+        self._commands.engine.export_frames(
+            sorted(frame.number for one in listed for frame in one.frames)
+        )
+
+    @on(FrameList.Moved)
+    def _on_moved(self, event: FrameList.Moved) -> None:
+        event.stop()
+        self.refresh_bindings()
+
+    @on(FrameList.Chosen)
+    def _on_chosen(self, event: FrameList.Chosen) -> None:
+        event.stop()
+        self.action_choose()
+
+
+def _is_ours(head: WireFrame) -> bool:
+    return (head.kind, head.direction) == (FrameKind.REQUEST, Direction.SENT)
