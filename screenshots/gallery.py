@@ -143,7 +143,7 @@ def _same(offer: ImportOffer) -> ImportOffer:
 
 
 def _show_run(run: str, app: GemdeckApp) -> None:
-    app.deck.post_message(ShowRun(EntryId(run)))
+    app.deck.post_message(ShowRun(app.bridge.state.runs[EntryId(run)]))
 
 
 def _scenes_of_a_call() -> Iterator[Scene]:

@@ -202,13 +202,13 @@ async def test_a_result_of_ten_megabytes_opens_at_once_and_is_held_once_more(
     stock = await cost_of_stock()
     async with running(store, SIZE) as deck:
         before, began = process_time(), time.perf_counter()
-        deck.app.deck.post_message(ShowRun(EntryId("r")))
+        deck.app.deck.post_message(ShowRun(store.state.runs[call.id]))
         await deck.until(lambda: deck.on_top(RunScreen) and "9 a line of" in deck.text)
         used, seconds = process_time() - before, time.perf_counter() - began
         await deck.press("escape")
         gc.collect()
         tracemalloc.start()
-        deck.app.deck.post_message(ShowRun(EntryId("r")))
+        deck.app.deck.post_message(ShowRun(store.state.runs[call.id]))
         await deck.until(lambda: deck.on_top(RunScreen) and "9 a line of" in deck.text)
         gc.collect()
         held = tracemalloc.get_traced_memory()[0]

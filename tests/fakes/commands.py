@@ -1,19 +1,30 @@
 """Commands that only remember what was asked, for tests of the screen without an engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from tui.engine.commands.tool_runs import ToolRuns
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
-from tui.model.runs import ToolForm
-from tui.model.servers import ServerUsage
+from tui.model.servers import ServerId, ServerUsage
 from tui.store.commands import Commands
 
 if TYPE_CHECKING:
     from tui.engine.engine import Engine
 
 Call = tuple[str, tuple[object, ...]]
+
+
+class OneTool(ToolRuns):
+    """Makes the forms of a tool with this input schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._only = schema
+
+    def _schema(self, server: ServerId, tool: str) -> Mapping[str, Any]:  # noqa: ARG002
+        return self._only
 
 
 @dataclass
@@ -49,12 +60,14 @@ class RecordingCommands(Commands):
     def __init__(self) -> None:
         self.said: list[Event] = []
         super().__init__(self.said.append)
-        answers: dict[str, object] = {
-            "servers.usage": ServerUsage(),
-            "runs.form": lambda _, __, given, ___: ToolForm((), given or "{}"),
-        }
-        engine = RecordingEngine(answers=answers)
+        engine = RecordingEngine(answers={"servers.usage": ServerUsage()})
         self.calls, self.answers = engine.calls, engine.answers
+        self.offer({})
         self.wire = Wire()
         setattr(engine, "wire", self.wire)  # noqa: B010 - what was said is there without servers
         self.attach(cast("Engine", engine))
+
+    def offer(self, schema: Mapping[str, Any]) -> None:
+        """Let every tool have this input schema."""
+        tool = OneTool(schema)
+        self.answers |= {"runs.form": tool.form, "runs.merge": tool.merge}

@@ -32,7 +32,7 @@ FRAME = "╭─ A tool wants to run ─╮\n│ server   trusted      │\n╰�
 
 async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen() -> None:
     values = {"command": SPACES, "text": HIDDEN}
-    async with confirming(asked(values, ())) as hands:
+    async with confirming(asked(values)) as hands:
         await hands.arm()
         await hands.press("j")
         rows = await rows_seen_by_paging(hands, hands.modal.arguments)
@@ -51,7 +51,7 @@ def test_B09_long_arguments_are_on_the_screen_to_their_last_character() -> None:
 
 
 async def test_B09_no_answer_allows_arguments_whose_end_was_not_seen() -> None:
-    async with confirming(asked({"command": LONG}, ()), armed=True) as hands:
+    async with confirming(asked({"command": LONG}), armed=True) as hands:
         await hands.press("o", "t", "t", "s", "s", "a", "a")
         assert hands.decisions == []
         await hands.arm()
@@ -109,7 +109,7 @@ async def test_B10_the_next_question_takes_no_key_meant_for_the_one_before() -> 
 
 async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own() -> None:
     drawn = replace(
-        asked({"command": FRAME}, (), title=FRAME),
+        asked({"command": FRAME}, title=FRAME),
         server=ServerId(FRAME),
         tool=FRAME,
         description=FRAME * 40,

@@ -4,7 +4,7 @@ A picture must come out the same on every machine and at every hour: no clock, p
 is in the states, animations are off in every test, and cursors stand still.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -133,12 +133,13 @@ HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
 """What has happened before each picture."""
 
 
-def deck(events: Iterable[e.Event]) -> GemdeckApp:
-    """Make the app after all this has happened."""
-    state = AppState(workspace="~/shop")
+def deck(events: Iterable[e.Event], schema: Mapping[str, Any] | None = None) -> GemdeckApp:
+    """Make the app after all this has happened; its tools have this input schema."""
+    state, commands = AppState(workspace="~/shop"), RecordingCommands()
     for event in events:
         state = reduce(state, event)
-    return GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
+    commands.offer(schema or {})
+    return GemdeckApp(Store(state), commands, preferences=UiPreferences())
 
 
 class Kept(SVGImageExtension):  # type: ignore[misc]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
 from tests.support.samples import confirmation
-from tests.ui.consent.samples import FIELDS, VALUES, rewriting, several
+from tests.ui.consent.samples import SCHEMA, VALUES, rewriting, several
 from tests.ui.requests.samples import result, review, sampling
 from tui.model import events as e
 from tui.model.input.arguments import canonical_json
@@ -20,7 +20,6 @@ QUESTION = replace(
     description="Adds a note to the list. " * 6,
     arguments=canonical_json({**VALUES, "text": "buy milk", "tags": ["home", "shop"]}),
     claims=("changes data", "reaches the network"),
-    fields=FIELDS,
     notes=("This turn has read data from search.",),
 )
 
@@ -52,7 +51,7 @@ OTHERS: dict[str, tuple[PendingRequest, ...]] = {
 
 
 def asking(*requests: PendingRequest) -> GemdeckApp:
-    return deck((*HISTORIES["asking"][:-1], *map(e.RequestRaised, requests)))
+    return deck((*HISTORIES["asking"][:-1], *map(e.RequestRaised, requests)), SCHEMA)
 
 
 async def test_the_question(album: Album) -> None:

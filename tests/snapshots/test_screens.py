@@ -221,15 +221,17 @@ async def test_what_a_server_gives(album: Album) -> None:
 async def test_a_tool_is_run_by_hand(album: Album) -> None:
     commands = RecordingCommands()
     commands.answers |= {"runs.form": shell.ORDER, "runs.merge": shell.ORDER.arguments}
-    app = GemdeckApp(shell.run_store(), commands, preferences=UiPreferences())
+    store = shell.run_store()
+    app = GemdeckApp(store, commands, preferences=UiPreferences())
+    running, done = (store.state.runs[EntryId(name)] for name in ("c3", "c2"))
     async with album.of(app, NARROW) as pilot:
         await press(pilot, "f3")
         await album.take(pilot, "pane")
         for name, asked, keys in (
             ("form", RunTool(shell.GIT, "wipe"), ()),
-            ("running", ShowRun(EntryId("c3")), ()),
-            ("result", ShowRun(EntryId("c2")), ()),
-            ("difference", ShowRun(EntryId("c2")), ("d",)),
+            ("running", ShowRun(running), ()),
+            ("result", ShowRun(done), ()),
+            ("difference", ShowRun(done), ("d",)),
         ):
             app.deck.post_message(asked)
             await settle(pilot)

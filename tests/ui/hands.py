@@ -16,7 +16,7 @@ from textual.selection import SELECT_ALL
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
-from tests.ui.consent.samples import asked
+from tests.ui.consent.samples import SCHEMA, asked
 from tests.ui.harness import NARROW, ChatApp, Clock, chat_app, holds, screen_lines, until
 from tui.model import events as e
 from tui.model.consent import Decision, RequestId
@@ -244,6 +244,7 @@ async def _hands_on(
         monkeypatch.setattr(arming, "LOOK_SECONDS", LOOK_SECONDS)
         async with chat_app(size) as parts:
             hands = kind(*parts)
+            hands.app.commands.offer(SCHEMA)
             await hands.ask(request)
             if armed:
                 await hands.arm()

@@ -102,8 +102,6 @@ class ConfirmationRequest(Frozen):
         description: The server's description of the tool.
         arguments: The complete arguments as canonical indented JSON.
         claims: The server's claims about the tool; shown as claims.
-        fields: A form with the arguments; empty if their schema is not flat, so that they can
-            be edited as JSON only.
         notes: gemdeck's notes on this call, such as that this turn has read data from another
             server, or that the same call was denied before.
         problem: Why the edited arguments cannot be used, or an empty string.
@@ -122,7 +120,6 @@ class ConfirmationRequest(Frozen):
     arguments: str
     claims: tuple[str, ...] = ()
     title: str = ""
-    fields: tuple[FormField, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
     refusals: int = 0

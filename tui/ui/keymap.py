@@ -346,18 +346,10 @@ KEYS: Final = (
     _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
     _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
     _viewer(
-        "viewer.switch",
-        "t",
-        "switch",
-        "switch",
-        "Show the picture, the tree, the text or all",
+        "viewer.switch", "t", "switch", "switch", "Show the picture, the tree, the text or all"
     ),
     _viewer(
-        "viewer.open",
-        "o",
-        "use('open')",
-        "open outside",
-        "Open the picture outside, or a link",
+        "viewer.open", "o", "use('open')", "open outside", "Open the picture outside, or a link"
     ),
     _viewer("viewer.save", "s", "use('save')", "save", "Save it in the opened folder"),
     _tree("tree.fold", "left", "fold", "", "Fold it, or go to what it is in"),

@@ -28,11 +28,11 @@ from tui.ui.panes import (
     InsertText,
     PaneName,
     RunCommand,
-    SendPrompt,
     SendResource,
     ShowConversation,
     ShowEntry,
     ShowPane,
+    ShowSent,
 )
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
@@ -380,9 +380,9 @@ class MainScreen(SaysWhy, Screen[None]):
             case InsertText():
                 self.bring_composer()
                 self.chat.composer.insert_words(asked.text)
-            case SendPrompt():
+            case ShowSent():
                 self.bring_composer()
-                self.chat.send_rendered(asked.token)
+                self.chat.action_to_end()
             case SendResource():
                 self.bring_composer()
                 self.chat.send_resource(asked.server, asked.uri)

@@ -81,10 +81,10 @@ async def _imports(deck: MainScreen) -> Screen[Any] | None:
     return None
 
 
-def _sample(_: MainScreen) -> Screen[Any]:
+def _sample(deck: MainScreen) -> Screen[Any]:
     from tui.engine.settings.edits import SAMPLE, sample_settings  # noqa: PLC0415 - loads pydantic
 
-    return ViewerScreen(SAMPLE, sample_settings())
+    return ViewerScreen(deck.commands, SAMPLE, sample_settings())
 
 
 def _add(deck: MainScreen) -> Screen[Any] | None:
@@ -148,21 +148,21 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
     bridge, commands, push = deck.bridge, deck.commands, deck.app.push_screen
     match asked:
         case ShowServer():
-            push(ServerPage(bridge, commands, asked.server, opener=deck))
+            push(ServerPage(bridge, commands, asked.server))
             commands.tell("mcp show", asked.server)
         case EditServer():
             await _edit_server(deck, asked)
         case RunTool():
             what = asked.server, asked.tool, asked.arguments
-            push(ToolFormScreen(bridge, commands, deck.drafts, *what, opener=deck))
+            push(ToolFormScreen(bridge, commands, deck.drafts, *what))
         case ShowRun():
-            push(RunScreen(bridge, commands, asked.run, asked.begun, opener=deck))
+            push(RunScreen(bridge, commands, asked.run, asked.begun))
         case FollowLink():
             deck.chat.follow(asked.url, asked.server)
         case ShowResource():
             from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
 
-            push(ResourceScreen(bridge, commands, deck, asked))
+            push(ResourceScreen(bridge, commands, asked))
         case FillPrompt():
             _fill_prompt(deck, asked)
         case RunCommand():
@@ -178,7 +178,7 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
     def show(arguments: dict[str, str] | None) -> None:
         if arguments is not None:
             filled = FillPrompt(asked.server, asked.prompt, arguments, asked.typed)
-            deck.app.push_screen(PromptScreen(deck.bridge, deck.commands, deck, filled))
+            deck.app.push_screen(PromptScreen(deck.bridge, deck.commands, filled))
         elif asked.typed:
             deck.chat.composer.replace_all(asked.typed)
 

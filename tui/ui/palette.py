@@ -249,7 +249,7 @@ def _tools(deck: MainScreen) -> Actions:
         forget = partial(deck.commands.engine.runs.forget_call, one.server, one.name)
         yield PaletteAction(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
-        show = partial(deck.post_message, ShowRun(made.call.id))
+        show = partial(deck.post_message, ShowRun(made))
         words = f"{made.call.status} · {made.call.server}"
         yield PaletteAction(f"Result: {made.call.tool}", words, show)
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.ui.chat.samples import request
-from tests.ui.requests.samples import COLOURS
 from tui.model.consent import RequestId
 from tui.model.input.arguments import canonical_json
-from tui.model.requests import ConfirmationRequest, FieldKind, FileChange, FormField
+from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
@@ -58,16 +57,24 @@ DIFFERENCE = (
 
 VALUES = {"amount": 3, "branch": "main", "colour": "g"}
 
-FIELDS = (
-    FormField("branch", FieldKind.TEXT, "Branch", "Where it goes.", required=True),
-    FormField("amount", FieldKind.INTEGER, "Amount", minimum=1, maximum=50),
-    FormField("colour", FieldKind.CHOICE, "Colour", options=COLOURS),
-)
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "branch": {"type": "string", "title": "Branch", "description": "Where it goes."},
+        "amount": {"type": "integer", "title": "Amount", "minimum": 1, "maximum": 50},
+        "colour": {
+            "title": "Colour",
+            "enum": ["r", "g", "b"],
+            "enumNames": ["Red", "Green", "Blue"],
+        },
+    },
+    "required": ["branch"],
+}
+"""The input schema of the tool that is asked about."""
 
 
 def asked(
     values: Mapping[str, Any] = VALUES,
-    fields: tuple[FormField, ...] = FIELDS,
     *,
     problem: str = "",
     notes: tuple[str, ...] = (),
@@ -77,7 +84,6 @@ def asked(
     """Make a question about a call with these arguments."""
     return replace(
         request(arguments=canonical_json(values)),
-        fields=fields,
         problem=problem,
         notes=notes,
         title=title,
@@ -90,7 +96,7 @@ def rewriting() -> ConfirmationRequest:
     lines = ("import os", "", "", "def first(path: str) -> str:", "    return os.listdir(path)[0]")
     old = (("-", lines[3].replace(": str", "")), ("-", "    return os.listdir(path)"))
     signs = (*((" ", "") for _ in lines[:3]), *old, *(("+", "") for _ in lines[3:]))
-    made = asked({"path": "src/files.py", "content": "\n".join(lines)}, ())
+    made = asked({"path": "src/files.py", "content": "\n".join(lines)})
     change = FileChange("path", "content", "overwrites · +2 -2", signs)
     return replace(made, tool="write_file", server=ServerId("files"), change=change)
 
@@ -106,7 +112,7 @@ def greeting() -> ConfirmationRequest:
     for number, line in enumerate(before):
         lines += [("-", line), ("+", "")] if number in changed else [(" ", "")]
     change = FileChange("path", "content", "overwrites · +2 -2", tuple(lines))
-    made = asked({"path": "hello.py", "content": "\n".join(after) + "\n"}, ())
+    made = asked({"path": "hello.py", "content": "\n".join(after) + "\n"})
     made = replace(made, server=ServerId("files"), tool="write_file", change=change)
     return replace(made, claims=("destructive",), origin="your settings", title="Write File")
 
@@ -114,7 +120,7 @@ def greeting() -> ConfirmationRequest:
 def many() -> ConfirmationRequest:
     """Make a question about a call with many arguments, and something to attend to."""
     values = {f"option_{number}": f"value {number}" for number in range(30)}
-    made = asked({"query": "all notes of the shop", "limit": 50, **values}, ())
+    made = asked({"query": "all notes of the shop", "limit": 50, **values})
     return replace(
         made, notes=("This turn has read data from search.",), claims=("read-only", "open world")
     )
@@ -122,7 +128,7 @@ def many() -> ConfirmationRequest:
 
 def several() -> tuple[ConfirmationRequest, ...]:
     """Make the questions about the calls of one step."""
-    calls = (asked(), rewriting(), asked({"path": "docs/guide.md"}, ()))
+    calls = (asked(), rewriting(), asked({"path": "docs/guide.md"}))
     return tuple(replace(one, id=RequestId(f"r{n}")) for n, one in enumerate(calls))
 
 

@@ -11,13 +11,10 @@ from textual.selection import SELECT_ALL
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.consent.samples import asked
 from tests.ui.hands import confirming
-from tests.ui.requests.samples import COLOURS
 from tui.model.consent import Choice, Decision
-from tui.model.requests import FieldKind, FileChange, FormField, FormValue
+from tui.model.requests import FileChange
 from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, ArgumentsText, argument_lines
 from tui.ui.themes import DARK, SIXTEEN
-from tui.ui.widgets.forms.argument_form import fill, merge
-from tui.ui.widgets.forms.form_fields import MAX_TYPED
 from tui.ui.widgets.text.difference import marked
 from tui.ui.widgets.text.folded_text import FoldedText
 
@@ -162,7 +159,7 @@ def test_changed_words_are_marked_in_lines_that_are_alike() -> None:
 
 async def test_a_difference_stands_on_its_ground_in_colours_and_by_its_signs_without() -> None:
     before, after = ["keep", "def f(name):"], ["keep", "def f(names):"]
-    asking = replace(asked({"path": "f.txt", "text": "\n".join(after)}, ()))
+    asking = replace(asked({"path": "f.txt", "text": "\n".join(after)}))
     asking = replace(asking, change=changing(before, after, 1))
     async with confirming(asking) as hands:
         for theme, grounds in ((DARK, 4), (SIXTEEN, 1)):
@@ -181,12 +178,12 @@ async def test_a_difference_stands_on_its_ground_in_colours_and_by_its_signs_wit
 async def test_a_difference_of_hostile_lines_does_not_hold_up_the_loop(
     loop_watch: LoopWatch,
 ) -> None:
-    async with confirming(asked({"a": "b"}, ())) as hands:
+    async with confirming(asked({"a": "b"})) as hands:
         for line in ("a" * 1_900, "a b " * 470, "漢" * 1_900, "a, " * 600):
             before = [f"{number}{line}" for number in range(9)]
             after = [f"{line}{number}" for number in range(9)]
             signs = (*(("-", one) for one in before), *(("+", "") for _ in after))
-            hostile = asked({"path": "f.txt", "text": "\n".join(after)}, ())
+            hostile = asked({"path": "f.txt", "text": "\n".join(after)})
             loop_watch.clear()
             change = FileChange("path", "text", "overwrites", signs)
             await hands.ask_next(replace(hostile, change=change), armed=False)
@@ -199,18 +196,18 @@ def test_a_difference_that_is_not_of_this_text_is_left_out() -> None:
 
 
 async def test_either_view_counts_as_read() -> None:
-    async with confirming(asked({"text": "line\n" * 60}, ()), armed=True) as hands:
+    async with confirming(asked({"text": "line\n" * 60}), armed=True) as hands:
         assert "  1  line" in hands.text
         await hands.press("o")
         assert hands.decisions == []
         await hands.press("end", "o")
         assert hands.decisions == [Decision(Choice.ONCE)]
-        await hands.ask_next(asked({"text": "line\n" * 60}, ()))
+        await hands.ask_next(asked({"text": "line\n" * 60}))
         await hands.press("j")
         assert '"text": "line\\nline' in hands.text
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
-        await hands.ask_next(asked({"text": "line\n" * 60}, ()))
+        await hands.ask_next(asked({"text": "line\n" * 60}))
         await hands.press("j", "escape")
         assert "  1  line" in hands.text, "Esc leaves the JSON first"
         assert hands.decisions == []
@@ -219,84 +216,16 @@ async def test_either_view_counts_as_read() -> None:
 
 
 async def test_arguments_too_long_to_be_laid_out_are_json() -> None:
-    async with confirming(asked({"text": "x\n" * MAX_REVIEWED}, ())) as hands:
+    async with confirming(asked({"text": "x\n" * MAX_REVIEWED})) as hands:
         assert '"text": "x\\nx' in hands.text
 
 
 @pytest.mark.parametrize("suffix", ["java", "yaml", "md"])
 async def test_hostile_code_does_not_hold_up_the_loop(suffix: str, loop_watch: LoopWatch) -> None:
-    async with confirming(asked({"path": f"a.{suffix}", "text": "x = 1\n"}, ())) as hands:
+    async with confirming(asked({"path": f"a.{suffix}", "text": "x = 1\n"})) as hands:
         loop_watch.clear()
         for piece in ("\n", "/*\n", "word ", "*"):
             text = piece * (19_000 // len(piece)) + "\n"
-            hostile = asked({"path": f"a.{suffix}", "text": text}, ())
+            hostile = asked({"path": f"a.{suffix}", "text": text})
             await hands.ask_next(hostile, armed=False)
             loop_watch.assert_smooth(HANG_SECONDS)
-
-
-# Arguments in a form and back: what nobody touched is exactly what it was.
-
-TEXT = FormField("a", FieldKind.TEXT, "A", default="the schema's own")
-
-
-def of(kind: FieldKind) -> FormField:
-    return replace(TEXT, kind=kind, options=COLOURS if "of" in kind.value else (), default=None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        (FieldKind.TEXT, ["main", "", None]),
-        (FieldKind.INTEGER, [10**30]),
-        (FieldKind.NUMBER, [1.5, 2]),
-        (FieldKind.BOOLEAN, [False]),
-        (FieldKind.CHOICE, ["g"]),
-        (FieldKind.CHOICES, [["r", "b"], []]),
-    ],
-)
-def test_a_value_its_field_shows_is_filled_in_and_comes_back_as_it_was(
-    kind: FieldKind, values: list[object]
-) -> None:
-    for value in values:
-        filled = fill([of(kind)], {"a": value, "other": [1]})
-        assert filled is not None, value
-        entered: dict[str, FormValue] = {"a": filled[0].default}
-        assert merge({"a": value, "other": [1]}, filled, entered) == {"a": value, "other": [1]}
-
-
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        (FieldKind.TEXT, ["two\nlines", "zero\u200bwidth", "x" * (MAX_TYPED + 1), 1]),
-        (FieldKind.INTEGER, [True, 1.0]),
-        (FieldKind.NUMBER, ["1"]),
-        (FieldKind.BOOLEAN, [1]),
-        (FieldKind.CHOICE, ["unknown"]),
-        (FieldKind.CHOICES, [["b", "r"], ["r", "r"], "r", [{}]]),
-    ],
-)
-def test_a_value_its_field_cannot_show_as_it_is_makes_no_form(
-    kind: FieldKind, values: list[object]
-) -> None:
-    for value in values:
-        assert fill([of(kind)], {"a": value}) is None, value
-    assert fill([], {"a": 1}) is None, "without a field"
-
-
-def test_an_argument_that_is_missing_stays_missing_whatever_the_schema_would_fill_in() -> None:
-    filled = fill([TEXT], {})
-    assert filled is not None
-    assert filled[0].default is None
-    assert merge({}, filled, {"a": None}) == {}
-
-
-def test_what_was_entered_replaces_its_argument_and_an_emptied_field_takes_it_out() -> None:
-    rows: list[tuple[FormValue, dict[str, object]]] = [
-        ("new", {"a": "new"}),
-        (None, {}),
-        (("r", "g"), {"a": ["r", "g"]}),
-        ("old", {"a": "old"}),
-    ]
-    field = replace(TEXT, default="old")
-    for entered, expected in rows:
-        assert merge({"a": "old", "b": 1}, [field], {"a": entered}) == {**expected, "b": 1}, entered

@@ -8,7 +8,7 @@ from typing import Any
 from textual import events
 from textual.widgets import Input
 
-from tests.ui.consent.samples import asked, trust
+from tests.ui.consent.samples import SCHEMA, asked, trust
 from tests.ui.consent.test_placing import LONG, WORDS, call
 from tests.ui.consent.test_placing import events as until_asked
 from tests.ui.harness import WIDE, Running, holds
@@ -128,6 +128,7 @@ async def test_what_was_typed_in_a_form_or_an_editor_comes_back() -> None:
         assert "half a" in written
         assert deck.focus is field
         await deck.happen(e.RequestSettled(form().id))
+        deck.commands.offer(SCHEMA)
         deck.dispatch(e.RequestRaised(asked()))
         await question(deck)
         await deck.press("e")

@@ -228,7 +228,7 @@ LONG = {"text": "line\n" * 200}
 
 
 def call(number: int, values: dict[str, str] = SHORT) -> ConfirmationRequest:
-    made = asked(values, ())
+    made = asked(values)
     return replace(made, id=RequestId(f"r{number}"), tool=f"tool{number}")
 
 

@@ -8,7 +8,7 @@ from textual import events
 from textual.widgets import Input, Select
 
 from tests.ui.chat.samples import request
-from tests.ui.consent.samples import FIELDS, VALUES, asked
+from tests.ui.consent.samples import VALUES, asked
 from tests.ui.hands import Confirming, confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
@@ -151,6 +151,9 @@ async def test_the_one_long_text_is_edited_as_it_is() -> None:
         assert hands.editor.text.text == "two\nlines"
         await hands.press("x", '"')
         await hands.press("ctrl+t")
+        rows = [row.field.default for row in hands.editor.form.rows]
+        assert rows == [r'"x\"two\nlines"', 3, None]
+        await hands.press("ctrl+t")
         assert json.loads(hands.editor.json.text) == {"branch": 'x"two\nlines', "amount": 3}
         hands.editor.json.load_text('{"branch": "a\\nb", "amount": 4}')
         await hands.press("ctrl+t")
@@ -186,7 +189,7 @@ async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
 
 
 async def test_characters_that_do_not_show_are_escapes_in_the_editor() -> None:
-    async with confirming(asked({"branch": "ma\u200bin"}, fields=())) as hands:
+    async with confirming(asked({"branch": "ma\u200bin"})) as hands:
         area = await hands.edit_as_json()
         assert '"ma\\u200bin"' in area.text
         area.select_all()
@@ -316,7 +319,7 @@ async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -
 
 
 async def test_keys_of_one_burst_work_in_the_order_in_which_they_were_pressed() -> None:
-    async with confirming(asked({"branch": "main"}, ())) as hands:
+    async with confirming(asked({"branch": "main"})) as hands:
         area = await hands.edit_as_json()
         burst = [("down", None), ("end", None), *[("backspace", None)] * 5]
         for key, character in (*burst, *((letter, letter) for letter in "dev"), ('"', '"')):
@@ -328,13 +331,15 @@ async def test_keys_of_one_burst_work_in_the_order_in_which_they_were_pressed() 
 
 async def test_what_the_form_cannot_show_is_edited_as_json() -> None:
     long = dict.fromkeys(("branch", "colour"), "two\nlines")
+    many: dict[str, object] = {"properties": {f"p{number}": {} for number in range(60)}}
     async with confirming() as hands:
-        for values, fields, words in (
-            (long, FIELDS, "The form cannot show these values"),
-            ({"branch": "two\nli\u200bnes"}, (), "have no form"),
-            (VALUES, (), "have no form"),
+        for values, schema, words in (
+            (long, many, "it has more than 50 fields"),
+            ({"branch": "two\nli\u200bnes"}, {}, "have no form"),
+            (VALUES, {}, "have no form"),
         ):
-            await hands.ask_next(asked(values, fields))
+            hands.app.commands.offer(schema)
+            await hands.ask_next(asked(values))
             await hands.edit()
             assert hands.app.focused is hands.editor.json
             await hands.press("ctrl+t")

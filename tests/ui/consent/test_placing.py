@@ -24,7 +24,7 @@ from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.frame import Frame
 
 WORDS = "These are the last words before the calls."
-LONG = asked({"text": "line\n" * 100}, ())
+LONG = asked({"text": "line\n" * 100})
 
 
 def call(number: int) -> ConfirmationRequest:

@@ -228,7 +228,7 @@ async def test_no_toast_covers_a_question() -> None:
 async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_seen() -> None:
     async with asking(trust(servers=()), armed=True) as hands:
         under = hands.modal
-        hands.app.push_screen(ViewerScreen("another", "text"))
+        hands.app.push_screen(ViewerScreen(hands.app.commands, "another", "text"))
         await until(hands.pilot, lambda: isinstance(hands.app.screen, ViewerScreen))
         changed = trust(servers=(replace(GIT, args=("other",)),))
         hands.app.store.dispatch(e.RequestRaised(changed))

@@ -1,5 +1,6 @@
 """Tools that the user runs by hand, on the real app over the real engine and real servers."""
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -28,9 +29,11 @@ from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.panes import RunTool
 from tui.ui.panes.browser import ToolsPane
+from tui.ui.questions.calls.steps import EditArgumentsScreen
+from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.form import FormQuestion
 from tui.ui.questions.question import Question
-from tui.ui.widgets.forms.argument_form import FORM, JSON
+from tui.ui.widgets.forms.argument_form import FORM, JSON, TEXT, ArgumentEditor
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree
 from tui.ui.widgets.text.labelled_text import LabelledText
@@ -231,11 +234,12 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
 ) -> None:
     async with by_hand(world) as hand:
         await hand.press("f3")
-        pane = hand.pilot.app.screen.query_one(ToolsPane)
-        await hand.until(lambda: pane.entries.current is not None)
+        listed = hand.pilot.app.screen.query_one(ToolsPane).entries
+        await hand.until(lambda: [one for one in listed.shown if one.item[1].name == "echo"])
+        listed.select(next(one.item for one in listed.shown if one.item[1].name == "echo"))
         await hand.press("r")
         await hand.until(lambda: hand.is_on(ToolFormScreen))
-        assert "Run echo of shop" in hand.text
+        await hand.until(lambda: "Run echo of shop" in hand.text)
         await hand.press(*"hello")
         assert json.loads(hand.form.editor.json.text) == {"text": "hello"}, "in step"
         await hand.run()
@@ -260,6 +264,9 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         lines = [line.strip("│ ").split(maxsplit=1) for line in hand.text.split("\n")]
         assert ["-", '"text": "hello"'] in lines
         assert ["+", '"text": "hello you"'] in lines
+        for _ in screen.views:
+            await hand.press("t")
+        await hand.until(lambda: screen.query(LabelledText) and '"text": "hello you"' in hand.text)
         await hand.press("n", *"1 x", "enter")
         assert "Saved" not in hand.text
         assert not hand.store.state.saved_calls
@@ -348,6 +355,53 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         await hand.ended(1)
         sent = hand.sent("tools/call")[-1]["arguments"]
         assert sent == {**whole, "what": "milk", "x": 1, "many": 9, "pay": {"card": "1234"}}
+
+
+async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_shown(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        given = {"what": "tea", "x": {"deep": [1.0]}, "pay": {"card": "1234"}, "tags": ["hot"]}
+        call = asyncio.create_task(hand.engine.call_tool(SHOP, "order", given))
+        await hand.until(lambda: hand.is_on(ConfirmationQuestion))
+        question = hand.pilot.app.screen
+        assert isinstance(question, ConfirmationQuestion)
+        await hand.until(lambda: question.armed)
+        await hand.press("e")
+        await hand.until(lambda: hand.is_on(EditArgumentsScreen))
+        editor = hand.pilot.app.screen.query_one(ArgumentEditor)
+        await hand.until(lambda: hand.pilot.app.focused is editor.form.rows[0].control)
+        keys = [row.field.key for row in editor.form.rows if row.field.default is not None]
+        assert keys == ["/what", "/tags", "/pay?", "/pay/card"], "with nothing of the schema's own"
+        assert "1 more is not in this form" in hand.text
+        await hand.press("end", *"pot", "ctrl+s")
+        await hand.until(lambda: hand.is_on(ConfirmationQuestion) and question.armed)
+        assert "what  teapot" in hand.text
+        await hand.press("end", "o")
+        await call
+        assert json.dumps(hand.sent("tools/call")[-1]["arguments"], sort_keys=True) == json.dumps(
+            {**given, "what": "teapot"}, sort_keys=True
+        )
+
+
+async def test_a_long_text_is_edited_as_it_is_with_the_form_and_json_beside_it(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
+        await hand.open("order", json.dumps({"what": "tea\nand milk", "many": 2}))
+        editor = hand.form.editor
+        assert (editor.current, editor.text.text) == (TEXT, "tea\nand milk")
+        assert hand.pilot.app.focused is editor.text
+        await hand.press(*"hot ", "ctrl+t")
+        assert editor.current == FORM
+        assert hand.row("/what").value == r'"hot tea\nand milk"'
+        hand.row("/many").value = "3"
+        await hand.until(lambda: json.loads(editor.json.text)["many"] == 3)
+        await hand.press("ctrl+t", "ctrl+t")
+        assert (editor.current, editor.text.text) == (TEXT, "hot tea\nand milk")
+        await hand.run()
+        await hand.ended(1)
+        assert hand.sent("tools/call")[-1]["arguments"] == {"what": "hot tea\nand milk", "many": 3}
 
 
 async def test_what_was_typed_is_there_again_and_json_that_is_not_complete(world: World) -> None:
@@ -517,7 +571,7 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
                 assert hand.pilot.app.screen.region.contains_region(button.region), (size, name)
         await hand.run()
         screen = await hand.ended(1)
-        for _ in screen._views:
+        for _ in screen.views:
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
             await hand.press("t")
         assert hand.sent("tools/call")[-1]["arguments"] == {HOSTILE: HOSTILE}

@@ -302,7 +302,7 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
             before = shown.scroll_offset.y
             await deck.press("k", "k", "k", "k")
             await deck.until(lambda: shown.scroll_offset.y < before)  # noqa: B023 - ditto
-        await deck.app.push_screen(ViewerScreen("long", "line\n" * 200))
+        await deck.app.push_screen(ViewerScreen(deck.commands, "long", "line\n" * 200))
         text = deck.app.screen.query_one(FoldedText)
         end = text.max_scroll_y
         for key, row in (("j", 1), ("k", 0), ("G", end), ("g", 0)):
@@ -319,7 +319,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         asked = ArgumentsScreen(*what, ServerId("x"), "x", title="x", about=Content(), fields=())
         dialogs: dict[Screen[Any], str] = {
             DetailsScreen("x", deck.app.bridge, lambda _: Content()): "F12 close",
-            ViewerScreen("x", "x"): "Y copy all F12 close",
+            ViewerScreen(deck.commands, "x", "x"): "Y copy all F12 close",
             ThemeScreen(lambda _: None): "^Y choose F12 close",
             ModelsScreen(*what): "^Y choose F12 close",
             ModelScreen(*what): "↵ choose F12 close",

@@ -350,7 +350,7 @@ async def test_a_tab_comes_to_the_front_from_another_pane_but_not_under_a_dialog
         second = await press_and_see(deck, "ctrl+t", B)
         assert second.composer.has_focus
         assert second.display
-        deck.app.push_screen(ViewerScreen("A text", "of some words"))
+        deck.app.push_screen(ViewerScreen(deck.commands, "A text", "of some words"))
         await deck.until(lambda: deck.on_top(ViewerScreen))
         deck.app.deck.action_turn_tab(1)
         await deck.until(lambda: "Close this dialog first." in deck.text)

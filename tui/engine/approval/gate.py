@@ -18,7 +18,6 @@ from tui.engine.approval.inquiry import (
     Edit,
     Inquiry,
     UnusableEditError,
-    argument_fields,
     call_notes,
     content_of,
     decided,
@@ -246,7 +245,6 @@ class Gate:
             description=tool.view.description,
             arguments=inquiry.shown,
             claims=tool.view.claims,
-            fields=argument_fields(tool.schema, inquiry.arguments),
             notes=tuple(call_notes(inquiry, self._policy)),
             not_lasting=self._policy.asking_words(tool, Permission.GRANTS)
             or ("" if tool.fingerprint else "nothing identifies this server later on"),

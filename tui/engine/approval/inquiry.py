@@ -11,13 +11,12 @@ from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.schema.form_schema import Control, UnusableFormError, read_form
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
-from tui.model.requests import FileChange, FormField
+from tui.model.requests import FileChange
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize, sanitize_line
 
@@ -264,34 +263,3 @@ def _listed(names: list[ServerId]) -> str:
     if more > 0:
         return f"{', '.join([*first, last])} and {more} more"
     return f"{', '.join(first)} and {last}" if first else str(last)
-
-
-def argument_fields(schema: JsonObject, arguments: JsonObject) -> tuple[FormField, ...]:
-    """Make the fields of a form that gives exactly these arguments when nothing is changed.
-
-    Args:
-        schema: The tool's input schema.
-        arguments: The arguments of the call.
-
-    Returns:
-        The fields, their keys being the names of the arguments. Nothing where a form could not
-        show every argument as it is, or could not give it back unchanged.
-    """
-    try:
-        form = read_form(schema, arguments)
-    except UnusableFormError:
-        return ()
-    are_shown = arguments.keys() <= {control.name for control in form.controls}
-    if not are_shown or not all(_gives(control, arguments) for control in form.controls):
-        return ()
-    return form.fields
-
-
-def _gives(control: Control, arguments: JsonObject) -> bool:
-    """Return whether a field returns its argument under its name, unchanged and of its type."""
-    name, default = control.name, control.field.default
-    if control.field.key != name or any(shown != sent for shown, sent in control.values.items()):
-        return False
-    given, argument = list(default) if isinstance(default, tuple) else default, arguments.get(name)
-    is_same = default is not None and type(given) is type(argument) and given == argument
-    return is_same or name not in arguments

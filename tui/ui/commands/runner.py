@@ -6,7 +6,7 @@ from functools import partial
 from inspect import isawaitable
 from math import isfinite, nan
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
@@ -174,34 +174,20 @@ def _show_context(deck: MainScreen, _: str) -> None:
     _show(deck, "Context", describe_model_context)
 
 
-def _set_thinking(deck: MainScreen, level: str) -> None:
-    """Set a level, or for Gemini 2.5 a budget in tokens; nothing leaves it to the service."""
-    options = replace(deck.bridge.state.options, thinking=level.lower() or None)
+def _set(option: str, read: Callable[[str], object], deck: MainScreen, text: str) -> None:
+    """Set an option of the model; without a text it is left to the service."""
+    value: Any = read(text) if text else None
+    options = replace(deck.bridge.state.options, **{option: value})
     deck.commands.engine.model.set_options(options)
 
 
-def _set_temperature(deck: MainScreen, number: str) -> None:
-    options = replace(deck.bridge.state.options, temperature=_number(number))
-    deck.commands.engine.model.set_options(options)
-
-
-def _set_output(deck: MainScreen, tokens: str) -> None:
-    value = _number(tokens)
-    limit = int(value) if value is not None else None
-    deck.commands.engine.model.set_options(replace(deck.bridge.state.options, max_output=limit))
-
-
-def _number(text: str) -> float | None:
-    """Read a number; None if there is none.
-
-    Raises:
-        UsageError: If it is something else.
-    """
+def _number(text: str) -> float:
+    """Read a number; a `UsageError` says that it is none."""
     try:
-        number = float(text) if text else None
+        number = float(text)
     except ValueError:
         number = nan
-    if number is not None and not isfinite(number):
+    if not isfinite(number):
         raise UsageError(f"{text} is not a number.")
     return number
 
@@ -320,9 +306,9 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("context",): _show_context,
     ("compress",): lambda deck, _: deck.commands.engine.model.compress(),
     ("options", "show"): lambda deck, _: _show(deck, "Options", describe_options),
-    ("options", "thinking"): _set_thinking,
-    ("options", "temperature"): _set_temperature,
-    ("options", "output"): _set_output,
+    ("options", "thinking"): partial(_set, "thinking", str.lower),
+    ("options", "temperature"): partial(_set, "temperature", _number),
+    ("options", "output"): partial(_set, "max_output", lambda text: int(_number(text))),
     ("mcp", "list"): _report,
     ("mcp", "desc"): partial(_report, descriptions=True),
     ("mcp", "schema"): partial(_report, descriptions=True, schemas=True),

@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from textual.app import App
 from textual.content import Content
 
-from tui.model.chat import Picture
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.store.commands import Commands
 from tui.ui import themes
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
+from tui.ui.dialogs.list_dialog import ChoiceDialog, ListDialog
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.plain import count, one_line
@@ -123,13 +123,18 @@ def pick(
     return ListDialog(title, DialogFilterList(noun, entries=entries), use)
 
 
-def use_picture(over: Dialog, pictures: Sequence[Picture], use: Callable[[Picture], None]) -> None:
-    """Use the picture, or the one that is picked."""
-    if len(pictures) == 1:
-        use(pictures[0])
-        return
-    names = ((f"{n}  {p.width}x{p.height}", p) for n, p in enumerate(pictures, 1))
-    over.app.push_screen(pick("Pictures", "picture", names, use))
+def use_one(
+    app: App[Any],
+    title: str,
+    noun: str,
+    offered: Sequence[tuple[str, T]],
+    use: Callable[[T], object],
+) -> None:
+    """Use the only one that is offered, or the one that is picked, as of `pick`."""
+    if len(offered) == 1:
+        use(offered[0][1])
+    else:
+        app.push_screen(pick(title, noun, offered, use))
 
 
 def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer]:

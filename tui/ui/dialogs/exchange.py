@@ -10,6 +10,7 @@ from textual.containers import Vertical
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.wire.exchanges import Exchange
 from tui.model.wire.frames import FrameKind, WireFrame
+from tui.store.commands import Commands
 from tui.ui.dialogs.viewer import ViewerScreen, Views
 from tui.ui.widgets.lists.frame_rows import ARROWS, heading
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -38,8 +39,9 @@ class SentAndGot(Vertical):
                 yield FoldedText(text)
 
 
-def exchange_screen(exchange: Exchange, wire: Wire) -> ViewerScreen:
+def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
     """Show an exchange."""
+    wire = commands.engine.wire
     head, frames = exchange.head, exchange.frames[:MAX_FRAMES]
     bodies = {one: wire.body(one.number) for one in frames}
     texts = [f"{heading(one)}\n{body.text.rstrip()}" for one, body in bodies.items() if body]
@@ -61,7 +63,7 @@ def exchange_screen(exchange: Exchange, wire: Wire) -> ViewerScreen:
     if http := _over_http(wire, exchange):
         views.append(("HTTP", lambda: FoldedText(http)))
     title = " · ".join(filter(None, (head.server, head.method or head.kind.value, head.target)))
-    return ViewerScreen(title, raw, views=views)
+    return ViewerScreen(commands, title, raw, views=views)
 
 
 def _pretty(wire: Wire, answer: WireFrame) -> str:

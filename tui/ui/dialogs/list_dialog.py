@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.types import CSSPathType
@@ -96,6 +97,16 @@ class Dialog(ModalScreen[None]):
         if self._silence is not None:
             self._silence.stop()
         self._silence = self.set_timer(REPEAT_SECONDS, partial(self.say, "")) if text else None
+
+    def copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.app.notify("Copied.", timeout=2)
+
+    def leave_for(self, message: Message) -> None:
+        """Close, and ask the main screen for something."""
+        deck = self.app.screen_stack[0]
+        self.dismiss()
+        deck.post_message(message)
 
     def action_close(self) -> None:
         self.dismiss()

@@ -6,7 +6,6 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widget import Widget
 
 from tui.model.chat import Picture
 from tui.model.input.mentions import as_text
@@ -15,13 +14,14 @@ from tui.store.commands import Commands
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.resource import FetchedScreen
-from tui.ui.panes import FillPrompt, InsertText, SendPrompt
+from tui.ui.dialogs.viewer import FetchedScreen, failed
+from tui.ui.panes import FillPrompt, InsertText, ShowSent
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.widgets.text.blocks import Block, IndentBlock, TextBlock, TextPage, styled
 from tui.ui.widgets.text.document import fits
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.picture import PictureView
+from tui.ui.widgets.text.plain import one_line
 
 BAR: Final = styled("│ ", ".entry-muted")
 """Stands before what a message says: no text looks like the name of a role."""
@@ -34,10 +34,8 @@ class PromptScreen(FetchedScreen):
         only=("prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy")
     )
 
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, opener: Widget, asked: FillPrompt
-    ) -> None:
-        super().__init__(bridge, commands, opener, asked.server, f"/{asked.prompt.name}")
+    def __init__(self, bridge: StoreBridge, commands: Commands, asked: FillPrompt) -> None:
+        super().__init__(bridge, commands, f"/{asked.prompt.name}", one_line(asked.server))
         self._asked = asked
 
     def on_mount(self) -> None:
@@ -55,7 +53,8 @@ class PromptScreen(FetchedScreen):
         words = f"{counted(len(messages), 'message')}, as the model gets them" if messages else ""
         self.facts.update(styled(words, "$text-muted"))
         if rendered.failure:
-            await self.fail(f"It was not rendered: {rendered.failure}\nReload it, or go back.")
+            words = f"It was not rendered: {rendered.failure}\nReload it, or go back."
+            await self.fill(failed(words))
             return
         page = TextPage(PictureView(list(_blocks(messages)))) if fits(self.text) else None
         await self.fill(page or FoldedText(self.text))
@@ -69,24 +68,25 @@ class PromptScreen(FetchedScreen):
 
     def action_reload(self) -> None:
         asked, self._token = self._asked, f"{id(self)}-{monotonic()}"
-        self._features.render_prompt(self._token, asked.server, asked.prompt.name, asked.values)
+        features = self._commands.engine.features
+        features.render_prompt(self._token, asked.server, asked.prompt.name, asked.values)
 
     def action_send(self) -> None:
         """Send it, unless Enter was for what was there before."""
         if monotonic() >= self._shown_at + ARMING_SECONDS:
-            self.dismiss()
-            self._opener.post_message(SendPrompt(self._token))
+            self._commands.engine.messages.send_rendered(self._token)
+            self.leave_for(ShowSent())
 
     def action_insert(self) -> None:
         """Put its text into the message, where no name in it counts."""
-        self.dismiss()
-        self._opener.post_message(InsertText(as_text(self.text)))
+        self.leave_for(InsertText(as_text(self.text)))
 
     def action_close(self) -> None:
         """Go back to the form, if there was one."""
-        self.dismiss()
         if self._asked.prompt.arguments:
-            self._opener.post_message(self._asked)
+            self.leave_for(self._asked)
+        else:
+            self.dismiss()
 
 
 def _plain(messages: Sequence[RenderedMessage]) -> str:

@@ -1,6 +1,7 @@
 """The form for the arguments of a prompt or the variables of a resource template."""
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import ClassVar, Final
 
 from textual import on
@@ -150,8 +151,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         view = find_server(bridge.state, server)
         self._completes = view is not None and view.info is not None and view.info.completions
         self._timer: Timer | None = None
-        self._requested: tuple[str, ArgumentRow] | None = None
-        self._serial = 0
+        self._token = ""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="request arguments") as frame:
@@ -197,21 +197,18 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
     def _request(self, row: ArgumentRow) -> None:
         if not row.control.has_focus:
             return
-        self._serial += 1
-        token = f"{id(self)}-{self._serial}"
-        self._requested = token, row
+        self._token = f"{id(row)}-{monotonic()}"
         name, others = row.field.key, self._filled_in()
         others.pop(name, None)
         self._commands.engine.features.complete(
-            token, self._server, self._target, name, row.control.value, others
+            self._token, self._server, self._target, name, row.control.value, others
         )
 
     def _on_completed(self, completed: ArgumentCompleted | None) -> None:
-        if completed is None or self._requested is None or completed.token != self._requested[0]:
-            return
-        row = self._requested[1]
-        if row.control.has_focus:
-            row.offer(completed.values)
+        if completed is not None and completed.token == self._token:
+            for row in self.form.rows:
+                if row.control.has_focus and self._token.startswith(f"{id(row)}-"):
+                    row.offer(completed.values)
 
     def _filled_in(self) -> dict[str, str]:
         return {key: str(value) for key, value in self.form.values().items() if value}

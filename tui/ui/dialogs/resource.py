@@ -1,94 +1,27 @@
 """What a server gave, over the whole height: a resource, and what can be done with it."""
 
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.getters import query_one
 from textual.widget import Widget
 
-from tui.model.chat import Picture
 from tui.model.events import ResourceRead
 from tui.model.input.mentions import typed_mention
-from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.choices import use_picture
-from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.dialogs.viewer import READING, FetchedScreen, failed
 from tui.ui.panes import InsertText, SendResource, ShowResource
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.picture import PictureView
-from tui.ui.widgets.text.plain import PlainText, block, one_line
-
-READING: Final = "Reading…"
-"""Shown until the content is there."""
-
-
-class FetchedScreen(Dialog):
-    """Shows what a server is asked for, once it is there.
-
-    Args:
-        bridge: Provides it.
-        commands: Ask for it.
-        opener: The widget that hears what the user wants to do with it.
-        server: The server.
-        title: What is asked for.
-    """
-
-    KIND = "viewer -whole"
-
-    facts = query_one(".facts", PlainText)
-    body = query_one(".resource-body", Vertical)
-
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, opener: Widget, server: ServerId, title: str
-    ) -> None:
-        super().__init__(title, one_line(server))
-        self._bridge = bridge
-        self._features = commands.engine.features
-        self._opener = opener
-        self._server = server
-        self.text = ""
-        self.pictures: tuple[Picture, ...] = ()
-
-    def compose_body(self) -> ComposeResult:
-        yield PlainText(classes="facts")
-        with Vertical(classes="resource-body"):
-            yield PlainText(Content.styled(READING, "$text-muted"))
-
-    async def fill(self, view: Widget) -> None:
-        """Put a widget in the place of what is shown, scrolled as that was, and focus it."""
-        at = self.body.children[0].scroll_offset.y
-        with self.app.batch_update():
-            await self.body.remove_children()
-            await self.body.mount(view)
-        view.focus()
-        self.call_after_refresh(view.scroll_to, y=at, animate=False)
-        self.refresh_bindings()
-
-    async def fail(self, words: str) -> None:
-        """Say in its place why it is not there."""
-        await self.fill(VerticalScroll(PlainText(Content.styled(block(words), "$text-error"))))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable only the keys that have an effect now."""
-        return {"copy": bool(self.text), "use": bool(self.pictures)}.get(action, True)
-
-    def action_use(self, _: str) -> None:
-        use_picture(self, self.pictures, self._features.open_picture)
-
-    def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self.text)
-        self.notify("Copied.", timeout=2)
+from tui.ui.widgets.text.plain import one_line
 
 
 class ResourceScreen(FetchedScreen):
@@ -101,10 +34,8 @@ class ResourceScreen(FetchedScreen):
         )
     )
 
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, opener: Widget, asked: ShowResource
-    ) -> None:
-        super().__init__(bridge, commands, opener, asked.server, asked.name)
+    def __init__(self, bridge: StoreBridge, commands: Commands, asked: ShowResource) -> None:
+        super().__init__(bridge, commands, asked.name, one_line(asked.server))
         self._shown = ResourceRead(asked.server, asked.uri, failure=READING)
 
     def on_mount(self) -> None:
@@ -115,8 +46,8 @@ class ResourceScreen(FetchedScreen):
 
     def _read(self, state: AppState) -> ResourceRead | None:
         """Select what was read last, if it is this resource."""
-        read = state.resource
-        is_it = read is not None and (read.server, read.uri) == (self._server, self._shown.uri)
+        read, shown = state.resource, self._shown
+        is_it = read is not None and (read.server, read.uri) == (shown.server, shown.uri)
         return read if is_it else None
 
     def _show(self, read: ResourceRead | None) -> None:
@@ -127,7 +58,7 @@ class ResourceScreen(FetchedScreen):
         before, self._shown = self._shown, read
         self.text, self.pictures = read.content.text, read.pictures
         if read.failure:
-            await self.fail(f"It cannot be read: {read.failure}")
+            await self.fill(failed(f"It cannot be read: {read.failure}"))
             return
         self.facts.update(resource_facts(self._shown.uri, read.content, read.at))
         if replace(before, at=read.at) != read:
@@ -142,7 +73,7 @@ class ResourceScreen(FetchedScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "watch":
-            view = find_server(self._bridge.state, self._server)
+            view = find_server(self._bridge.state, self._shown.server)
             return view is not None and view.info is not None and view.info.subscriptions
         has_any = bool(self._shown.raw)
         return has_any if action == "save" else super().check_action(action, parameters)
@@ -152,21 +83,20 @@ class ResourceScreen(FetchedScreen):
 
     @property
     def _is_watched(self) -> bool:
-        return (self._server, self._shown.uri) in self._bridge.state.subscriptions
+        return (self._shown.server, self._shown.uri) in self._bridge.state.subscriptions
 
     def action_reload(self) -> None:
-        self._features.read_resource(self._server, self._shown.uri)
+        self._commands.engine.features.read_resource(self._shown.server, self._shown.uri)
 
     def action_save(self) -> None:
-        self._features.save_resource(self._shown)
+        self._commands.engine.features.save_resource(self._shown)
 
     def action_insert(self) -> None:
-        self.dismiss()
-        self._opener.post_message(InsertText(typed_mention(self._shown.uri, self._server)))
+        self.leave_for(InsertText(typed_mention(self._shown.uri, self._shown.server)))
 
     def action_send(self) -> None:
-        self.dismiss()
-        self._opener.post_message(SendResource(self._server, self._shown.uri))
+        self.leave_for(SendResource(self._shown.server, self._shown.uri))
 
     def action_watch(self) -> None:
-        self._features.subscribe(self._server, self._shown.uri, subscribed=not self._is_watched)
+        what = self._shown.server, self._shown.uri
+        self._commands.engine.features.subscribe(*what, subscribed=not self._is_watched)

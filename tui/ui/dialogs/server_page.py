@@ -11,7 +11,6 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Sparkline
 
 from tui.model.events import OWN_SOURCE, LogLine
@@ -56,7 +55,6 @@ class ServerPage(ServerActions, Dialog):
         bridge: Provides the state.
         commands: Measure the server, and carry out what the keys say.
         server: The server.
-        opener: The widget that hears what the user wants to see next.
     """
 
     KIND = "whole"
@@ -73,14 +71,11 @@ class ServerPage(ServerActions, Dialog):
     latency = query_one(Sparkline)
     rest = query_one(".rest", PlainText)
 
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, server: ServerId, opener: Widget
-    ) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands, server: ServerId) -> None:
         super().__init__(server)
         self.commands = commands
         self._bridge = bridge
         self._server = server
-        self._opener = opener
         self._equal: list[str] = []
 
     def compose_body(self) -> ComposeResult:
@@ -134,9 +129,10 @@ class ServerPage(ServerActions, Dialog):
 
     def ask(self, message: Message) -> None:
         """Ask the main screen, which lies below; what it shows takes the place of the page."""
-        if not isinstance(message, EditServer):
-            self.dismiss()
-        self._opener.post_message(message)
+        if isinstance(message, EditServer):
+            self.app.screen_stack[0].post_message(message)
+        else:
+            self.leave_for(message)
 
     def action_go(self, pane: str) -> None:
         """Show what it offers in the pane of that."""
@@ -151,11 +147,7 @@ class ServerPage(ServerActions, Dialog):
         """Copy the page, or one of its commands."""
         page = "\n".join(str(part.content) for part in (self.facts, self.rest))
         texts = [("the whole page", page), *((one, one) for one in dict.fromkeys(self._equal))]
-        self.app.push_screen(pick("Copy", "text", texts, self._copy))
-
-    def _copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self.app.notify("Copied.", timeout=2)
+        self.app.push_screen(pick("Copy", "text", texts, self.copy))
 
 
 def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:

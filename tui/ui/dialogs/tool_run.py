@@ -9,26 +9,24 @@ from typing import ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.widget import Widget
 from textual.widgets import Input
 
-from tui.model.chat import EntryId, ToolCallStatus
+from tui.model.chat import ToolCallStatus
 from tui.model.input.arguments import reveal
-from tui.model.requests import FormValue
-from tui.model.runs import SavedCall, ToolForm, ToolRun
+from tui.model.runs import SavedCall, ToolRun
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
+from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.choices import pick
-from tui.ui.dialogs.viewer import ViewerScreen
-from tui.ui.panes import FollowLink, PaneName, RunTool, ShowPane, ShowRun
+from tui.ui.dialogs.choices import pick, use_one
+from tui.ui.dialogs.viewer import FetchedScreen
+from tui.ui.panes import FollowLink, RunTool, ShowRun, ShowSent
 from tui.ui.questions.calls.steps import EditingScreen
 from tui.ui.widgets.chat.tool_call import CALL_LOOKS, arguments_line, progress_line
 from tui.ui.widgets.forms.argument_form import ArgumentEditor
@@ -54,27 +52,6 @@ _STYLES: Final[Mapping[ToolCallStatus, str]] = {
 }
 
 
-class ToolForms:
-    """The forms of one tool.
-
-    Args:
-        commands: Asks the engine for them.
-        server: Its server.
-        tool: Its name as shown.
-    """
-
-    def __init__(self, commands: Commands, server: ServerId, tool: str) -> None:
-        self._commands, self._tool = commands, (server, tool)
-
-    def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:
-        return self._commands.engine.runs.form(*self._tool, arguments, choices)
-
-    def merge(
-        self, values: Mapping[str, FormValue], arguments: str, choices: Mapping[str, str]
-    ) -> str:
-        return self._commands.engine.runs.merge(*self._tool, values, arguments, choices)
-
-
 class ToolFormScreen(EditingScreen):
     """The arguments of a call by hand; what was typed is there when it opens again.
 
@@ -85,7 +62,6 @@ class ToolFormScreen(EditingScreen):
         server: The server.
         tool: The tool.
         arguments: The arguments to begin with; None for the draft.
-        opener: The widget that shows the call.
     """
 
     WAYS = (
@@ -106,8 +82,6 @@ class ToolFormScreen(EditingScreen):
         server: ServerId,
         tool: str,
         arguments: str | None,
-        *,
-        opener: Widget,
     ) -> None:
         super().__init__()
         self.heading = f"Run {tool} of {server}"
@@ -116,8 +90,7 @@ class ToolFormScreen(EditingScreen):
         self._drafts = drafts
         self._tool = server, tool
         self._first = drafts.get(self._tool) if arguments is None else arguments
-        self._opener = opener
-        self.editor = ArgumentEditor(ToolForms(commands, server, tool), None, beside=True)
+        self.editor = ArgumentEditor(commands, server, tool, None, beside=True)
 
     def compose_about(self) -> ComposeResult:
         yield PlainText(Content("\n").join(self._about()), classes="step-about")
@@ -147,13 +120,8 @@ class ToolFormScreen(EditingScreen):
         self.show_status()
         self.editor.focus_first()
 
-    def action_done(self) -> None:
-        try:
-            arguments = self.editor.finished()
-        except ValueError as error:
-            self.say(str(error), wrong=True)
-        else:
-            self.run_worker(self._run(arguments), exclusive=True)
+    def finish(self, arguments: str) -> None:
+        self.run_worker(self._run(arguments), exclusive=True)
 
     async def _run(self, arguments: str) -> None:
         """Run the tool if its schema finds nothing wrong."""
@@ -161,9 +129,10 @@ class ToolFormScreen(EditingScreen):
         if faults := await runs.check(*self._tool, arguments):
             self.say(" · ".join(map(one_line, faults)), wrong=True)
             return
-        shown = ShowRun(runs.start(*self._tool, arguments), monotonic())
+        made = runs.start(*self._tool, arguments)
+        deck = self.app.screen_stack[0]
         self.action_leave()
-        self._opener.post_message(shown)
+        deck.post_message(ShowRun(self._bridge.state.runs[made], monotonic()))
 
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
@@ -188,7 +157,7 @@ class ToolFormScreen(EditingScreen):
         self.dismiss(None)
 
 
-class RunScreen(ViewerScreen):
+class RunScreen(FetchedScreen):
     """Follow a call by hand, and show what it gave.
 
     Args:
@@ -196,88 +165,67 @@ class RunScreen(ViewerScreen):
         commands: Cancels it, and makes it again.
         run: The call.
         begun: When it was made, by `time.monotonic`, if that is known.
-        opener: The widget that does what is to be done elsewhere.
     """
 
-    KIND = "viewer -whole"
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.RUN)
+    WAITING = ""
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER, keymap.Place.RUN)
 
-    _commands: Commands
-
-    facts = query_one(".facts", PlainText)
     name_line = query_one(Input)
 
     def __init__(
-        self,
-        bridge: StoreBridge,
-        commands: Commands,
-        run: EntryId,
-        begun: float | None,
-        *,
-        opener: Widget,
+        self, bridge: StoreBridge, commands: Commands, run: ToolRun, begun: float | None
     ) -> None:
-        self._bridge = bridge
-        self._entry = run
+        super().__init__(bridge, commands, f"{run.call.server} · {run.call.tool}")
+        self._run = run
         self._begun = begun
-        self._opener = opener
-        self._run = made = bridge.state.runs.get(run)
         self._filled: ToolRun | None = None
         self._links: list[str] = []
-        what = made.call if made is not None else None
-        super().__init__(
-            f"{what.server} · {what.tool}" if what else "A call by hand", "", None, commands
-        )
-        self._note = ""  # its size stands with the rest that is known of it
-        self._views = []
 
     def compose_body(self) -> ComposeResult:
-        yield PlainText(classes="facts")
-        yield Vertical(classes="resource-body")
+        yield from super().compose_body()
         line = Input(placeholder="a name for this call", compact=True)
         line.display = False
         yield line
 
-    @property
-    def body(self) -> Widget:
-        return self.query_one(".resource-body")
-
     def on_mount(self) -> None:
         self._clock = self.set_interval(1, self._draw, pause=True)
-        self._bridge.watch(self, lambda state: state.runs.get(self._entry), self._show)
+        self._bridge.watch(self, self._now, self._show)
 
-    def _show(self, run: ToolRun | None) -> None:
+    def _now(self, state: AppState) -> ToolRun:
+        """Select the call as it stands; one that is no longer kept stays as it was."""
+        return state.runs.get(self._run.call.id, self._run)
+
+    def _show(self, run: ToolRun) -> None:
         self._run = run
         self._draw()
-        is_over = run is None or run.call.status.is_over
-        (self._clock.pause if is_over else self._clock.resume)()
-        if run is not None and is_over and run is not self._filled:
+        (self._clock.resume if self._is_running else self._clock.pause)()
+        if not self._is_running and run is not self._filled:
             self._filled = run
             self.call_next(self._fill, run)
         self.refresh_bindings()
 
     async def _fill(self, run: ToolRun) -> None:
         """Show the result, as what it is."""
-        text = self._text = run.call.result
+        text = self.text = run.call.result
         self._links = links_in([linked(Content(text[:MAX_READ]))])
-        self._pictures = run.call.pictures
-        self._views = [("text", lambda: FoldedText(text))]
+        self.pictures = run.call.pictures
+        self.views = [("text", lambda: FoldedText(text))]
         if run.raw is not None:
             structured = run.raw.get("structuredContent")
             is_tree = len(text) <= MAX_READ and bool(structured or json_in(text))
             tree = lambda: JsonTree(structured or json_in(text) or run.raw)  # noqa: E731
-            self._views.insert(0 if is_tree else 1, ("tree", tree))
-            self._views.append(("raw", lambda: FoldedText(_raw_text(run))))
+            self.views.insert(0 if is_tree else 1, ("tree", tree))
+            self.views.append(("raw", lambda: FoldedText(_raw_text(run))))
         self.begin_with_picture()
-        await self.show_view()
+        await self.show(self.views[0][1]())
 
     def _draw(self) -> None:
         """Say how the call stands."""
-        lines = list(self._facts(self._run)) if self._run else [Content("It is no longer kept.")]
-        self.facts.update(Content("\n").join(lines))
+        self.facts.update(Content("\n").join(self._facts()))
 
-    def _facts(self, run: ToolRun) -> Iterator[Content]:
-        call = run.call
+    def _facts(self) -> Iterator[Content]:
+        call = self._run.call
         glyph, verb, _ = CALL_LOOKS[call.status]
         seconds = call.seconds
         if seconds is None and self._begun is not None and not call.status.is_over:
@@ -294,24 +242,22 @@ class RunScreen(ViewerScreen):
             yield Content.styled(arguments, "$text-muted")
         if call.progress is not None and not call.status.is_over:
             yield Content(progress_line(call.progress, self.app.size.width).plain)
-        for fault in run.faults:
+        for fault in self._run.faults:
             yield Content.styled(
                 f"! does not fit its output schema: {one_line(fault)}", "$text-warning"
             )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what can be done now."""
-        run, is_over = self._run, self._run is not None and not self._is_running
-        can_open = bool(self._pictures or self._links)
-        can_save = run is not None and run.raw is not None
-        can_use = is_over and (can_open if parameters == ("open",) else can_save)
+        is_over = not self._is_running
+        can_open = bool(self.pictures or self._links)
+        can_use = can_open if parameters == ("open",) else self._run.raw is not None
         return {
             "leave": self._is_running,
-            "use": can_use,
+            "use": is_over and can_use,
             "compare": is_over and self._before() is not None,
             **dict.fromkeys(("again", "send", "copy"), is_over),
-            **dict.fromkeys(("edit", "name", "command"), run is not None),
-            "switch": len(self._views) > 1,
+            "switch": len(self.views) > 1,
         }.get(action, True)
 
     def action_label(self, action: str) -> str | None:
@@ -320,17 +266,15 @@ class RunScreen(ViewerScreen):
                 return "cancel"
             case "use('open')" if not self._shows("picture"):
                 return "links"
-            case "switch":
-                return self._views[1][0]
             case _:
-                return None
+                return super().action_label(action)
 
     def _shows(self, *names: str) -> bool:
-        return bool(self._views) and self._views[0][0] in names
+        return bool(self.views) and self.views[0][0] in names
 
     @property
     def _is_running(self) -> bool:
-        return self._run is not None and not self._run.call.status.is_over
+        return not self._run.call.status.is_over
 
     def action_leave(self) -> None:
         self.dismiss()
@@ -341,32 +285,29 @@ class RunScreen(ViewerScreen):
             self.name_line.display = False
             self.body.children[0].focus()
         elif self._is_running:
-            self._commands.engine.runs.cancel(self._entry)
+            self._commands.engine.runs.cancel(self._run.call.id)
         else:
             self.dismiss()
 
     def action_again(self) -> None:
         """Make the same call again, and follow that one."""
-        if self._run is not None:
-            call = self._run.call
-            self._entry = self._commands.engine.runs.start(call.server, call.tool, call.arguments)
-            self._begun = monotonic()
-            self._show(self._bridge.state.runs.get(self._entry))
+        call = self._run.call
+        made = self._commands.engine.runs.start(call.server, call.tool, call.arguments)
+        self._begun = monotonic()
+        self._show(self._bridge.state.runs[made])
 
     def action_edit(self) -> None:
         """Go back to the form with these arguments."""
-        if self._run is not None:
-            call = self._run.call
-            self.dismiss()
-            self._opener.post_message(RunTool(call.server, call.tool, call.arguments))
+        call = self._run.call
+        self.leave_for(RunTool(call.server, call.tool, call.arguments))
 
     def _before(self) -> ToolRun | None:
         """Return the run of the same tool before this one."""
-        found, run = None, self._run
+        found, call = None, self._run.call
         for one in self._bridge.state.runs.values():
-            if run is None or one.call.id == run.call.id:
+            if one.call.id == call.id:
                 break
-            is_same = (one.call.server, one.call.tool) == (run.call.server, run.call.tool)
+            is_same = (one.call.server, one.call.tool) == (call.server, call.tool)
             found = one if is_same and one.call.status.is_over else found
         return found
 
@@ -375,50 +316,44 @@ class RunScreen(ViewerScreen):
         from tui.engine.definitions.definition_diff import compared_lines  # noqa: PLC0415 - late
         from tui.ui.questions.trust import difference_lines  # noqa: PLC0415 - ditto
 
-        before, run = self._before(), self._run
-        if before is None or run is None:
-            return
-        sides = (f"{one.call.arguments}\n\n{one.call.result[:MAX_READ]}" for one in (before, run))
+        runs = filter(None, (self._before(), self._run))
+        sides = (f"{one.call.arguments}\n\n{one.call.result[:MAX_READ]}" for one in runs)
         lines = compared_lines(*(side.split("\n") for side in sides))
         if all(line.sign == " " for line in lines):
             self.say("It gave the same with the same arguments.")
             return
-        view = LabelledText()
-        view.show_lines([*difference_lines(lines)])
-        self._views = [one for one in self._views if one[0] != "difference"]
-        self._views.insert(0, ("difference", lambda: view))
-        await self.show_view()
+
+        def view() -> LabelledText:
+            made = LabelledText()
+            made.show_lines([*difference_lines(lines)])
+            return made
+
+        self.views = [one for one in self.views if one[0] != "difference"]
+        self.views.insert(0, ("difference", view))
+        await self.show(view())
 
     def action_use(self, what: str) -> None:
         """Open or save the picture that is shown, else a link, or the result."""
-        if self._shows("picture") or self._run is None:
+        if self._shows("picture"):
             super().action_use(what)
         elif what == "save":
             as_json = self._shows("raw", "tree")
             self._commands.engine.features.save_result(self._run, as_json=as_json)
-        elif len(self._links) == 1:
-            self._follow(self._links[0])
         else:
-            offered = ((url, url) for url in self._links)
-            self.app.push_screen(pick("Links", "link", offered, self._follow))
+            offered = [(url, url) for url in self._links]
+            use_one(self.app, "Links", "link", offered, self._follow)
 
     def _follow(self, url: str) -> None:
-        server = None if self._run is None else self._run.call.server
-        self._opener.post_message(FollowLink(url, server))
+        self.app.screen_stack[0].post_message(FollowLink(url, self._run.call.server))
 
     def action_send(self) -> None:
         """Send it into the conversation, and go there."""
-        if self._run is not None:
-            self._commands.engine.runs.send(self._run)
-            self.dismiss()
-            self._opener.post_message(ShowPane(PaneName.CHAT))
+        self._commands.engine.runs.send(self._run)
+        self.leave_for(ShowSent())
 
     def action_command(self) -> None:
-        if self._run is not None:
-            call = self._run.call
-            runs = self._commands.engine.runs
-            self.app.copy_to_clipboard(runs.command(call.server, call.tool, call.arguments))
-            self.say("Copied.")
+        call = self._run.call
+        self.copy(self._commands.engine.runs.command(call.server, call.tool, call.arguments))
 
     def action_name(self) -> None:
         """Ask for a name to save the call under."""
@@ -428,8 +363,6 @@ class RunScreen(ViewerScreen):
     @on(Input.Submitted)
     def _on_named(self, event: Input.Submitted) -> None:
         event.stop()
-        if self._run is None:
-            return
         call, name = self._run.call, event.value.strip()
         try:
             self._commands.engine.runs.save_call(call.server, name, call.tool, call.arguments)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, dataclass_transform
 
 from textual.containers import Vertical
 from textual.message import Message
@@ -17,6 +17,7 @@ from tui.ui.bridge import StoreBridge
 if TYPE_CHECKING:
     from tui.model.catalog import PromptView
     from tui.model.input.own_commands import TypedCommand
+    from tui.model.runs import ToolRun
 
 
 class PaneName(StrEnum):
@@ -45,11 +46,20 @@ class DialogName(StrEnum):
     THEMES = "themes"
 
 
-class Asks(Message):
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class Wish(Message):
+    """What a widget wants of the deck; each is a data class."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False, repr=False)(cls)
+
+
+class Asks(Wish):
     """Asks the main screen for something."""
 
 
-class Opens(Message):
+class Opens(Wish):
     """Asks for something that opens above the deck."""
 
 
@@ -78,14 +88,12 @@ class SidePart(Vertical):
         """Show only what belongs to one server; in the protocol, what passes a filter."""
 
 
-@dataclass(eq=False, repr=False)
 class InsertText(Asks):
     """Insert a text into the user's message."""
 
     text: str
 
 
-@dataclass(eq=False, repr=False)
 class RunCommand(Opens):
     """Carry out a command of the screen, typed as `text`."""
 
@@ -93,7 +101,6 @@ class RunCommand(Opens):
     text: str
 
 
-@dataclass(eq=False, repr=False)
 class ShowPane(Asks):
     """Show and focus a pane, narrowed to a server if one is given."""
 
@@ -101,14 +108,12 @@ class ShowPane(Asks):
     server: ServerId | None = None
 
 
-@dataclass(eq=False, repr=False)
 class ShowServer(Opens):
     """Show the details of a server."""
 
     server: ServerId
 
 
-@dataclass(eq=False, repr=False)
 class EditServer(Opens):
     """Edit the entry of a server, or remove it."""
 
@@ -116,7 +121,6 @@ class EditServer(Opens):
     removes: bool = False
 
 
-@dataclass(eq=False, repr=False)
 class RunTool(Opens):
     """Show the form of a tool, filled with arguments (JSON), else as it was left."""
 
@@ -125,18 +129,16 @@ class RunTool(Opens):
     arguments: str | None = None
 
 
-@dataclass(eq=False, repr=False)
 class ShowRun(Opens):
     """Show a call by hand and its result.
 
     `begun` is when it was made, by `time.monotonic`, if that was just now.
     """
 
-    run: EntryId
+    run: "ToolRun"
     begun: float | None = None
 
 
-@dataclass(eq=False, repr=False)
 class FollowLink(Opens):
     """Read a resource of the server that names an address, or ask about the address."""
 
@@ -144,7 +146,6 @@ class FollowLink(Opens):
     server: ServerId | None
 
 
-@dataclass(eq=False, repr=False)
 class ShowResource(Opens):
     """Read a resource, and show its content."""
 
@@ -153,7 +154,6 @@ class ShowResource(Opens):
     name: str
 
 
-@dataclass(eq=False, repr=False)
 class FillPrompt(Opens):
     """Ask for the arguments of a prompt, then show it; `typed` returns if the user cancels."""
 
@@ -163,14 +163,10 @@ class FillPrompt(Opens):
     typed: str = ""
 
 
-@dataclass(eq=False, repr=False)
-class SendPrompt(Asks):
-    """Send the prompt that was rendered and looked at under this token."""
-
-    token: str
+class ShowSent(Asks):
+    """Show what was just sent at the end of the conversation."""
 
 
-@dataclass(eq=False, repr=False)
 class SendResource(Asks):
     """Send a resource to the model together with the user's draft."""
 
@@ -178,14 +174,12 @@ class SendResource(Asks):
     uri: str
 
 
-@dataclass(eq=False, repr=False)
 class ShowConversation(Asks):
     """Show an open conversation."""
 
     conversation: ConversationId
 
 
-@dataclass(eq=False, repr=False)
 class ShowEntry(Asks):
     """Show an entry of a conversation."""
 

@@ -275,10 +275,6 @@ class ChatPane(TabbedPane):
         self.composer.replace_all(message.typed)
         self.composer.focus()
 
-    def send_rendered(self, token: str) -> None:
-        self.transcript.go_to_end()
-        self._commands.engine.messages.send_rendered(token)
-
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
         draft = self.composer.message.strip()
@@ -351,15 +347,10 @@ class ChatPane(TabbedPane):
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
-        from tui.ui.dialogs.choices import pick  # noqa: PLC0415 - on first use
+        from tui.ui.dialogs.choices import use_one  # noqa: PLC0415 - on first use
 
-        def follow(url: str) -> None:
-            self.follow(url, event.server)
-
-        if len(event.links) == 1:
-            follow(event.links[0])
-        else:
-            self.app.push_screen(pick("Links", "link", ((url, url) for url in event.links), follow))
+        offered = [(url, url) for url in event.links]
+        use_one(self.app, "Links", "link", offered, lambda url: self.follow(url, event.server))
 
     def follow(self, url: str, named_by: ServerId | None) -> None:
         """Read a resource of the server that named it; ask about any other address."""
@@ -376,7 +367,7 @@ class ChatPane(TabbedPane):
         event.stop()
         from tui.ui.dialogs.viewer import ViewerScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(ViewerScreen(event.title, event.text, event.call, self._commands))
+        self.app.push_screen(ViewerScreen(self._commands, event.title, event.text, event.call))
 
     def _show_transcript(self, transcript: TranscriptState) -> None:
         is_empty = not transcript.settled and not transcript.live

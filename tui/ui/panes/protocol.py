@@ -234,7 +234,7 @@ class ProtocolPane(SaysWhy, SidePart):
         from tui.ui.dialogs.exchange import exchange_screen  # noqa: PLC0415 - on first use
 
         if self._one is not None:
-            self.app.push_screen(exchange_screen(self._one, self._commands.engine.wire))
+            self.app.push_screen(exchange_screen(self._one, self._commands))
 
     def action_errors(self) -> None:
         """Let the filter keep only what went wrong, or all again."""

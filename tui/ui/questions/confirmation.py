@@ -487,7 +487,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self.say(f"Too long to edit here: more than {MAX_EDITABLE:,} characters.")
             return
         try:
-            editor = EditArgumentsScreen(self.request, text, self._keyboard, held=held)
+            request, keyboard = self.request, self._keyboard
+            editor = EditArgumentsScreen(self._commands, request, text, keyboard, held=held)
         except ArgumentsError as error:
             self.say(f"Cannot be edited: {error}")
             return

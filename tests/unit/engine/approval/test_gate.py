@@ -212,8 +212,6 @@ async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
     arguments: JsonObject = {"text": "a"}
     for edit, sent in (('{"text":\n"a"}', arguments), ('{"text": "b"}', {"text": "b"})):
         task, request = await asked.ask(make_tool("go"), arguments=arguments)
-        [field] = asked.questions[-1].fields
-        assert (field.key, field.default) == ("text", "a"), "a form is filled in with them"
         asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments=edit))
         permit = await task
         assert isinstance(permit, Permit)

@@ -9,12 +9,12 @@ import pytest
 from tests.support.waiting import eventually
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
 from tui.engine.approval.gate import Gate
-from tui.engine.approval.inquiry import MAX_FILE, argument_fields, file_change
+from tui.engine.approval.inquiry import MAX_FILE, file_change
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit
+from tui.engine.mcp.catalog.offered_tool import Permit
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised
-from tui.model.requests import ConfirmationRequest, FieldKind, FileChange
+from tui.model.requests import ConfirmationRequest, FileChange
 
 BEFORE = "import os\nprint(1)\nprint(2)\nend\n"
 AFTER = "import os\nprint(3)\nend\n"
@@ -103,46 +103,3 @@ async def test_questions_have_the_difference_and_come_in_order(folder: Path) -> 
     for request in (first, second):
         desk.answer(request.id, Decision(Choice.ONCE))
     assert [type(outcome) for outcome in await asyncio.gather(*tasks)] == [Permit, Permit]
-
-
-SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string", "default": "/", "title": "The path"},
-        "depth": {"type": "integer", "minimum": 0},
-        "ratio": {"type": "number"},
-        "deep": {"type": "boolean", "default": True},
-        "kind": {"type": "string", "enum": ["a", "b"]},
-        "kinds": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-    },
-    "required": ["path"],
-}
-
-
-def test_fields_are_filled_in_with_the_arguments_and_never_with_defaults() -> None:
-    arguments = {"path": "/tmp", "depth": 2, "ratio": 0.5, "kind": "b", "kinds": ["b", "a"]}
-    fields = {field.key: field for field in argument_fields(SCHEMA, arguments)}
-    assert [field.default for field in fields.values()] == ["/tmp", 2, 0.5, None, "b", ("b", "a")]
-    assert fields["path"].title == "The path"
-    assert fields["path"].required
-    assert fields["deep"].kind is FieldKind.BOOLEAN
-
-
-def test_what_a_form_would_change_or_hide_and_a_schema_that_is_not_flat_has_none() -> None:
-    arguments: list[JsonObject] = [
-        *({"path": "a\u202eb"}, {"path": "x" * 5_000}, {"path": None}, {"path": 5}),
-        *({"path": "/", **odd} for odd in ({"more": 1}, {"depth": True}, {"kind": "c"})),
-        *({"path": "/", **odd} for odd in ({"kinds": ["a", "c"]}, {"deep": "yes"})),
-    ]
-    for given in arguments:
-        assert argument_fields(SCHEMA, given) == (), given
-    schemas: list[JsonObject] = [
-        *({}, {"properties": 5}, {"properties": {"a": 5}}),
-        {"properties": {"a": {"type": "object"}}},
-        {"properties": {"a": {"$ref": "#/x"}}},
-        {"properties": {"a\u202e": {"type": "string"}}},
-        {"properties": {"a": {"enum": ["\u202e"]}}},
-        {"properties": {f"p{number}": {"type": "string"} for number in range(60)}},
-    ]
-    for schema in schemas:
-        assert argument_fields(schema, {}) == (), schema

@@ -147,8 +147,9 @@ def in_step(schema: Json, arguments: Json, choices: Mapping[str, str]) -> tuple[
     """Show arguments, and see that a form that nobody touched gives them back."""
     fields = read_tool_form(schema, arguments, choices)
     untouched = {field.key: field.default for field in fields}
-    assert merge_tool_form(schema, arguments, choices, untouched) == arguments
-    assert merge_tool_form(schema, arguments, choices, {}) == arguments
+    for entered in (untouched, {}):
+        merged = merge_tool_form(schema, arguments, choices, entered)
+        assert json.dumps(merged) == json.dumps(arguments), "the types as well"
     return fields
 
 
@@ -372,6 +373,49 @@ def test_nothing_is_lost_that_no_field_shows_or_that_fits_no_row() -> None:
     changed = merge_tool_form(SHOP, odd, {}, {"/address/city": "Ulm", "/name": '"a\\nb"'})
     address = {"city": "Ulm", "more": None}
     assert changed == {**odd, "name": "a\nb", "address": address, "other": None}
+
+
+CALL: Final[Json] = {
+    "properties": {
+        "path": {"type": "string", "default": "/"},
+        "depth": {"type": "integer", "minimum": 0},
+        "ratio": {"type": "number"},
+        "deep": {"type": "boolean", "default": True},
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "kinds": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+    },
+    "required": ["path"],
+}
+
+
+def test_an_argument_that_its_row_cannot_show_as_it_is_is_json_and_a_missing_one_is_missing() -> (
+    None
+):
+    shown: list[Json] = [
+        *({"path": one} for one in ("/tmp", "", "a  b", "漢")),
+        *({"depth": one} for one in (0, 1.0, 10**30)),
+        *({"ratio": one} for one in (1.5, 2)),
+        *({"deep": False}, {"kind": "b"}, {"kinds": ["a", "b"]}, {}),
+    ]
+    odd: list[Json] = [
+        *({"path": one} for one in ("two\nlines", "a\u202eb", "\u3164", "x" * 5_000)),
+        *({"path": None}, {"path": 5}),
+        *({"depth": one} for one in (True, "1")),
+        *({"ratio": "1"}, {"deep": 1}, {"deep": "yes"}, {"kind": "c"}),
+        *({"kinds": one} for one in (["b", "a"], ["a", "a"], ["c"], [])),
+        *({"kinds": "a"}, {"kinds": [{}]}),
+    ]
+    for number, arguments in enumerate(shown + odd):
+        is_odd = number >= len(shown)
+        fields = {field.key.lstrip("/"): field for field in in_step(CALL, arguments, {})}
+        assert [*fields] == [*CALL["properties"]]
+        rows = {name: one for name, one in fields.items() if one.default is not None}
+        assert [*rows] == [*arguments]
+        for name, row in rows.items():
+            assert (row.kind is K.JSON) is is_odd, arguments
+            assert str(row.default).isprintable(), arguments
+            assert "\u3164" not in str(row.default)
+            assert row.kind is not K.JSON or json.loads(str(row.default)) == arguments[name]
 
 
 @pytest.mark.parametrize("text", ["[1", "1, 2", '1, "value": 2', "NaN", '{"a": 1, "a": 2}', ""])

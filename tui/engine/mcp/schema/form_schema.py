@@ -147,12 +147,8 @@ class Form(Frozen):
         return tuple(control.field for control in self.controls)
 
 
-def read_form(schema: _Json, given: _Json | None = None) -> Form:
+def read_form(schema: _Json) -> Form:
     """Read the schema of an elicitation.
-
-    Args:
-        schema: The schema.
-        given: Values that take the place of all defaults; None keeps the server's.
 
     Raises:
         UnusableFormError: If no form can be made from it.
@@ -169,8 +165,6 @@ def read_form(schema: _Json, given: _Json | None = None) -> Form:
         if not isinstance(definition, Mapping):
             raise UnusableFormError("one of its fields is not an object")
         key = unique(sanitize_line(str(name), MAX_TITLE), keys)
-        if given is not None:
-            definition = {**definition, "default": given.get(name, NOTHING)}  # noqa: PLW2901
         controls.append(read_control(key, str(name), definition, required=name in needed))
     return Form(tuple(controls))
 

@@ -13,13 +13,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
 from tui.model.requests import ConfirmationRequest
+from tui.store.commands import Commands
 from tui.text import sanitize_line
 from tui.ui import keymap
 from tui.ui.questions.answers import key_label
 from tui.ui.questions.arming import Arming, Keyboard, SecondPress
 from tui.ui.questions.calls.call_view import call_line
 from tui.ui.questions.question import QUESTION_STYLES
-from tui.ui.widgets.forms.argument_form import JSON, TOO_LONG, ArgumentEditor, FlatForms
+from tui.ui.widgets.forms.argument_form import TOO_LONG, ArgumentEditor
 from tui.ui.widgets.forms.form_fields import FieldRow
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.frame import WORDY
@@ -139,6 +140,17 @@ class EditingScreen(ModalScreen[str | None]):
     def on_resize(self) -> None:
         self.show_buttons()
 
+    @abstractmethod
+    def finish(self, arguments: str) -> None:
+        """Do what the arguments were edited for."""
+
+    def action_done(self) -> None:
+        """Take the arguments as they stand, where they can be sent."""
+        try:
+            self.finish(self.editor.finished())
+        except ValueError as error:
+            self.say(str(error), wrong=True)
+
     async def action_switch(self) -> None:
         """Show the same arguments the other way."""
         try:
@@ -170,21 +182,18 @@ class EditingScreen(ModalScreen[str | None]):
         line.set_class(wrong, "-wrong")
 
     def show_buttons(self) -> None:
-        other = "JSON"
-        if self.editor.current == JSON:
-            other = "text" if self.editor.text_name else "form"
         is_short = self.app.size.width < WORDY
         for name, key, words, few in self.WAYS:
-            shown = (few if is_short else words) or (other.capitalize() if is_short else other)
             button = self.query_one(f"#{name}", Button)
-            button.label = key_label(key, shown)
-            button.display = name != "switch" or self.editor.has_other
+            button.label = key_label(key, (few if is_short else words) or self.editor.other)
+            button.display = name != "switch" or bool(self.editor.other)
 
 
 class EditArgumentsScreen(EditingScreen, QuestionStep):
     """Gives the arguments as edited, as canonical JSON, or None where they stay as they were.
 
     Args:
+        commands: Makes the form.
         request: The call; its `problem` stands above what is edited.
         arguments: The JSON to begin with.
         keyboard: What was typed before.
@@ -207,6 +216,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
 
     def __init__(
         self,
+        commands: Commands,
         request: ConfirmationRequest,
         arguments: str,
         keyboard: Keyboard,
@@ -214,7 +224,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         held: bool = False,
     ) -> None:
         super().__init__(request)
-        self.editor = ArgumentEditor(FlatForms(request.fields), arguments)
+        self.editor = ArgumentEditor(commands, request.server, request.tool, arguments)
         self._arming = Arming(self, keyboard, self._look_at_arming, lambda _: None)
         self._held = held
         self._second: SecondPress[str] = SecondPress(keyboard.clock)
@@ -248,12 +258,8 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         """Keep what was meant for what was there before from doing something."""
         return not (self._held and action in {"done", "switch"})
 
-    def action_done(self) -> None:
-        """Go back with the arguments as they stand, where they can be sent."""
-        try:
-            self.dismiss(self.editor.finished())
-        except ValueError as error:
-            self.say(str(error), wrong=True)
+    def finish(self, arguments: str) -> None:
+        self.dismiss(arguments)
 
     def action_leave(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from rich.cells import cell_len
 from textual import on
@@ -14,14 +14,9 @@ from textual.widgets import ContentSwitcher, Input, Select, SelectionList
 from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.model.runs import ToolForm
-from tui.text import sanitize
-from tui.ui.widgets.forms.form_fields import (
-    MAX_LABEL_WIDTH,
-    MAX_TYPED,
-    FieldRow,
-    YesNo,
-    make_row,
-)
+from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, YesNo, make_row
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.text.plain import one_line
 
@@ -33,7 +28,6 @@ BESIDE: Final = 120
 
 INCOMPLETE: Final = "Not done yet: look at the marked fields."
 NO_FORM: Final = "These arguments have no form; they are edited as JSON."
-NO_FIT: Final = "The form cannot show these values; they stay JSON."
 NEXT_FIELD: Final = "Enter goes on to the next field."
 TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
 
@@ -112,52 +106,13 @@ class ArgumentForm(Vertical, Generic[Row]):
         return {row.field.key: row.value() for row in self.rows}
 
 
-class Forms(Protocol):
-    """Makes forms of arguments, and reads them into arguments again."""
-
-    def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:
-        """Return the form that shows arguments (JSON), or those that it begins with."""
-
-    def merge(
-        self, values: Mapping[str, FormValue], arguments: str, choices: Mapping[str, str]
-    ) -> str:
-        """Return arguments as JSON after what was entered into their form.
-
-        Raises:
-            ValueError: If a value cannot be read; the message is for the user.
-        """
-
-
-class FlatForms:
-    """Forms of fields each of which is an argument.
-
-    Args:
-        fields: The fields; their keys are the names of the arguments.
-    """
-
-    def __init__(self, fields: Sequence[FormField]) -> None:
-        self._fields = fields
-
-    def form(self, arguments: str | None, choices: Mapping[str, str]) -> ToolForm:  # noqa: ARG002
-        text = arguments or "{}"
-        filled = fill(self._fields, read_arguments(text))
-        return ToolForm(filled or (), text, NO_FIT if self._fields else "")
-
-    def merge(
-        self,
-        values: Mapping[str, FormValue],
-        arguments: str,
-        choices: Mapping[str, str],  # noqa: ARG002 - it has no alternatives
-    ) -> str:
-        before = read_arguments(arguments)
-        return canonical_json(merge(before, fill(self._fields, before) or (), values))
-
-
 class ArgumentEditor(ContentSwitcher):
     """Arguments as a form, as their one long text, or as JSON; values that no field shows stay.
 
     Args:
-        forms: Makes the form.
+        commands: Makes the form, and reads it into arguments again.
+        server: The server of the tool.
+        tool: The tool's name as shown.
         arguments: The arguments to begin with, as JSON; None for those of the form.
         beside: Whether JSON stands beside the form, in step with it, where there is room.
 
@@ -165,17 +120,25 @@ class ArgumentEditor(ContentSwitcher):
         ArgumentsError: If they cannot be read.
     """
 
-    def __init__(self, forms: Forms, arguments: str | None, *, beside: bool = False) -> None:
-        self._forms = forms
+    def __init__(
+        self,
+        commands: Commands,
+        server: ServerId,
+        tool: str,
+        arguments: str | None,
+        *,
+        beside: bool = False,
+    ) -> None:
+        self._commands, self._tool = commands, (server, tool)
         self._goes_beside = beside
         self._choices: dict[str, str] = {}
-        self._made = made = forms.form(arguments, {})
+        self._made = made = self._form(arguments)
         """The form that is shown, and the arguments that it was made of."""
         self._begun_with = made.arguments
         values = read_arguments(made.arguments)
-        self.text_name = "" if made.fields else long_text(values)
+        self.text_name = _long_text(made, values)
         """The argument that is edited as a text, where there is one."""
-        super().__init__(initial=FORM if made.fields else TEXT if self.text_name else JSON)
+        super().__init__(initial=TEXT if self.text_name else FORM if made.fields else JSON)
         self.form = ArgumentForm(made.fields, make_row)
         self.text = JsonArea(values.get(self.text_name, ""), id=TEXT, highlighted=False)
         self.json = JsonArea(made.arguments, id=JSON)
@@ -194,17 +157,20 @@ class ArgumentEditor(ContentSwitcher):
             return True
 
     @property
-    def has_other(self) -> bool:
-        """Whether there is another way to show them, or a reason why not."""
-        return bool(self._made.fields or self._made.problem or self.text_name)
+    def other(self) -> str:
+        """The other way to show them, or to be told why there is none; empty if nobody asks."""
+        if self.current == JSON:
+            has_form = self._made.fields or self._made.problem
+            return "Text" if self.text_name else "Form" if has_form else ""
+        return "Form" if self.current == TEXT and self._made.fields else "JSON"
 
     @property
     def status(self) -> tuple[str, bool]:
         """How the arguments stand, and whether something is wrong with them."""
         if self.current == FORM:
-            keys = {field.key for field in self._made.fields}
-            keys |= {key[1:].partition("/")[0].removesuffix("?") for key in keys}
-            left = len(read_arguments(self._made.arguments).keys() - keys)
+            keys = [field.key[1:].partition("/")[0] for field in self._made.fields]
+            shown = {key.removesuffix("?") for key in keys}
+            left = len(read_arguments(self._made.arguments).keys() - shown)
             are = "is" if left == 1 else "are"
             more = f"{left} more {are} not in this form; ^T shows all."
             return more if left else NEXT_FIELD, False
@@ -212,7 +178,7 @@ class ArgumentEditor(ContentSwitcher):
             if len(self.text.text) > MAX_EDITABLE:
                 return TOO_LONG, True
             name = one_line(reveal(self.text_name))
-            return f"This is {name}; ^T shows all arguments as JSON.", False
+            return f"This is {name}; ^T shows all arguments.", False
         try:
             _read(self.json.text)
         except ValueError as error:
@@ -240,16 +206,12 @@ class ArgumentEditor(ContentSwitcher):
         if self.current == TEXT:
             after = canonical_json({**before, self.text_name: self.text.text})
         else:
-            entered = self.form.values()
-            after = self._forms.merge(entered, self._made.arguments, self._choices)
+            after = self._merged(self.form.values())
         return self._made.arguments if after == canonical_json(before) else after
 
     def draft(self) -> str:
         """Write what is shown as JSON, but for what cannot be read."""
-        if self.current != FORM:
-            return self.written()
-        entered = self.form.readable()
-        return self._forms.merge(entered, self._made.arguments, self._choices)
+        return self._merged(self.form.readable()) if self.current == FORM else self.written()
 
     async def switch(self) -> str:
         """Show the same arguments the other way; what is wrong stays where it is.
@@ -263,16 +225,20 @@ class ArgumentEditor(ContentSwitcher):
         if self.current != JSON:
             self._check(whole=False)
             self._show_json()
-            self.current = JSON
+            if self.current == TEXT and self._made.fields:
+                await self._refill(self._form(self.json.text))
+                self.current = FORM
+            else:
+                self.current = JSON
             return ""
-        values = _read(self.json.text)
-        if (made := self._forms.form(self.json.text, self._choices)).fields:
-            await self._refill(made)
-            self.current = FORM
-        elif name := long_text(values):
+        values, made = _read(self.json.text), self._form(self.json.text)
+        if name := _long_text(made, values):
             self._made, self.text_name = made, name
             self.text.load_text(values[name])
             self.current = TEXT
+        elif made.fields:
+            await self._refill(made)
+            self.current = FORM
         else:
             return made.problem or NO_FORM
         return ""
@@ -300,7 +266,8 @@ class ArgumentEditor(ContentSwitcher):
 
     def on_resize(self) -> None:
         """Put JSON beside the form where there is room."""
-        is_beside = self._goes_beside and self.app.size.width >= BESIDE and bool(self._made.fields)
+        has_form = bool(self._made.fields) and self.current != TEXT
+        is_beside = self._goes_beside and self.app.size.width >= BESIDE and has_form
         self.set_class(is_beside, "-beside")
         for name in (FORM, JSON):
             self.get_child_by_id(name).display = is_beside or self.current == name
@@ -322,7 +289,7 @@ class ArgumentEditor(ContentSwitcher):
         if chosen and self.form.check(whole=False):
             arguments = self.written()  # what was chosen before says what goes
             self._choices |= {key: str(value) for key, value in chosen.items()}
-            await self._refill(self._forms.form(arguments, self._choices))
+            await self._refill(self._form(arguments))
             next(row for row in self.form.rows if row.field.key in chosen).control.focus()
         if self.has_class("-beside"):
             with suppress(ValueError):  # its field says so
@@ -334,9 +301,16 @@ class ArgumentEditor(ContentSwitcher):
         if self.current == JSON and self.has_class("-beside"):
             with suppress(ValueError):  # it is not complete
                 _read(self.json.text)
-                made = self._forms.form(self.json.text, self._choices)
-                if made.fields and made != self._made:
-                    await self._refill(made)
+                await self._refill(self._form(self.json.text))
+
+    def _form(self, arguments: str | None) -> ToolForm:
+        """Make the form of arguments; it keeps how they were written."""
+        made = self._commands.engine.runs.form(*self._tool, arguments, self._choices)
+        return made if arguments is None else replace(made, arguments=arguments)
+
+    def _merged(self, entered: Mapping[str, FormValue]) -> str:
+        runs = self._commands.engine.runs
+        return runs.merge(*self._tool, entered, self._made.arguments, self._choices)
 
     async def _refill(self, made: ToolForm) -> None:
         self._made = made
@@ -360,68 +334,13 @@ def _read(text: str) -> dict[str, Any]:
         raise ValueError(f"Not JSON yet: {error}") from None
 
 
-def long_text(values: Mapping[str, Any]) -> str:
-    """Return the name of the one argument that is a text of several lines, and hides nothing."""
+def _long_text(form: ToolForm, values: Mapping[str, Any]) -> str:
+    """Return the name of the one argument that is a text of several lines, and hides nothing.
+
+    Where there is a form, it is one that the form shows as JSON.
+    """
     names = [name for name, value in values.items() if isinstance(value, str) and "\n" in value]
-    return names[0] if len(names) == 1 and reveal(values[names[0]]) == values[names[0]] else ""
-
-
-def fill(fields: Sequence[FormField], values: Mapping[str, Any]) -> tuple[FormField, ...] | None:
-    """Set arguments as the defaults of a form's fields.
-
-    Returns:
-        The fields; None if there are none, or one cannot show its argument unchanged, such as a
-        text of several lines.
-    """
-    filled = []
-    for field in fields:
-        value = values.get(field.key)
-        if value is not None and not _shows(field, value):
-            return None
-        default = tuple(value) if isinstance(value, list) else value
-        filled.append(replace(field, default=default))
-    return tuple(filled) or None
-
-
-def merge(
-    base: Mapping[str, Any], fields: Sequence[FormField], entered: Mapping[str, FormValue]
-) -> dict[str, Any]:
-    """Apply the entered values to the original arguments.
-
-    An emptied field removes its argument; an unedited one leaves it unchanged.
-    """
-    merged = dict(base)
-    for field in fields:
-        value = entered[field.key]
-        if value == field.default:
-            continue
-        if value is None:
-            merged.pop(field.key, None)
-        else:
-            merged[field.key] = list(value) if isinstance(value, tuple) else value
-    return merged
-
-
-def _shows(field: FormField, value: object) -> bool:
-    """Whether a field can show a value unchanged."""
-    choices = [option.value for option in field.options]
-    match field.kind:
-        case FieldKind.TEXT:
-            return (
-                isinstance(value, str)
-                and len(value) <= MAX_TYPED
-                and one_line(value) == value == sanitize(value)
-            )
-        case FieldKind.INTEGER:
-            return isinstance(value, int) and not isinstance(value, bool)
-        case FieldKind.NUMBER:
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case FieldKind.BOOLEAN:
-            return isinstance(value, bool)
-        case FieldKind.CHOICE:
-            return isinstance(value, str) and value in choices
-        case FieldKind.CHOICES:
-            # The control returns the selected options in their order, each once.
-            return isinstance(value, list) and value == [one for one in choices if one in value]
-        case FieldKind.JSON:
-            return False
+    if len(names) != 1 or reveal(values[names[0]]) != values[names[0]]:
+        return ""
+    as_json = [field.key for field in form.fields if field.kind is FieldKind.JSON]
+    return names[0] if not form.fields or f"/{names[0]}" in as_json else ""

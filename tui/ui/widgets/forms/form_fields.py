@@ -36,9 +36,6 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 MAX_TYPED: Final = 10_000
 """Characters of a field's input."""
 
-MAX_LABEL: Final = 2_000
-"""Characters shown of a title or an option; the engine gives no longer ones."""
-
 MAX_DESCRIPTION: Final = 1_000
 """Characters shown of a field's description."""
 
@@ -228,7 +225,7 @@ class FieldRow(Vertical):
 
     def compose(self) -> ComposeResult:
         field = self.field
-        words = _label(field.title)
+        words = one_line(field.title)
         label = Content.assemble((words, "bold"), (" *" if field.required else "", "$accent"))
         beside = PlainText(self.beside, classes="field-beside")
         self.named = PlainText(label, classes="field-label")
@@ -276,7 +273,7 @@ class FieldRow(Vertical):
 
     def complain(self, reason: str) -> None:
         line = self.query_one(".field-problem", PlainText)
-        line.update(Content(_label(reason)))
+        line.update(Content(one_line(reason)))
         line.display = bool(reason)
         self.set_class(bool(reason), "-wrong")
 
@@ -313,6 +310,7 @@ class TypedField(FieldRow):
             placeholder=_HINTS.get(field.format or field.kind, ""),
             type=_TYPES.get(field.kind, "text"),
             max_length=MAX_TYPED,
+            disabled=field.kind is FieldKind.JSON and len(str(field.default)) > MAX_TYPED,
             validate_on=(),
             select_on_focus=False,
             compact=True,
@@ -364,7 +362,7 @@ class ChoiceField(FieldRow):
         values: list[FormValue] = [option.value for option in self.field.options]
         default = self.field.default
         return Select(
-            _numbered(_label(option.label) for option in self.field.options),
+            _numbered(one_line(option.label) for option in self.field.options),
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -384,7 +382,7 @@ class ChoicesField(FieldRow):
         initial = default if isinstance(default, tuple) else ()
         return TickList(
             *(
-                Selection(Content(_label(option.label)), index, option.value in initial)
+                Selection(Content(one_line(option.label)), index, option.value in initial)
                 for index, option in enumerate(self.field.options)
             ),
             compact=True,
@@ -442,10 +440,6 @@ def problem_of(field: FormField, value: FormValue) -> str:
     if field.maximum is not None and size > field.maximum:
         return f"At most {_bound(field.maximum, unit)}."
     return ""
-
-
-def _label(text: str) -> str:
-    return clip(one_line(text), MAX_LABEL)
 
 
 def _number_in(text: str, kind: FieldKind) -> float | None:
