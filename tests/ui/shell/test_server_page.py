@@ -121,7 +121,8 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World)
             message = {"message": f"call {number}"}
             await deck.engine.call_tool(EVERYTHING, "echo", message, by_user=True)
         await deck.shows("calls        3", "latency      median ")
-        assert (line.display, line.size.width, len(line.data or ())) == (True, 3, 3)
+        await until(deck.pilot, lambda: line.size.width == 3)
+        assert (line.display, len(line.data or ())) == (True, 3)
         await deck.pilot.press("r")
         await deck.shows("restarts     1", "● ready", "calls        3")
         assert f"process      {pid} " not in deck.page

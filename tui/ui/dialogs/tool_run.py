@@ -214,6 +214,9 @@ class RunScreen(FetchedScreen):
         if run.raw is not None:
             structured = run.raw.get("structuredContent")
             is_tree = len(text) <= MAX_READ and bool(structured or json_in(text))
+            match structured:
+                case dict() if [*structured.values()] == [text]:
+                    is_tree = False  # it is the text once more, whose lines a tree would join
             tree = lambda: JsonTree(structured or json_in(text) or run.raw)  # noqa: E731
             self.views.insert(0 if is_tree else 1, ("tree", tree))
             self.views.append(("raw", lambda: FoldedText(_raw_text(run))))

@@ -31,6 +31,9 @@ NO_FORM: Final = "These arguments have no form; they are edited as JSON."
 NEXT_FIELD: Final = "Enter goes on to the next field."
 TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
 
+NOTHING: Final = "{}"
+"""No arguments: what is typed begins between the braces."""
+
 FORM, TEXT, JSON = "edit-form", "edit-text", "edit-json"
 """The views of `ArgumentEditor`, which are also the ids of their widgets."""
 
@@ -259,6 +262,8 @@ class ArgumentEditor(ContentSwitcher):
             self.form.rows[0].control.focus()
         else:
             (self.text if self.current == TEXT else self.json).focus()
+            if self.json.text == NOTHING:
+                self.json.cursor_location = (0, 1)
 
     def watch_current(self, old: str | None, new: str | None) -> None:
         super().watch_current(old, new)
