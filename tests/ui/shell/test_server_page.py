@@ -23,6 +23,7 @@ from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.server_page import ServerPage
+from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.panes import PaneName, ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.servers_tree import ServersTree
@@ -188,6 +189,12 @@ async def test_the_keys_of_a_page_lead_to_what_a_server_offers_its_log_and_its_w
         assert "\nr restart    /mcp restart git\n" in deck.app.clipboard
         await deck.press("c", "down", "down", "enter")
         assert deck.app.clipboard == "/mcp restart git"
+        await deck.press("enter", *"branch", "enter")
+        await deck.until(lambda: deck.on_top(ToolFormScreen))
+        assert "Run branch_list of git" in deck.text
+        await deck.press("escape")
+        deck.app.deck.post_message(ShowServer(decks.GIT))
+        await deck.until(lambda: deck.on_top(ServerPage))
         await deck.press("s", "x")
         assert deck.asked("servers.stop") == [(decks.GIT,)]
         assert deck.asked("servers.set_enabled") == [(decks.GIT, False)]

@@ -22,7 +22,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.panes import EditServer, PaneName, ShowPane
+from tui.ui.panes import EditServer, PaneName, RunTool, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.key_bar import Hint, hints
@@ -63,7 +63,14 @@ class ServerPage(ServerActions, Dialog):
         only=(
             *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
             *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
-            *("deck.tools", "deck.prompts", "deck.resources", "server.website", "server.copy"),
+            *(
+                "deck.tools",
+                "deck.prompts",
+                "deck.resources",
+                "server.run",
+                "server.website",
+                "server.copy",
+            ),
         )
     )
 
@@ -137,6 +144,19 @@ class ServerPage(ServerActions, Dialog):
     def action_go(self, pane: str) -> None:
         """Show what it offers in the pane of that."""
         self.ask(ShowPane(PaneName(pane), self._server))
+
+    def action_run(self) -> None:
+        """Let one of its tools be chosen, and show the form of that."""
+        view = self.current
+        tools = [(one.name, one.name) for one in view.catalog.tools] if view is not None else []
+        if not tools:
+            self.say("It offers no tools now.")
+            return
+
+        def run(tool: str) -> None:
+            self.ask(RunTool(self._server, tool))
+
+        self.app.push_screen(pick("Run a tool", "tool", tools, run))
 
     def action_website(self) -> None:
         """Show the whole address of its website, from where it can be opened."""
