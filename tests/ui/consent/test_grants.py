@@ -94,6 +94,24 @@ async def test_the_list_says_what_holds_for_what_since_when_at_every_size() -> N
         assert "you, when asked" in next(line for line in deck.lines if "branch_list" in line)
 
 
+async def test_columns_fit_also_where_the_first_rule_comes_when_the_screen_has_been_drawn() -> None:
+    async with running(store_with(SAVED), WIDE) as deck:
+        await open_grants(deck)
+        at_once = [line for line in deck.lines if "branch_list" in line or "last used" in line]
+        for _ in range(2):
+            await deck.happen(GrantsChanged(()))
+            await deck.settle()
+            assert "No rules yet" in deck.text
+            await deck.happen(GrantsChanged((SAVED,)))
+            await deck.settle()
+            assert all(line in deck.lines for line in at_once)
+    async with running(store_with(), WIDE) as deck:
+        await open_grants(deck)
+        await deck.happen(GrantsChanged((SAVED,)))
+        await deck.settle()
+        assert all(line in deck.lines for line in at_once)
+
+
 async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,10 +8,11 @@ from time import monotonic
 
 import pytest
 from textual.screen import Screen
+from textual.widgets import Button
 
 from tests.ui.consent.samples import asked, changed_tools, trust
 from tests.ui.hands import Asking
-from tests.ui.harness import NARROW, ChatApp, Clock, Running, running, screen_lines
+from tests.ui.harness import NARROW, WIDE, ChatApp, Clock, Running, running, screen_lines
 from tests.ui.requests.samples import address, form, review, sampling
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, UserMessage
@@ -21,7 +22,7 @@ from tui.store.store import Store
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.transcript import Transcript
-from tui.ui.widgets.frame import Frame
+from tui.ui.widgets.frame import WORDY, Frame
 
 WORDS = "These are the last words before the calls."
 LONG = asked({"text": "line\n" * 100})
@@ -99,6 +100,23 @@ async def test_another_size_moves_the_question_with_the_chat() -> None:
             wanted = chat.region.width if width >= 110 else width
             await deck.until(partial(has_width, question.frame, wanted))
             assert question.region.contains_region(question.rows.region)
+
+
+async def test_beside_a_pane_every_button_has_all_its_words() -> None:
+    store = Store(AppState())
+    async with running(store, WIDE) as deck:
+        await deck.press("f3")
+        for event in events(2):
+            store.dispatch(event)
+        question = await raised(deck)
+        await deck.until(lambda: question.armed)
+        await deck.press("full_stop")
+        for width in (120, 116, 110, 80, WORDY):
+            await deck.resize(width, WIDE[1])
+            await deck.until(lambda: question.frame.region.right <= deck.app.size.width)
+            for button in question.rows.query(Button):
+                inside = question.rows.region.contains_region(button.region)
+                assert inside or not button.display, (width, button)
 
 
 class FramesApp(ChatApp):

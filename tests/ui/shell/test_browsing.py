@@ -4,10 +4,11 @@ from dataclasses import replace
 from time import perf_counter
 
 import pytest
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, TextArea
 
 from tests.support.pictures import picture
-from tests.ui.harness import NARROW, Running, running
+from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import (
@@ -29,9 +30,10 @@ from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName, ShowServer
+from tui.ui.panes import PaneName, ShowServer, SidePart
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
+from tui.ui.panes.side import SidePane
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
@@ -182,6 +184,25 @@ async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
         assert pane.entries.shown is before
         await deck.press("f3")
         assert len(pane.entries.shown) == len(decks.EVERYTHING_TOOLS)
+
+
+async def test_a_part_that_opens_is_never_drawn_beside_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mount = SidePane.mount
+
+    async def mount_and_lay_out(side: SidePane, part: SidePart) -> None:
+        await mount(side, part)
+        side.screen._refresh_layout()  # as it happens where the machine is busy
+        shown.append([one for one in side.children if one.region])
+
+    shown: list[list[Widget]] = []
+    monkeypatch.setattr(SidePane, "mount", mount_and_lay_out)
+    async with running(decks.full_store(), WIDE) as deck:
+        await deck.press("f4", "f5")
+        assert deck.one(ResourcesPane).region
+    assert len(shown) > 2
+    assert all(len(parts) <= 1 for parts in shown)
 
 
 async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:

@@ -78,6 +78,7 @@ class GrantsScreen(ListDialog[GrantView]):
         self._bridge = bridge
         self._commands = commands
         self._headings = PlainText(classes="columns")
+        self._room = 0
 
     def on_mount(self) -> None:
         self.listed.mount(self._headings, after=self.listed.line)
@@ -85,13 +86,17 @@ class GrantsScreen(ListDialog[GrantView]):
             self, lambda state: (state.workspace, state.folder_trust), self._show_folder
         )
         self._bridge.watch(self, lambda state: state.grants, lambda _: self._lay_out())
+        # The rows are hidden until there are some: they may get their width after the screen.
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._fit())
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._lay_out)
+    def _fit(self) -> None:
+        if self.is_current and self.listed.rows.room != self._room:
+            self._lay_out()
 
     def _lay_out(self) -> None:
         """List the rules in columns that fit the width."""
-        widths = column_widths(self.listed.rows.room)
+        self._room = self.listed.rows.room
+        widths = column_widths(self._room)
         heading = "rule".ljust(EFFECT_WIDTH + GAP) + columns(HEADINGS, widths)
         self._headings.update(Content(heading))
         self.listed.set_entries([_entry(grant, widths) for grant in self._bridge.state.grants])

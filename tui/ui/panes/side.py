@@ -98,9 +98,9 @@ class SidePane(Vertical):
             if not self.is_attached:
                 return None
             part = self._parts[name] = self._make(name)
+            part.display = False  # else it is drawn below the one before, in half of the rows
             await self.mount(part)
         if name is not self.active:
-            part.display = False
             return None
         for other in self._parts.values():
             other.display = other is part

@@ -14,7 +14,10 @@ from tui.ui.widgets.text.folded_text import FoldedText
 WORDY: Final = 72
 """Columns from which the buttons and the last line have all their words."""
 
-WIDTHS: Final = ((0, "-narrow"), (WORDY, "-wordy"), (80, "-wide"))
+AIRY: Final = 80
+"""Columns from which a frame has air at its sides."""
+
+WIDTHS: Final = ((0, "-narrow"), (WORDY, "-wordy"), (AIRY, "-wide"))
 """Columns from which a question has air at its sides, and words."""
 
 HEIGHTS: Final = ((0, "-tiny"), (15, "-short"), (20, "-middling"), (30, "-tall"))

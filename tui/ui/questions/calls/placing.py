@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from tui.model.chat import EntryId
 from tui.ui.widgets.chat.transcript import Transcript
-from tui.ui.widgets.frame import WORDY
+from tui.ui.widgets.frame import AIRY, WORDY
 
 BESIDE: Final = 110
 """Columns of the terminal from which the question is as wide as the chat; else it has them all."""
@@ -49,6 +49,7 @@ def lay_over_chat(frame: Widget) -> None:
     if height < FULL or not region.height:
         region, top = Region(0, 0, width, height), 0
     frame.styles.width = region.width
+    frame.styles.padding = (0, 1 + (region.width >= AIRY))  # beside a pane the buttons need it
     frame.styles.max_height = region.bottom - top
     frame.styles.margin = (0, 0, height - region.bottom, region.x)
 
