@@ -109,9 +109,11 @@ def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Read
     question = reader.question()
     assert any("mine" in rule for rule in question.rules)
     assert "The tool rm of * never runs." in question.rules
+    assert "The tool * of * never runs." in question.rules
     reader.say_yes()
     loaded = reader.load()
-    gemdeck = GemdeckSettings(max_tool_calls=5, always_deny=(ToolPattern(tool="rm"),))
+    denied = ToolPattern(tool="rm"), ToolPattern()  # what cannot be read denies everything
+    gemdeck = GemdeckSettings(max_tool_calls=5, always_deny=denied)
     assert loaded.gemdeck == gemdeck
     assert [(one.id, one.trust, one.withheld) for one in loaded.servers] == [
         ("mine", False, ServerStatus.DISABLED),
