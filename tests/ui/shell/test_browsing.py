@@ -31,6 +31,7 @@ from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName, ShowServer, SidePart
+from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.side import SidePane
@@ -592,3 +593,15 @@ async def test_the_details_tell_the_era_of_a_connection() -> None:
         deck.dispatch(e.ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
         deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: "2026-07-28 · stateless" in deck.text)
+
+
+async def test_what_is_typed_right_after_the_key_of_a_filter_goes_into_it() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        entries = deck.one(ToolsPane).entries
+        entries.action_filter()  # no message is handled in between
+        assert deck.app.focused is entries.line
+        await deck.press("f7")
+        activity = deck.one(ActivityPane)
+        activity.action_search()
+        assert deck.app.focused is activity.line

@@ -361,7 +361,7 @@ class RunScreen(FetchedScreen):
     def action_name(self) -> None:
         """Ask for a name to save the call under."""
         self.name_line.display = True
-        self.name_line.focus()
+        self.set_focus(self.name_line)  # at once: what is typed next is meant for it
 
     @on(Input.Submitted)
     def _on_named(self, event: Input.Submitted) -> None:

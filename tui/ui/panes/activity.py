@@ -121,7 +121,7 @@ class ActivityPane(SaysWhy, SidePart):
                 return None
 
     def action_search(self) -> None:
-        self.line.focus()
+        self.screen.set_focus(self.line)  # at once: what is typed next is meant for it
 
     def action_clear_search(self) -> None:
         self.line.value = ""

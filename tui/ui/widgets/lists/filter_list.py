@@ -206,7 +206,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         self.rows.focus()
 
     def action_filter(self) -> None:
-        self.line.focus()
+        self.screen.set_focus(self.line)  # at once: what is typed next is meant for it
 
     def action_clear_filter(self) -> None:
         self.line.value = ""
