@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_850,
+    "ui": 13_840,
     "engine/mcp": 8_120,
     "engine/chats": 4_080,
     "cli": 2_740,
