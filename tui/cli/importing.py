@@ -10,7 +10,7 @@ import click
 
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
 from tui.cli.output import block
-from tui.cli.servers.server_edits import edits_of, own_edits
+from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
@@ -27,14 +27,7 @@ from tui.model.trust import ImportOffer, ImportState
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read this file in place of the client's own.",
 )
-@click.option(
-    "-s",
-    "--scope",
-    type=click.Choice(["user", "project"]),
-    default="user",
-    show_default=True,
-    help="Whose settings they go into: yours or this folder's.",
-)
+@scope_option("user", "Whose settings they go into: yours or this folder's.")
 @prints_json
 async def import_servers(
     client: str | None, names: tuple[str, ...], file: Path | None, scope: str, *, takes_all: bool
