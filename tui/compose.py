@@ -325,8 +325,7 @@ def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
             app.exit(None, SIGNAL_EXIT_BASE + number)
 
     loop = asyncio.get_running_loop()
-    names = [name for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
+    numbers = signal.SIGTERM, signal.SIGHUP, signal.SIGINT
     for number in numbers:
         loop.add_signal_handler(number, leave, number)
     try:

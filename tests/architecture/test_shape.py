@@ -213,7 +213,7 @@ BUDGET: Final = {
     "engine/commands": 1_280,
     "engine/approval": 1_280,
     "engine/definitions": 1_080,
-    "engine/files": 840,
+    "engine/files": 810,
     "store": 800,
     "engine/demo": 460,
     ".": 430,
