@@ -11,8 +11,7 @@ from tui.model.trust import FolderTrust
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.details import DetailsScreen
-from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.list_dialog import DetailsScreen, ListDialog
 from tui.ui.widgets.header import trust_tone
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
