@@ -50,15 +50,13 @@ async def import_servers(
     with edits_of(scope):
         target = imports.edits.file_of(scope)
         found = imports.offered(files)
-        known = {offer.server for one in found for offer in one.offers}
+        known = {offer.server for _, offers in found for offer in offers}
         for name in names:
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
-        for one in found:
-            offers = [
-                imports.take(offer) if offer.server in chosen else offer for offer in one.offers
-            ]
+        for one, there in found:
+            offers = [imports.take(offer) if offer.server in chosen else offer for offer in there]
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
             texts.append(f"{TITLES[one.client]}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []

@@ -319,7 +319,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         return None
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = sanitize_line(getattr(error, "strerror", None) or str(error))
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
     # VS Code once kept its servers in its settings
     listed = content.get(SERVER_KEYS.get(client, "mcpServers"), content.get("mcpServers"))
