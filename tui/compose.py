@@ -25,12 +25,10 @@ from tui.engine.background import OrderedWorker, within
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import (
     append_message,
-    load_layout,
+    load_look,
     load_messages,
-    load_theme,
     messages_place,
-    save_layout,
-    save_theme,
+    save_look,
 )
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
@@ -113,15 +111,15 @@ async def _run(
         commands.send(first_message)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
-    keep_layout = _writing(writer, save_layout, folder, tell)
+    look, keep = load_look(folder), _writing(writer, save_look, folder, tell)
     app = GemdeckApp(
         store,
         commands,
         preferences=UiPreferences(
-            fitting(load_theme(folder)),
-            _writing(writer, save_theme, folder, tell),
-            read_layout(load_layout(folder)),
-            lambda layout: keep_layout(layout.saved()),
+            fitting(look.get("theme")),
+            lambda theme: keep({"theme": theme}),
+            read_layout(look.get("layout")),
+            lambda layout: keep({"layout": layout.saved()}),
         ),
         on_first_paint=painted.set,
         crash_dir=log_dir(),
@@ -325,8 +323,7 @@ def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
             app.exit(None, SIGNAL_EXIT_BASE + number)
 
     loop = asyncio.get_running_loop()
-    names = [name for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
+    numbers = signal.SIGTERM, signal.SIGHUP, signal.SIGINT
     for number in numbers:
         loop.add_signal_handler(number, leave, number)
     try:

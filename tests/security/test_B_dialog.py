@@ -14,7 +14,7 @@ from tui.model.consent import Choice, Decision
 from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
-from tui.ui.questions.calls.argument_lines import coloured_arguments
+from tui.ui.questions.calls.argument_lines import drawn
 from tui.ui.questions.calls.call_view import facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH
@@ -47,7 +47,7 @@ async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen()
 
 def test_B09_long_arguments_are_on_the_screen_to_their_last_character() -> None:
     written = canonical_json({"command": LONG})
-    assert coloured_arguments(written).plain == written
+    assert drawn(written, "json").plain == written
 
 
 async def test_B09_no_answer_allows_arguments_whose_end_was_not_seen() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.security.writers import ROOT
 from tui.engine.files.atomic import write_private
-from tui.engine.files.preferences import append_message, save_theme
+from tui.engine.files.preferences import append_message, save_look
 from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.manager import Enablement
@@ -36,7 +36,7 @@ def careless_umask() -> Iterator[None]:
 def test_I01_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
     FilePlace(tmp_path / "credentials.json").set(KEY)
     append_message(tmp_path, "hello")
-    save_theme(tmp_path, "nord")
+    save_look(tmp_path, {"theme": "nord"}, print)
     Enablement(tmp_path / "disabled-servers.json").save()
     log = AuditLog(tmp_path / "audit.jsonl", on_problem=pytest.fail)
     log.record_trust("f", "c", decision="trust", source="you")

@@ -12,7 +12,7 @@ import pytest
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
 from tui.engine.files.paths import state_dir
-from tui.engine.files.preferences import append_message, load_messages, load_theme
+from tui.engine.files.preferences import append_message, load_look, load_messages
 from tui.engine.files.state_file import StateFile
 from tui.model.chat import Severity
 from tui.model.events import Event, NoticeRaised
@@ -104,7 +104,7 @@ async def check_a_start(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         folder, demo=True, attended=True, follow_settings=False, server_patience=0
     )
     for enabled in (False, True):
-        load_theme(state_dir())
+        load_look(state_dir())
         async with Engine(options, events.append) as engine:
             await engine.start()
             await engine.wait_ready()

@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 from tui.cli.main import main
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files import unwritten
-from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files.preferences import append_message, load_look, load_messages, save_look
 from tui.engine.files.state_file import StateFile
 from tui.engine.files.unwritten import write_now
 from tui.engine.keys.key_store import CredentialError, FilePlace
@@ -98,7 +98,7 @@ def check_a_failing_disk(
     told, path = list[str](), disk / "state.json"
     file = StateFile(path, on_problem=told.append)
     file.update(setting("old", "x" * 3_000))
-    save_theme(disk, "nord")
+    save_look(disk, {"theme": "nord"}, print)
     before = path.read_bytes()
     mend = make(disk)
     for number in range(2):
@@ -109,7 +109,7 @@ def check_a_failing_disk(
     assert "this run only" in told[0]
     assert path.read_bytes() == before
     assert not list(disk.glob(".gemdeck-*"))
-    assert load_theme(disk) == "nord"
+    assert load_look(disk) == {"theme": "nord"}
     log = AuditLog(disk / "logs.jsonl", on_problem=told.append)
     for _ in range(50):
         log.record_trust("p" * 200, "c" * 64, decision="trust", source="you")
@@ -166,7 +166,7 @@ def test_J08_a_folder_that_cannot_be_written_can_still_be_read() -> None:
         StateFile(path, on_problem=told.append).update(setting("a", 1))
         key.set("a-key-of-no-worth")
         append_message(folder, "hello")
-        save_theme(folder, "nord")
+        save_look(folder, {"theme": "nord"}, print)
         assert told == []
         allow(folder, 0o500, 0o400)
         state = StateFile(path, on_problem=told.append)
@@ -179,8 +179,8 @@ def test_J08_a_folder_that_cannot_be_written_can_still_be_read() -> None:
         assert key.get() == "a-key-of-no-worth"
         with pytest.raises(CredentialError, match=r"credentials\.json cannot be written"):
             key.set("another-key")
-        save_theme(folder, "other")
-        assert load_theme(folder) == "nord"
+        save_look(folder, {"theme": "other"}, print)
+        assert load_look(folder) == {"theme": "nord"}
         append_message(folder, "later")
         assert list(load_messages(folder)) == ["hello"]
         allow(folder, 0o700, 0o600)

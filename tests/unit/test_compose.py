@@ -62,13 +62,13 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
         monkeypatch.setattr(compose, name, function)
 
     patch("append_message", note)
-    patch("save_theme", note)
-    patch("save_layout", note)
+    patch("save_look", note)
     monkeypatch.setattr(compose, "GemdeckApp", Sender)
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
     assert guarded == [0]
     assert not any(on_the_loop for _, on_the_loop in written)
-    assert [what for what, _ in written] == ["one", "two", "dark", {"alone": True, "widths": {}}]
+    chosen = {"theme": "dark"}, {"layout": {"alone": True, "widths": {}}}
+    assert [what for what, _ in written] == ["one", "two", *chosen]
 
 
 class EarlySender:

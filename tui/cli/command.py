@@ -141,9 +141,8 @@ def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> Non
 async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
     """Run a command; a signal that ends the process closes its servers first."""
     task = asyncio.ensure_future(command)
-    for name in ("SIGTERM", "SIGHUP"):
-        if (number := getattr(signal, name, None)) is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await task
 
 

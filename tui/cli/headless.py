@@ -74,8 +74,7 @@ def _read(descriptor: int) -> bytes:
     is_told = False
     while len(data) <= MAX_INPUT:
         left = None if is_told else max(0.0, deadline - time.monotonic())
-        # on Windows select supports only sockets
-        if sys.platform != "win32" and not select.select([descriptor], [], [], left)[0]:
+        if not select.select([descriptor], [], [], left)[0]:
             is_told = True
             say("reading standard input; press Ctrl+C to stop")
             continue
@@ -247,7 +246,7 @@ class _Session:
                 main.cancel()
 
         self._stop = stop
-        for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop)
 
     def _watch(self, event: e.Event) -> None:

@@ -10,7 +10,7 @@ import click
 
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
 from tui.cli.output import block
-from tui.cli.servers.server_edits import edits_of, own_edits
+from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
@@ -27,14 +27,7 @@ from tui.model.trust import ImportOffer, ImportState
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read this file in place of the client's own.",
 )
-@click.option(
-    "-s",
-    "--scope",
-    type=click.Choice(["user", "project"]),
-    default="user",
-    show_default=True,
-    help="Whose settings they go into: yours or this folder's.",
-)
+@scope_option("user", "Whose settings they go into: yours or this folder's.")
 @prints_json
 async def import_servers(
     client: str | None, names: tuple[str, ...], file: Path | None, scope: str, *, takes_all: bool
@@ -57,15 +50,13 @@ async def import_servers(
     with edits_of(scope):
         target = imports.edits.file_of(scope)
         found = imports.offered(files)
-        known = {offer.server for one in found for offer in one.offers}
+        known = {offer.server for _, offers in found for offer in offers}
         for name in names:
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
-        for one in found:
-            offers = [
-                imports.take(offer) if offer.server in chosen else offer for offer in one.offers
-            ]
+        for one, there in found:
+            offers = [imports.take(offer) if offer.server in chosen else offer for offer in there]
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
             texts.append(f"{TITLES[one.client]}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from tui import __version__
 from tui.cli.output import ExitCode, output_problem, say
-from tui.cli.tracing import trace_option
+from tui.cli.shared_options import trace_option, trust_option
 from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
@@ -193,14 +193,7 @@ def _prepare_terminal() -> None:
     callback=_words,
     help="Start only these servers; -p may run all their tools.",
 )
-@click.option(
-    "--trust-folder",
-    "trusted_folders",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Apply the settings of this folder in this run; DIR is its real path.",
-)
+@trust_option
 @click.option(
     "--include-directories",
     "more_folders",

@@ -3,6 +3,7 @@
 Standard output is looked at before anything runs, and written at the end.
 """
 
+import fcntl
 import os
 import select
 import stat
@@ -55,10 +56,6 @@ def output_problem() -> str:
     """Return why nothing could be written to standard output, or an empty string."""
     if sys.stdout is None or sys.stdout.closed:
         return "standard output is closed"
-    if sys.platform == "win32":
-        return ""
-    import fcntl  # noqa: PLC0415 - Windows has none
-
     try:
         descriptor = sys.stdout.fileno()
         status = os.fstat(descriptor)

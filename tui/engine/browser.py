@@ -68,8 +68,6 @@ def _run(command: Sequence[str], report: Callable[[bool], None]) -> None:
 
 def _opener() -> tuple[str, ...] | None:
     """Return the command that opens URLs on this system."""
-    if sys.platform == "win32":
-        return ("rundll32", "url.dll,FileProtocolHandler")
     names = ("open",) if sys.platform == "darwin" else ("xdg-open", "wslview", "x-www-browser")
     found = next((path for name in names if (path := shutil.which(name))), None)
     return (found,) if found is not None else None

@@ -72,6 +72,14 @@ MAX_OLD_RESULT: Final = 2_000
 _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
+_ServerEvent = (
+    e.ServerStatusChanged
+    | e.CatalogChanged
+    | e.ServerLogged
+    | e.LogLevelChanged
+    | e.InstructionsSent
+    | e.FramesNoted
+)
 _AskedEvent = (
     RunEvents | e.ResourceRead | e.ArgumentCompleted | e.ToolExplained | e.SubscriptionChanged
 )
@@ -138,40 +146,25 @@ def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
 
 
 def _reduce(state: AppState, event: e.Event) -> AppState:
+    if isinstance(event, _ServerEvent):
+        return _reduce_server(state, event)
+    if isinstance(event, _AskedEvent):
+        return _reduce_asked(state, event)
+    if isinstance(event, _FolderEvent):
+        return _reduce_folder(state, event)
     match event:
         case e.ServersConfigured():
             old = {view.id: view for view in state.servers}
             servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
             return replace(state, servers=servers, configured=True)
-        case (
-            e.ServerStatusChanged()
-            | e.CatalogChanged()
-            | e.ServerLogged()
-            | e.LogLevelChanged()
-            | e.InstructionsSent()
-            | e.FramesNoted()
-        ):
-            return _reduce_server(state, event)
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
         case e.RequestRaised() | e.RequestSettled() | e.RequestsQueued():
             return _reduce_requests(state, event)
-        case (
-            ToolRunChanged()
-            | SavedCallsChanged()
-            | PromptRendered()
-            | e.ResourceRead()
-            | e.ArgumentCompleted()
-            | e.ToolExplained()
-            | e.SubscriptionChanged()
-        ):
-            return _reduce_asked(state, event)
         case e.ServerTried(tried):
             before = state.trial or AppState()
             return replace(state, trial=None if tried is None else reduce(before, tried))
-        case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
-            return _reduce_folder(state, event)
         case TerminalSet(bell, title, keys):
             return replace(state, bell=bell, title=title, keys=keys)
         case e.GrantsChanged(grants):
@@ -260,15 +253,7 @@ def _with_request(
     return (*pending, request)
 
 
-def _reduce_server(
-    state: AppState,
-    event: e.ServerStatusChanged
-    | e.CatalogChanged
-    | e.ServerLogged
-    | e.LogLevelChanged
-    | e.InstructionsSent
-    | e.FramesNoted,
-) -> AppState:
+def _reduce_server(state: AppState, event: _ServerEvent) -> AppState:
     match event:
         case e.FramesNoted(revision):
             return replace(state, wire_revision=revision)

@@ -139,11 +139,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.stylesheet.set_variables(self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
-        """Replace Textual's Linux driver with ours; on other systems keep Textual's."""
+        """Replace Textual's driver for terminals with ours; in tests there is none."""
         driver = super().get_driver_class()
         if driver.__name__ != "LinuxDriver":
             return driver
-        from tui.ui.driver import DeckDriver  # noqa: PLC0415 - does not exist on Windows
+        from tui.ui.driver import DeckDriver  # noqa: PLC0415 - not for what has no terminal
 
         return DeckDriver
 

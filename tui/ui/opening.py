@@ -75,7 +75,7 @@ async def _imports(deck: MainScreen) -> Screen[Any] | None:
     except EditError as error:
         deck.app.notify(str(error), title="Settings", severity="error", markup=False)
         return None
-    if offers := [offer for file in found or () for offer in file.offers]:
+    if offers := [offer for _, there in found or () for offer in there]:
         return ImportScreen(offers, imports.take)
     deck.app.notify("No servers of other clients were found.", markup=False)
     return None

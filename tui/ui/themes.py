@@ -144,14 +144,16 @@ def in_order(themes: Iterable[str]) -> list[str]:
     return own + sorted(set(themes) - set(own))
 
 
-def fitting(theme: str) -> str:
+def fitting(theme: object) -> str:
     """Return a saved theme, or `SIXTEEN` where the terminal cannot or should not show its colors.
 
     That it has 16 colors only is seen as Rich sees it, by the environment.
     """
     system: Any = constants.COLOR_SYSTEM
     colors = Console(color_system=system, force_terminal=True).color_system
-    return SIXTEEN.name if colors == "standard" or "NO_COLOR" in os.environ else theme
+    if colors == "standard" or "NO_COLOR" in os.environ:
+        return SIXTEEN.name
+    return theme if isinstance(theme, str) else ""
 
 
 class UiPreferences(Frozen):

@@ -18,7 +18,7 @@ from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import ConfirmationRequest, TerminalSet
 from tui.model.servers import ServerId
 from tui.ui.attention import notification
-from tui.ui.questions.calls.argument_lines import coloured_arguments
+from tui.ui.questions.calls.argument_lines import drawn
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import DENY, ConfirmationQuestion
 from tui.ui.questions.question import Names
@@ -87,7 +87,7 @@ async def test_claims_that_the_frame_has_no_room_for_stand_below_it() -> None:
 def test_blanks_that_deceive_look_like_no_others() -> None:
     for padding in ("", "x" * 20_000):
         text = f'{{\n  "a": "x      y\u00a0z\u3000·w",\n  "{padding}": 1\n}}'
-        shown = coloured_arguments(text)
+        shown = drawn(text, "json")
         assert '"x······y\\u00a0z\\u3000\\u00b7w"' in shown.plain
         assert "\u00a0" not in shown.plain
         marked = {

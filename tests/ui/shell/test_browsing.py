@@ -42,9 +42,10 @@ from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.describe import (
     describe_prompt,
     describe_resource,
-    describe_server,
     describe_tool,
     era,
+    server_facts,
+    server_texts,
 )
 
 MANY = 10_000
@@ -327,18 +328,19 @@ def test_a_tool_names_what_is_left_out_of_it() -> None:
 def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
     info = ServerInfo("s", "1", "2025-11-25", instructions="Ask first. And more.")
     view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s", info=info)
-    unsent = describe_server(view, 0).plain
+    unsent = "\n".join(map(str, server_texts(view, "")))
     assert unsent.endswith("Instructions, not sent to the model\nAsk first. And more.")
-    sent = describe_server(view, 0, "Ask first.\n… [10 more characters left out]").plain
+    words = "Ask first.\n… [10 more characters left out]"
+    sent = "\n".join(map(str, server_texts(view, words)))
     assert sent.endswith("sent to the model\nAsk first.\n… [10 more characters left out]")
     assert "not sent" not in sent
 
 
 def test_a_server_that_starts_elsewhere_says_so() -> None:
     view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s")
-    assert "gemdeck's" not in describe_server(view, 0).plain
-    shown = describe_server(replace(view, starts_outside=True), 0).plain
-    assert "an empty folder of gemdeck's" in shown
+    assert "gemdeck's" not in "\n".join(map(str, server_facts(view, 0)))
+    shown = map(str, server_facts(replace(view, starts_outside=True), 0))
+    assert "starts in    an empty folder of gemdeck's" in shown
 
 
 def test_a_prompt_says_why_it_cannot_be_sent_and_what_is_left_out() -> None:

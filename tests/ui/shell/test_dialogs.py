@@ -41,10 +41,9 @@ from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, 
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
-from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
-from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.dialogs.list_dialog import DetailsScreen, Dialog
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen

@@ -34,7 +34,7 @@ from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.store import Store
 from tui.ui.dialogs.choices import ModelsScreen
-from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.dialogs.list_dialog import DetailsScreen
 
 OFFERS = (
     ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),

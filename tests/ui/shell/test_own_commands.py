@@ -25,8 +25,8 @@ from tui.store.store import Store
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.commands.runner import COMMANDS
-from tui.ui.dialogs.details import DetailsScreen
 from tui.ui.dialogs.help import HelpScreen
+from tui.ui.dialogs.list_dialog import DetailsScreen
 from tui.ui.opening import DIALOGS
 from tui.ui.panes import DialogName
 from tui.ui.panes.browser import ToolsPane

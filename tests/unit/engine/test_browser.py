@@ -82,9 +82,3 @@ async def test_each_system_has_a_program_that_opens_addresses(
         assert await open_in_browser("https://example.com/")
         assert arguments(opener) == ["https://example.com/"]
     assert asked == ["xdg-open", "open"]
-    rundll = opener.with_name("rundll32")
-    rundll.write_text(OPENER)
-    rundll.chmod(0o755)
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert await open_in_browser("https://example.com/")
-    assert arguments(rundll) == ["url.dll,FileProtocolHandler", "https://example.com/"]

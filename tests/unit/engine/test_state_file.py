@@ -19,6 +19,7 @@ from tui.engine.files import preferences, state_file
 from tui.engine.files.atomic import locked, write_private
 from tui.engine.files.line_file import LineFile
 from tui.engine.files.state_file import Change, StateFile, StateFileError
+from tui.ui.themes import fitting
 
 Json = dict[str, Any]
 
@@ -386,22 +387,20 @@ def test_the_only_writer_takes_out_what_a_killed_one_began(tmp_path: Path) -> No
 
 
 def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
-    assert preferences.load_theme(tmp_path) == ""
-    preferences.save_theme(tmp_path, "nord")
-    assert preferences.load_theme(tmp_path) == "nord"
+    assert preferences.load_look(tmp_path) == {}
+    preferences.save_look(tmp_path, {"theme": "nord"}, pytest.fail)
+    assert preferences.load_look(tmp_path) == {"theme": "nord"}
     file = tmp_path / "ui.json"
     file.write_text('{"version": 1, "theme": 5, "other": 1}')
-    assert preferences.load_theme(tmp_path) == ""
-    preferences.save_theme(tmp_path, "gemdeck-light")
+    assert fitting(preferences.load_look(tmp_path)["theme"]) == fitting("")
+    preferences.save_look(tmp_path, {"theme": "gemdeck-light"}, pytest.fail)
     assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
 
 
 def test_a_layout_is_remembered_beside_the_theme(tmp_path: Path) -> None:
-    assert preferences.load_layout(tmp_path) is None
-    preferences.save_theme(tmp_path, "nord")
-    preferences.save_layout(tmp_path, {"alone": True})
-    assert preferences.load_layout(tmp_path) == {"alone": True}
-    assert preferences.load_theme(tmp_path) == "nord"
+    preferences.save_look(tmp_path, {"theme": "nord"}, pytest.fail)
+    preferences.save_look(tmp_path, {"layout": {"alone": True}}, pytest.fail)
+    assert preferences.load_look(tmp_path) == {"theme": "nord", "layout": {"alone": True}}
 
 
 def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
@@ -435,9 +434,9 @@ def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
     folder = tmp_path / "missing"
     preferences.append_message(folder, "hello")
-    preferences.save_theme(folder, "nord")
+    preferences.save_look(folder, {"theme": "nord"}, print)
     assert preferences.load_messages(folder) == ("hello",)
-    assert preferences.load_theme(folder) == "nord"
+    assert preferences.load_look(folder) == {"theme": "nord"}
 
 
 def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:

@@ -26,7 +26,14 @@ from tui.cli.command import (
 )
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.servers.questions import using
-from tui.cli.servers.server_edits import ServerLast, as_usage, confirm_change, edits_of, own_edits
+from tui.cli.servers.server_edits import (
+    ServerLast,
+    as_usage,
+    confirm_change,
+    edits_of,
+    own_edits,
+    scope_option,
+)
 from tui.cli.servers.server_session import (
     ServerSession,
     StartOptions,
@@ -334,14 +341,7 @@ async def _logs(server: str, start: StartOptions, *, follow: bool) -> CommandOut
     return CommandOutput({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
-_scope = click.option(
-    "-s",
-    "--scope",
-    type=click.Choice(["project", "user"]),
-    default="project",
-    show_default=True,
-    help="Whose settings: this folder's or yours.",
-)
+_scope = scope_option("project", "Whose settings: this folder's or yours.")
 
 
 @mcp.command(

@@ -5,6 +5,7 @@ A server's words stand behind bars, as none of them may look like ours. Lines ar
 """
 
 import sys
+import termios
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -120,10 +121,7 @@ class _Terminal:
 
     def _begin(self, request: FormRequest | UrlRequest, asks: str) -> None:
         """Say who asks for what; what was typed before answers nothing."""
-        if sys.platform != "win32":
-            import termios  # noqa: PLC0415 - Windows has none
-
-            termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
         say(f"{request.server} {asks}")
         quote(request.message or "The server does not say why.")
 

@@ -1,9 +1,10 @@
 """Entries of servers, written into the settings files or taken out."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,12 @@ from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.sources.source import FILE_NAME
 from tui.engine.settings.typed_entries import EntryError, entry_difference, is_address
+
+
+def scope_option(default: str, whose: str) -> Callable[[Any], Any]:
+    """Give the option that names the settings which change."""
+    kinds = click.Choice(["user", "project"])
+    return click.option("-s", "--scope", type=kinds, default=default, show_default=True, help=whose)
 
 
 class ServerLast(click.Command):

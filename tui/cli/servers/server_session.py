@@ -12,7 +12,7 @@ import click
 
 from tui.cli.command import CommandError, advised, no_such, way_out
 from tui.cli.output import ExitCode, quote, say
-from tui.cli.tracing import trace_option
+from tui.cli.shared_options import trace_option, trust_option
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser
@@ -51,18 +51,11 @@ def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
     """Let a command say in options how servers are started, as its argument `start`."""
 
     @functools.wraps(command)
-    def run(*, trusted: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
-        return command(start=StartOptions(timeout, trusted), **given)
+    def run(*, trusted_folders: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
+        return command(start=StartOptions(timeout, trusted_folders), **given)
 
     for option in (
-        click.option(
-            "--trust-folder",
-            "trusted",
-            metavar="DIR",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            help="Apply the settings of this folder in this run; DIR is its real path.",
-        ),
+        trust_option,
         click.option(
             "--timeout",
             metavar="SECONDS",

@@ -23,7 +23,6 @@ from tui.engine.trust.warnings import (
     spelled,
     variable_cautions,
 )
-from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
@@ -111,13 +110,8 @@ class OwnEdits:
         return now
 
 
-class OfferedFile(Frozen):
-    """A client's file, and the servers in it; `problem` says why it cannot be used."""
-
-    client: str
-    file: str
-    offers: tuple[ImportOffer, ...] = ()
-    problem: str = ""
+Offered = list[tuple[ClientFile, tuple[ImportOffer, ...]]]
+"""Files of clients, each with what can be taken over of it."""
 
 
 @dataclass
@@ -135,11 +129,11 @@ class ServerImports:
     scope: str = "user"
     _entries: dict[ImportOffer, Mapping[str, Any]] = field(default_factory=dict)
 
-    def find(self) -> list[OfferedFile]:
+    def find(self) -> Offered:
         """Read the files of all clients."""
         return self.offered(find_files(self.machine))
 
-    def offered(self, files: Iterable[ClientFile]) -> list[OfferedFile]:
+    def offered(self, files: Iterable[ClientFile]) -> Offered:
         """Say what stands in files and what could be taken over.
 
         Raises:
@@ -147,13 +141,11 @@ class ServerImports:
         """
         there = servers_in(self.edits.file_of(self.scope))
         target = self.edits.file_of(self.scope)
-        found = []
-        for one in files:
-            if one.path != target:
-                offers = tuple(self._offer(candidate, there) for candidate in one.candidates)
-                problem = sanitize_line(one.problem)
-                found.append(OfferedFile(one.client, one.file, offers, problem))
-        return found
+        return [
+            (file, tuple(self._offer(candidate, there) for candidate in file.candidates))
+            for file in files
+            if file.path != target
+        ]
 
     def take(self, offer: ImportOffer) -> ImportOffer:
         """Write a server to the settings if it is new there; return how it stands then.

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -21,15 +20,7 @@ from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStat
 from tui.model.settings import AuthProviderType, OAuthSettings
 from tui.text import sanitize_line
 
-_SMALL: Final = frozenset(
-    {
-        *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT"),
-        *("PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME"),
-        "USERPROFILE",
-    }
-    if sys.platform == "win32"
-    else {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
-)
+_SMALL: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
 """What every program needs to find its home, its language and other programs."""
 
 _PROXIES: Final = frozenset(

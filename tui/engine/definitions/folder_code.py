@@ -39,7 +39,7 @@ FOLDER_NAME: Final = ".gemini"
 MAX_HASHED: Final = 16 * 1024 * 1024
 """Largest file whose content is hashed, in bytes; of a larger one the state stands for it."""
 
-_OPEN: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 MAX_FILES: Final = 64
 """Files that are watched for one server."""

@@ -2,10 +2,10 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from tui.engine.files.paths import usable_state_dir
-
-if sys.platform != "win32":
-    import fcntl
 
 TEMPORARY_PREFIX: Final = ".gemdeck-"
 """Prefix of temporary files, which are created beside the files they replace."""
@@ -34,11 +31,6 @@ LOCK_POLL: Final = 0.02
 
 _IN_USE: Final = "in-use"
 """What is locked in a temporary folder while its process lives."""
-
-_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
-_CLOEXEC: Final[int] = getattr(os, "O_CLOEXEC", 0)
-_NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-_DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
 
 
 class UnfitFileError(OSError):
@@ -69,7 +61,7 @@ def read_regular(path: Path, limit: int) -> bytes:
         UnfitFileError: If it is not a regular file or is larger.
         OSError: If it cannot be opened or read.
     """
-    descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         return _read(descriptor, limit)
     finally:
@@ -133,7 +125,7 @@ def read_own(path: Path, limit: int, *, alone: bool) -> bytes:
     target = Path(os.path.realpath(path))
     if alone:
         _check_place(path, target)
-    descriptor = os.open(target, os.O_RDONLY | _NONBLOCK | _CLOEXEC | _NOFOLLOW)
+    descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         data = _read(descriptor, limit)
         _check_owner(descriptor, alone=alone)
@@ -151,7 +143,7 @@ def open_own(path: Path) -> Iterator[BinaryIO]:
         ExposedFileError: If it belongs to another user.
         OSError: If it cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _CLOEXEC | _NOFOLLOW)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     with open(descriptor, "rb") as file:  # noqa: PTH123  (no path)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnfitFileError("not a regular file")
@@ -164,8 +156,6 @@ def _check_place(path: Path, target: Path) -> None:
     folder = Path(os.path.realpath(path.parent))
     if target.parent != folder:
         raise ExposedFileError("it is a link into another folder", "Replace it by a file.")
-    if sys.platform == "win32":
-        return
     status = folder.stat()
     if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022:
         raise ExposedFileError(
@@ -175,8 +165,6 @@ def _check_place(path: Path, target: Path) -> None:
 
 def _check_owner(descriptor: int, *, alone: bool) -> None:
     """Refuse another user's file; remove others' permissions, or refuse a file with any."""
-    if sys.platform == "win32":
-        return
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid():
         raise ExposedFileError("it belongs to another user", "Make it yours, or remove it.")
@@ -224,17 +212,14 @@ def temporary_folder() -> Iterator[Path]:
 def locked(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
     """Hold the lock of a file while it is read, changed and written.
 
-    The lock is on ``NAME.lock`` beside the file, since the file itself is replaced. Without
-    `fcntl` there is no lock. Blocks the thread for at most `wait` seconds.
+    The lock is on ``NAME.lock`` beside the file, since the file itself is replaced. Blocks
+    the thread for at most `wait` seconds.
 
     Raises:
         TimeoutError: If another process holds the lock for longer.
     """
-    if sys.platform == "win32":
-        yield
-        return
     sidecar = path.with_name(f"{path.name}.lock")
-    descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | _CLOEXEC | _NOFOLLOW, 0o600)
+    descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         deadline = time.monotonic() + wait
         while not _is_taken(descriptor):
@@ -278,10 +263,8 @@ def set_aside(path: Path) -> Path | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename durable, where the platform can."""
-    if not _DIRECTORY:
-        return
-    descriptor = os.open(folder, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
+    """Make a rename durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -23,14 +22,7 @@ MAX_UNWRITTEN: Final = 1_000
 BLOCK: Final = 64 * 1024
 """Bytes in which the end of the last whole line is looked for."""
 
-_FLAGS: Final[int] = (
-    os.O_RDWR
-    | os.O_APPEND
-    | os.O_CREAT
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-)
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Open flags: links are not followed, and a pipe does not block."""
 
 
@@ -141,11 +133,10 @@ class LineFile:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 raise OSError(errno.EINVAL, "not a regular file with one name")
-            if sys.platform != "win32":
-                if status.st_uid != os.geteuid():
-                    raise OSError(errno.EPERM, "it belongs to another user")
-                if status.st_mode & 0o077:
-                    os.fchmod(descriptor, 0o600)
+            if status.st_uid != os.geteuid():
+                raise OSError(errno.EPERM, "it belongs to another user")
+            if status.st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
         except OSError:
             os.close(descriptor)
             raise
@@ -179,7 +170,7 @@ def _take_out_half_line(descriptor: int) -> None:
 
 
 def _ends_within_line(descriptor: int, size: int) -> bool:
-    return sys.platform != "win32" and size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 def _last_line_end(descriptor: int, size: int) -> int:

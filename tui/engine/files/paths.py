@@ -5,7 +5,6 @@ import errno
 import os
 import re
 import stat
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -94,8 +93,6 @@ def _usual_place() -> Path:
 
 def _close(folder: Path, unwanted: int) -> None:
     """Remove permissions for others from a folder of the user, if the file system allows it."""
-    if sys.platform == "win32":
-        return
     with contextlib.suppress(OSError):
         status = folder.stat()
         if status.st_uid == os.geteuid() and status.st_mode & unwanted:
@@ -108,8 +105,6 @@ def open_to_others(path: Path) -> Path | None:
     A folder in which everybody changes only what is theirs, such as ``/tmp``, does not count, nor
     does a file that is not there. Blocks.
     """
-    if sys.platform == "win32":
-        return None
     named, real = path.absolute(), Path(os.path.realpath(path))
     with contextlib.suppress(OSError, ValueError):
         for place in dict.fromkeys((real, named, *real.parents, *named.parents)):

@@ -30,27 +30,14 @@ LOCK_WAIT: Final = 0.2
 _log: Final = logging.getLogger(__name__)
 
 
-def load_theme(folder: Path) -> str:
-    """Return the name of the theme chosen last, or an empty string."""
-    theme = (_look_file(folder).load() or {}).get("theme")
-    return theme if isinstance(theme, str) else ""
+def load_look(folder: Path) -> Content:
+    """Return what was chosen of the look, unchecked: the ``theme`` and the ``layout``."""
+    return _look_file(folder).load() or {}
 
 
-def save_theme(folder: Path, theme: str, on_problem: Callable[[str], None] = _log.warning) -> None:
-    """Save the name of the chosen theme."""
-    _look_file(folder, on_problem).update(lambda content: {**content, "theme": theme})
-
-
-def load_layout(folder: Path) -> object:
-    """Return the saved layout, unchecked, or None."""
-    return (_look_file(folder).load() or {}).get("layout")
-
-
-def save_layout(
-    folder: Path, layout: Content, on_problem: Callable[[str], None] = _log.warning
-) -> None:
-    """Save which panes are open and how wide they are."""
-    _look_file(folder, on_problem).update(lambda content: {**content, "layout": layout})
+def save_look(folder: Path, chosen: Content, on_problem: Callable[[str], None]) -> None:
+    """Save what was chosen, beside what else was."""
+    _look_file(folder, on_problem).update(lambda content: {**content, **chosen})
 
 
 def _look_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:

@@ -8,7 +8,7 @@ import contextlib
 import json
 import logging
 import os
-import sys
+import resource
 import time
 from datetime import UTC, datetime
 from typing import Final
@@ -92,10 +92,6 @@ def log_to_file(redactor: Redactor | None = None, *, verbose: bool = False) -> N
 
 def forbid_core_dumps() -> None:
     """Disable core dumps, which would write secrets to the disk."""
-    if sys.platform == "win32":
-        return
-    import resource  # noqa: PLC0415 - not on every platform
-
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 

@@ -77,8 +77,6 @@ class Machine(Frozen):
         """Return the folder in which programs keep their settings."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
-        if self.platform == "win32":
-            return self._named("APPDATA", self.home / "AppData" / "Roaming")
         return self._named("XDG_CONFIG_HOME", self.home / ".config")
 
     def _named(self, variable: str, default: Path) -> Path:
@@ -102,8 +100,7 @@ class Machine(Frozen):
             case "windsurf":
                 yield home / ".codeium" / "windsurf" / "mcp_config.json"
             case "zed":
-                on_unix = self._named("XDG_CONFIG_HOME", home / ".config") / "zed"
-                yield (settings / "Zed" if self.platform == "win32" else on_unix) / FILE_NAME
+                yield self._named("XDG_CONFIG_HOME", home / ".config") / "zed" / FILE_NAME
                 yield folder / ".zed" / FILE_NAME
             case "codex":
                 yield self._named("CODEX_HOME", home / ".codex") / "config.toml"
@@ -322,7 +319,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         return None
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = sanitize_line(getattr(error, "strerror", None) or str(error))
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
     # VS Code once kept its servers in its settings
     listed = content.get(SERVER_KEYS.get(client, "mcpServers"), content.get("mcpServers"))

@@ -1,8 +1,8 @@
 """What the user said about folders, kept across runs: which folder, with which content."""
 
 import os
+import pwd
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -80,8 +80,6 @@ def reason_to_refuse(folder: Path) -> str:
     Returns:
         One sentence, or "" where there is no reason.
     """
-    if sys.platform == "win32":
-        return ""
     try:
         found = folder.stat()
     except OSError:
@@ -115,10 +113,6 @@ def reaches_down(folder: FolderIdentity, home: Path) -> bool:
 
 def _own_group() -> int:
     """Return the user's primary group; the process may have changed its own (``newgrp``)."""
-    if sys.platform == "win32":
-        return -1
-    import pwd  # noqa: PLC0415 - not on every platform
-
     try:
         return pwd.getpwuid(os.geteuid()).pw_gid
     except KeyError:

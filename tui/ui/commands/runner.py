@@ -25,7 +25,7 @@ from tui.ui.commands.reports import (
     describe_stats,
 )
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen, pick
-from tui.ui.dialogs.details import DetailsScreen
+from tui.ui.dialogs.list_dialog import DetailsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.panes import PaneName

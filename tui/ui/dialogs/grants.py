@@ -1,5 +1,6 @@
 """The grants screen: the rules for tools and the trust in the folder, both revocable."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
@@ -10,13 +11,12 @@ from tui.model.trust import FolderTrust
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.details import DetailsScreen
-from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.list_dialog import DetailsScreen, ListDialog
 from tui.ui.widgets.header import trust_tone
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_grant, moment
-from tui.ui.widgets.text.plain import PlainText, fit, one_line
+from tui.ui.widgets.text.plain import one_line
 
 EMPTY: Final = """\
 No rules yet: every tool asks before it runs.
@@ -24,40 +24,6 @@ No rules yet: every tool asks before it runs.
 Answer a question with "always" to make one, or name tools
 in ~/.gemini/settings.json, under "gemdeck": "alwaysAllow"
 and "alwaysDeny"."""
-
-WIDE: Final = 96
-"""Width in cells from which the list has all columns."""
-
-SLIM: Final = 56
-"""Width in cells below which the list has only the names."""
-
-EFFECT_WIDTH: Final = 5
-SCOPE_WIDTH: Final = 21
-ORIGIN_WIDTH: Final = 17
-DATE_WIDTH: Final = 10
-GAP: Final = 2
-"""Widths of the columns, and of the gap between two, in cells."""
-
-HEADINGS: Final = ("server", "tool", "scope", "source", "created", "last used")
-
-
-def column_widths(width: int) -> tuple[int, ...]:
-    """Return the widths of the columns after the effect, possibly fewer than `HEADINGS`."""
-    fixed: tuple[int, ...] = ()
-    if width >= WIDE:
-        fixed = (SCOPE_WIDTH, ORIGIN_WIDTH, DATE_WIDTH, DATE_WIDTH)
-    elif width >= SLIM:
-        fixed = (SCOPE_WIDTH,)
-    room = max(2, width - EFFECT_WIDTH - GAP - sum(fixed) - GAP * (len(fixed) + 1))
-    server = room * 2 // 5
-    return server, room - server, *fixed
-
-
-def columns(texts: tuple[str, ...], widths: tuple[int, ...]) -> str:
-    """Lay texts out in columns, leaving out those without a column."""
-    return (" " * GAP).join(
-        fit(one_line(text), width) for text, width in zip(texts, widths, strict=False)
-    )
 
 
 class GrantsScreen(ListDialog[GrantView]):
@@ -77,29 +43,15 @@ class GrantsScreen(ListDialog[GrantView]):
         super().__init__("Grants: rules for tools", FilterList("rule", EMPTY))
         self._bridge = bridge
         self._commands = commands
-        self._headings = PlainText(classes="columns")
-        self._room = 0
 
     def on_mount(self) -> None:
-        self.listed.mount(self._headings, after=self.listed.line)
         self._bridge.watch(
             self, lambda state: (state.workspace, state.folder_trust), self._show_folder
         )
-        self._bridge.watch(self, lambda state: state.grants, lambda _: self._lay_out())
-        # The rows are hidden until there are some: they may get their width after the screen.
-        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._fit())
+        self._bridge.watch(self, lambda state: state.grants, self._show_rules)
 
-    def _fit(self) -> None:
-        if self.is_current and self.listed.rows.room != self._room:
-            self._lay_out()
-
-    def _lay_out(self) -> None:
-        """List the rules in columns that fit the width."""
-        self._room = self.listed.rows.room
-        widths = column_widths(self._room)
-        heading = "rule".ljust(EFFECT_WIDTH + GAP) + columns(HEADINGS, widths)
-        self._headings.update(Content(heading))
-        self.listed.set_entries([_entry(grant, widths) for grant in self._bridge.state.grants])
+    def _show_rules(self, grants: Sequence[GrantView]) -> None:
+        self.listed.set_entries([*map(_entry, grants)])
 
     async def choose(self, item: GrantView) -> None:
         """Show all of the rule."""
@@ -153,18 +105,12 @@ class GrantsScreen(ListDialog[GrantView]):
         )
 
 
-def _entry(grant: GrantView, widths: tuple[int, ...]) -> ListEntry[GrantView]:
-    texts = (
-        grant.server,
-        grant.tool,
-        grant.scope,
-        grant.origin,
-        moment(grant.granted_at, "%Y-%m-%d", ""),
-        moment(grant.used_at, "%Y-%m-%d", "never"),
-    )
+def _entry(grant: GrantView) -> ListEntry[GrantView]:
+    used = moment(grant.used_at, "used %Y-%m-%d", "never used")
+    note = f"{grant.scope} · {grant.origin} · {used}"
     return ListEntry(
         item=grant,
-        row=Row(grant.effect.value.ljust(EFFECT_WIDTH), columns(texts, widths)),
+        row=Row(grant.effect.value, f"{grant.server}.{grant.tool}", note=note),
         label=f"{grant.server}:{grant.tool} {grant.effect} {grant.scope}".lower(),
         text=grant.origin.lower(),
     )

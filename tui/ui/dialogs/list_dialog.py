@@ -1,4 +1,4 @@
-"""The frame of every dialog, with its keys, and the dialog that lists things."""
+"""The frame of every dialog, with its keys, and those that tell or list things."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,8 +18,10 @@ from textual.timer import Timer
 from textual.types import CSSPathType
 from textual.widget import Widget
 
+from tui.store.state import AppState
 from tui.text import clip
 from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.themes import STYLES
 from tui.ui.widgets.key_bar import keys_of
@@ -114,6 +116,31 @@ class Dialog(ModalScreen[None]):
     async def action_scroll(self, way: str) -> None:
         """Scroll what has the focus."""
         await self.app.run_action(f"scroll_{way}", self.focused)
+
+
+class DetailsScreen(Dialog):
+    """Show a part of the state as text and keep it up to date.
+
+    Args:
+        title: The title of the frame.
+        bridge: Provides the state.
+        describe: Writes it.
+    """
+
+    FRAME = VerticalScroll
+
+    def __init__(
+        self, title: str, bridge: StoreBridge, describe: Callable[[AppState], Content]
+    ) -> None:
+        super().__init__(title)
+        self._bridge = bridge
+        self._describe = describe
+
+    def compose_body(self) -> ComposeResult:
+        yield PlainText()
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, self._describe, self.query_one(PlainText).update)
 
 
 class ListDialog(Dialog, Generic[T]):

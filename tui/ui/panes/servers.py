@@ -32,9 +32,6 @@ if TYPE_CHECKING:  # loaded after the first frame
 READING: Final = "Reading the settings…"
 """Shown until the settings have been read."""
 
-TALL: Final = 40
-"""Rows from which all is said of a server below the tree, not only what matters now."""
-
 EMPTY: Final = """\
 No servers yet.
 
@@ -106,7 +103,6 @@ class ServersPane(Vertical):
             self.rows.focus()
 
     def on_resize(self) -> None:
-        self.set_class(self.size.height >= TALL, "-tall")
         if self._is_filled:
             self._show_details()
         self.refresh_bindings()  # the keys are wrapped to its width
@@ -122,12 +118,12 @@ class ServersPane(Vertical):
         self._follow_time(servers)
 
     def _show_details(self) -> None:
+        from tui.ui.widgets.text.describe import summarize_server  # noqa: PLC0415 - late, too
+
         view = self.rows.current
         self.scroller.display = view is not None
         if view is not None:
-            instructions = self._bridge.state.instructions.get(view.id, "")
-            is_whole = self.has_class("-tall")
-            self.details.update(self.rows.describe(view, instructions, is_whole=is_whole))
+            self.details.update(summarize_server(view, monotonic()))
             if view.id != self._described:
                 self._described = view.id
                 self.scroller.scroll_home(animate=False)

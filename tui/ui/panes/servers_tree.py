@@ -12,7 +12,6 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
-from textual.content import Content
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.widgets import Tree
@@ -25,7 +24,6 @@ from tui.ui import keymap
 from tui.ui.panes import EditServer, PaneName, ShowPane
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
-from tui.ui.widgets.text.describe import describe_server, summarize_server
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 MIN_NAME: Final = 4
@@ -225,17 +223,6 @@ class ServersTree(ServerActions, Tree[TreeRow], inherit_bindings=False):
             return None
         data = self._rows_by_server[row.server].data
         return data.view if data is not None else None
-
-    def describe(self, view: ServerView, sent: str, *, is_whole: bool) -> Content:
-        """Say for the room below the tree what matters of a server; if `is_whole`, all of it.
-
-        `sent` is its instructions as the model got them. Of one that fails, its reason is enough.
-        """
-        now = monotonic()
-        summary = summarize_server(view, now)
-        if not is_whole or view.failure or view.last_failure:
-            return summary
-        return Content("\n\n").join((summary, describe_server(view, now, sent)))
 
     def show(self, servers: Sequence[ServerView]) -> None:
         """Draw these servers, updating existing rows in place."""

@@ -2,9 +2,9 @@
 
 import contextlib
 import copy
+import fcntl
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -43,7 +43,7 @@ _ANY: Final = frozenset[str]()
 MAX_UNWRITTEN: Final = 200_000
 """Lines kept in memory while the disk is full."""
 
-_FLAGS: Final[int] = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FLAGS: Final[int] = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def header(view: SessionView) -> Record:
@@ -137,10 +137,6 @@ def _masked_object(value: Mapping[str, Any], redactor: Redactor, names: frozense
     return shown
 
 
-if sys.platform != "win32":
-    import fcntl
-
-
 class SessionLock:
     """Holds the only right to write a session; the end of the process gives it back."""
 
@@ -155,14 +151,13 @@ class SessionLock:
             OSError: If the file cannot be opened.
         """
         descriptor = os.open(path, _FLAGS | (os.O_CREAT if make else 0), 0o600)
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(descriptor)
-                if isinstance(error, BlockingIOError):
-                    return None
-                raise
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                return None
+            raise
         return cls(descriptor)
 
     def release(self) -> None:

@@ -43,10 +43,7 @@ ENABLEMENT: Final = "mcp-server-enablement.json"
 SHARED_FILE_NAME: Final = ".mcp.json"
 """The file in which projects of several clients list their servers."""
 
-_SYSTEM_FOLDERS: Final[Mapping[str, str]] = {
-    "darwin": "/Library/Application Support/GeminiCli",
-    "win32": r"C:\ProgramData\gemini-cli",
-}
+_SYSTEM_FOLDERS: Final = {"darwin": "/Library/Application Support/GeminiCli"}
 _SYSTEM_FOLDER: Final = "/etc/gemini-cli"
 _PATH_VARIABLES: Final[Mapping[Origin, str]] = {
     Origin.SYSTEM_DEFAULTS: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",

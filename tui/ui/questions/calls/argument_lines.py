@@ -36,11 +36,12 @@ MAX_NAME: Final = 200
 MAX_SECONDS: Final = 0.04
 """Seconds of processor time after which the rest of a text stays without colours."""
 
-_BLANK_RUN: Final = re.compile(r"(?<=\S) {4,}")
-_ESCAPED: Final = re.compile(r"·|[^\S \n\r\t]")
-"""A dot as it is drawn for blanks in a run, and blanks such as U+00A0 and U+3000."""
+_DECEIVING: Final = re.compile(r"(?<=[^ \n]) {4,}|^ {41,}|\t|(?:·|[^\S \n\r\t])+", re.MULTILINE)
+"""Blanks in a run, wide indents, tabs, dots as drawn for blanks, and U+00A0 and its like."""
 
-_DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
+_HIDDEN: Final = re.compile(rf"{_DECEIVING.pattern}|[^\n -~]", re.MULTILINE)
+"""What may have to be drawn in another way where a text has characters that cannot be seen."""
+
 _LONG_LINE: Final = re.compile(r"[^\n]{401}")
 """A line for which one step of a lexer may take long; such a text gets no colours."""
 
@@ -53,9 +54,6 @@ MAX_SHORT: Final = 200
 MAX_LINES: Final = 5_000
 """Lines of all arguments that are laid out; more are shown as JSON."""
 
-MAX_INDENT: Final = 40
-"""Leading blanks of a line that are drawn as blanks; more are drawn as dots."""
-
 MAX_BLANK_LINES: Final = 3
 """Blank lines in a row that are drawn; more are counted."""
 
@@ -67,9 +65,6 @@ GAP: Final = 2
 
 MUTED: Final = "$text-muted"
 MARKED: Final = "$text-warning"
-
-_NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")
-"""What `without_deceit` or a wide indent may have to be drawn for."""
 
 _TAB: Final = "→   "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -99,7 +94,8 @@ def code_spans(text: str, language: str) -> list[Span]:
     spans: list[Span] = []
     at = 0
     until = thread_time() + MAX_SECONDS
-    for kind, token in get_lexer_by_name(language, stripnl=False).get_tokens(text):
+    kept = text.replace("\r", " ").replace("\ufeff", " ")  # which a lexer would leave out
+    for kind, token in get_lexer_by_name(language, stripnl=False).get_tokens(kept):
         end = at + len(token)
         while kind and kind not in HighlightTheme.STYLES:
             kind = kind.parent  # noqa: PLW2901 - a wider kind may have a colour
@@ -209,9 +205,9 @@ def _value(value: object) -> Content:
     """Write a value in one line; a text only in quotes where it could be taken for another."""
     if not isinstance(value, str):
         style = "$text-warning" if isinstance(value, int | float) else "$text-primary"
-        return _drawn(_compact(value)).stylize_before(style)
+        return drawn(_compact(value)).stylize_before(style)
     is_plain = value and value == value.strip() and not _LOOKS_LIKE_JSON.match(value)
-    return _drawn(value if is_plain else _compact(value))
+    return drawn(value if is_plain else _compact(value))
 
 
 def _block(
@@ -247,7 +243,7 @@ def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Ite
     What did not change is shown, too: a tool may do something else with it than write that file.
     """
     of_text = iter(lines)
-    texts = [(sign, _drawn(gone) if sign == "-" else next(of_text)) for sign, gone in signs]
+    texts = [(sign, drawn(gone) if sign == "-" else next(of_text)) for sign, gone in signs]
     old = new = 0
     for sign, text in marked(texts):
         old, new = old + (sign != "+"), new + (sign != "-")
@@ -259,90 +255,49 @@ def _shown(name: str) -> str:
     return reveal(name).replace("\t", "\\t").replace("\n", "\\n")
 
 
-def _drawn(text: str) -> Content:
-    """Draw every character of a text of one line."""
-    (line,) = _lines(text)
-    return line
-
-
 def _lines(text: str, language: str = "") -> Sequence[Content]:
     """Draw every character of a text, each line by itself."""
-    plain, marks = _revealed(text)
-    spans = code_spans(plain, language) if language else []
-    lines = Content(plain, spans=[*spans, *marks]).split("\n", allow_blank=True)
-    if not _NEEDS_CARE.search(plain):
-        return lines
-    return [_without_wide_indent(without_deceit(line)) for line in lines]
+    return drawn(text, language).split("\n", allow_blank=True)
 
 
-def _revealed(text: str) -> tuple[str, list[Span]]:
-    """Write what cannot be seen as escapes and tabs as arrows; say where, unless it is long."""
+def drawn(text: str, language: str = "") -> Content:
+    """Draw every character of a text, in the colours of a language.
+
+    Blanks in a run are drawn as dots, so that text cannot be pushed out of sight, and tabs as
+    arrows. What cannot be seen, a dot of the text itself, and a blank that is not the common one
+    are written as JSON escapes, so that nothing looks like something else.
+    """
     if "\t" in text:
         text = text.replace("→", "\\u2192")
+    pattern = _DECEIVING if sanitize(text) == text else _HIDDEN
+    shown = pattern.sub(_visible, text)
     if len(text) > MAX_COLOURED:
-        return reveal(text).replace("\t", _TAB), []
-    is_clean = sanitize(text) == text
-    if is_clean and "\t" not in text:
-        return text, []
-    pieces: list[str] = []
-    marks: list[Span] = []
-    at = 0
-    for character in text:
-        shown = _TAB if character == "\t" else character
-        if character not in "\t\n" and not is_clean:
-            shown = reveal_character(character)
-        if shown != character:
-            style = MUTED if character == "\t" else MARKED
-            marks.append(Span(at, at + len(shown), style))
-        pieces.append(shown)
-        at += len(shown)
-    return "".join(pieces), marks
-
-
-def _without_wide_indent(line: Content) -> Content:
-    indent = len(line.plain) - len(line.plain.lstrip(" "))
-    if indent <= MAX_INDENT:
-        return line
-    return Content.assemble(("·" * indent, MARKED), line[indent:])
-
-
-def coloured_arguments(text: str) -> Content:
-    """Give arguments with colours, and with blanks that deceive made visible.
-
-    Every character of the text is there. Blanks in a run are drawn as dots, so that text cannot
-    be pushed out of sight; a dot of the text itself, and a blank that is not the common one, are
-    written as JSON escapes, so that nothing looks like something else.
-    """
-    return without_deceit(Content(text, spans=code_spans(text, "json")))
-
-
-def without_deceit(content: Content) -> Content:
-    """Draw what deceives in another way; styles stay where they were."""
-    text = content.plain
-    if len(text) > MAX_COLOURED:
-        for character in set(_ESCAPED.findall(text)):
-            text = text.replace(character, _undeceiving(character))
-        return Content(_BLANK_RUN.sub(lambda match: _undeceiving(match[0]), text))
-    found = [(*match.span(), _undeceiving(match[0])) for match in _DECEIVING.finditer(text)]
-    if not found:
-        return content
-    shown = _DECEIVING.sub(lambda match: _undeceiving(match[0]), text)
+        return Content(shown)
+    spans = code_spans(text, language) if language else []
+    found = [(*match.span(), _visible(match)) for match in pattern.finditer(text)]
     ends = [end for _, end, _ in found]
-    grown = [0, *accumulate(start - end + len(drawn) for start, end, drawn in found)]
+    grown = [0, *accumulate(start - end + len(anew) for start, end, anew in found)]
 
     def moved(index: int) -> int:
         return index + grown[bisect_right(ends, index)]
 
-    spans = [Span(moved(span.start), moved(span.end), span.style) for span in content.spans]
-    marks = [Span(moved(end) - len(drawn), moved(end), "$text-warning") for _, end, drawn in found]
-    return Content(shown, spans=[*spans, *marks])
+    spans = [Span(moved(span.start), moved(span.end), span.style) for span in spans]
+    for start, end, anew in found:
+        if anew != text[start:end]:
+            style = MUTED if anew == _TAB else MARKED
+            spans.append(Span(moved(end) - len(anew), moved(end), style))
+    return Content(shown, spans=spans)
 
 
-def _undeceiving(text: str) -> str:
-    """Draw a run of blanks as dots, and other characters as their escapes."""
-    if text.startswith(" "):
+def _visible(found: re.Match[str]) -> str:
+    """Draw a run of blanks as dots, a tab as an arrow, and other characters as their escapes."""
+    text = found[0]
+    if text[0] == " ":
         return "·" * len(text)
-    return "".join(f"\\u{ord(character):04x}" for character in text)
+    if text == "\t":
+        return _TAB
+    is_other = len(text) == 1 and text != "·" and not text.isspace()
+    return reveal_character(text) if is_other else json.dumps(text)[1:-1]
 
 
 def both_ends(name: str, width: int) -> str:
@@ -375,7 +330,7 @@ class ArgumentsText(ColumnText):
             with suppress(ArgumentsError):
                 self.show_lines(argument_lines(read_arguments(arguments), change))
                 return
-        self.show(coloured_arguments(arguments))
+        self.show(drawn(arguments, "json"))
 
     def show_lines(self, lines: Sequence[ArgumentLine]) -> None:
         """Show arguments that are laid out, from their first line."""

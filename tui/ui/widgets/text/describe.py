@@ -161,17 +161,6 @@ def setup_lines(view: ServerView) -> Iterator[Content]:
         yield field("extension", view.extension)
 
 
-def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
-    """Describe a server: its facts, why it failed, and its instructions.
-
-    Args:
-        view: The server.
-        now: The time in seconds of `time.monotonic`.
-        sent: Its instructions as the model got them with the last request.
-    """
-    return _lines([*server_facts(view, now), *server_problem(view), *server_texts(view, sent)])
-
-
 def server_facts(view: ServerView, now: float) -> list[Content]:
     """Say how a server stands, where it is defined, what it says of itself, and what it offers."""
     parts = [
@@ -208,7 +197,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
 
 
 def server_texts(view: ServerView, sent: str) -> list[Content]:
-    """Show the instructions of a server, as for `describe_server`, and name its variables."""
+    """Show the instructions of a server, as the model got them if `sent`, and its variables."""
     parts = list[Content]()
     own = view.info.instructions if view.info is not None else ""
     if sent or own:

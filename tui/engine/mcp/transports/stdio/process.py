@@ -10,7 +10,6 @@ import errno
 import os
 import signal
 import socket
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -304,7 +303,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Kill the group at once."""
         self._is_ending = True
         if not self.exited.is_set():
-            self._signal_group(_KILL)
+            self._signal_group(signal.SIGKILL)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
@@ -328,7 +327,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         """Handle the end of the process and end its group (asyncio calls this)."""
         if not isinstance(self._transport, ReaperClient):
-            self._signal_directly(_KILL)
+            self._signal_directly(signal.SIGKILL)
         self.exited_by_itself = not self._is_ending
         self.exited.set()
         loop = asyncio.get_running_loop()
@@ -386,7 +385,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not await _wait_within(self.exited, EOF_GRACE):
             self._signal_group(signal.SIGTERM)
             if not await _wait_within(self.exited, TERMINATE_GRACE):
-                self._signal_group(_KILL)
+                self._signal_group(signal.SIGKILL)
                 await _wait_within(self.exited, KILL_GRACE)
         await _wait_within(self.errors_ended, EXIT_DRAIN)
         if pipe is not None and pipe.get_write_buffer_size() > 0:
@@ -406,17 +405,14 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Send SIGTERM or SIGKILL to the group, if it still exists."""
         if not isinstance(self._transport, ReaperClient):
             self._signal_directly(number)
-        elif number == _KILL:
+        elif number == signal.SIGKILL:
             self._transport.kill()
         else:
             self._transport.terminate()
 
     def _signal_directly(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            if sys.platform == "win32":
-                self._process().kill()
-            else:
-                os.killpg(self.pid, number)
+            os.killpg(self.pid, number)
 
     def _pause_reading(self, fd: int) -> None:
         if (pipe := self._process().get_pipe_transport(fd)) is not None:
@@ -433,9 +429,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._transport is None:
             raise RuntimeError("the process has not been started")
         return self._transport
-
-
-_KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 async def _wait_within(event: asyncio.Event, seconds: float) -> bool:

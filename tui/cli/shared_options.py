@@ -1,4 +1,4 @@
-"""The option ``--trace``, which the screen, -p and all commands that start servers have."""
+"""The options that the screen, -p and all commands that start servers have."""
 
 from pathlib import Path
 
@@ -35,4 +35,13 @@ trace_option = click.option(
     callback=_trace,
     expose_value=False,
     help="Write what is said with servers to this file, as lines of JSON.",
+)
+
+trust_option = click.option(
+    "--trust-folder",
+    "trusted_folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Apply the settings of this folder in this run; DIR is its real path.",
 )
