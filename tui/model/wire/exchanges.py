@@ -67,7 +67,7 @@ def exchanges(
     Returns:
         The exchanges by the numbers of their first frames, in the order of what happened.
     """
-    members: dict[int, list[WireFrame]] = {}
+    members: dict[int, tuple[WireFrame, ...]] = {}
     named: dict[object, int] = {}
     busy: dict[ServerId, list[int]] = {}
     for frame in frames:
@@ -77,11 +77,9 @@ def exchanges(
             case FrameKind.REQUEST:
                 same = server, is_ours, frame.method, frame.target, frame.call
                 head = named.get(same, 0) if frame.round > 1 else 0
-                of_id, of_token = (
-                    (server, is_ours, "id", frame.id),
-                    (server, is_ours, frame.token),
-                )
-                named |= dict.fromkeys((number, same, of_id, of_token), head or number)
+                named[number] = named[same] = first = head or number
+                named[server, is_ours, "id", frame.id] = first
+                named[server, is_ours, frame.token] = first
                 if is_ours and frame.method != LASTING:
                     asked.append(number)
             case FrameKind.ANSWER | FrameKind.LIFECYCLE if frame.pair:
@@ -94,11 +92,10 @@ def exchanges(
                 head = named.get((server, is_ours, "id", frame.id), 0)
             case FrameKind.NOTIFICATION if frame.method == _LOG and len(asked) == 1:
                 head = named[asked[0]]
-        members.setdefault(head or number, []).append(frame)
-    now = {number: tuple(found) for number, found in members.items()}
+        members[head or number] = *members.get(head or number, ()), frame
     return {
         number: kept if (kept := before.get(number)) and kept.frames == found else exchange(found)
-        for number, found in now.items()
+        for number, found in members.items()
     }
 
 

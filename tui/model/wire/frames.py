@@ -75,6 +75,7 @@ class WireFrame(Frozen):
         faults: What is wrong with it. Schemas are checked while somebody watches.
         detail: What more there is to say of a fault, a status or a word; else empty.
         is_cut: Whether only both ends of the body are kept.
+        said: How the body begins of what is no message; else empty.
     """
 
     number: int
@@ -99,6 +100,7 @@ class WireFrame(Frozen):
     faults: tuple[FrameFault, ...] = ()
     detail: str = ""
     is_cut: bool = False
+    said: str = ""
 
 
 class FrameBody(Frozen):

@@ -20,6 +20,7 @@ from tui.ui.panes import ShowEntry, SidePart
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
 from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
+from tui.ui.widgets.lists.row_list import Lazy
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.mcp.wire.wire import Wire
@@ -27,11 +28,14 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 TICK: Final = 1.0
 """Seconds after which the time of what is open goes on."""
 
-REST: Final = 30
+REST: Final = 100
 """How much longer than it took to show what is said the pane rests after it."""
 
-MAX_REST: Final = 2.0
+MAX_REST: Final = 1.0
 """Seconds that it rests at most."""
+
+MAX_NEW: Final = 2_000
+"""Frames that are made at once; the rest of more come after a rest, the newest first."""
 
 MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
@@ -40,9 +44,6 @@ EMPTY: Final = (
     "What gemdeck and its servers say to each other appears here; `F2` shows the servers."
 )
 PROMPT: Final = "/ method:… server:… err >200ms words"
-
-_SAYS: Final = frozenset({FrameKind.NOISE, FrameKind.STDERR})
-"""What has no method, and is told by its body."""
 
 Shown = tuple[Exchange, WireFrame]
 """What a row shows: all of an exchange for its first frame, or one of the others."""
@@ -57,63 +58,53 @@ class FrameList(FilterList[Shown]):
         super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
         self.mark = 0
         self.note = ""
-        self._wire: Wire | None = None
+        self.listed: Sequence[Exchange] = ()
         self._exchanges: Mapping[int, Exchange] = {}
-        self._made: dict[int, Entry] = {}
+        self._frames: list[Shown] = []
         self._opened: set[int] = set()
         self._follows = False
         self._width = 0
 
-    @property
-    def listed(self) -> Sequence[Exchange]:
-        return [entry.item[0] for entry in self.shown]
-
     def follow(self, wire: "Wire") -> None:
         """Show the frames as they are now."""
-        self._wire = wire
-        self._exchanges = exchanges(wire.frames(), self._exchanges)
-        self._remake()
-
-    def _remake(self) -> None:
-        before, self._made = self._made, {}
-        for number, one in self._exchanges.items():
-            kept = before.get(number)
-            is_same = kept is not None and kept.item[0] is one and not one.waits
-            self._made[number] = kept if kept and is_same else self._entry(one, one.head)
-        self.set_entries([*self._made.values()])
+        self._exchanges = exchanges(wire.frames(MAX_NEW), self._exchanges)
+        self.set_entries(Lazy([*self._exchanges.values()], self._entry))
 
     def on_resize(self) -> None:
         width = max(least for least in WIDTHS if self.size.width >= least)
         if width != self._width:
             self._width = width
-            self._made.clear()
-            self._remake()
+            self._show(keep=True)
 
-    def _entry(self, one: Exchange, frame: WireFrame) -> Entry:
-        body = self._wire.body(frame.number) if self._wire and frame.kind in _SAYS else None
+    def _entry(self, one: Exchange, frame: WireFrame | None = None) -> Entry:
+        frame = frame or one.head
         number = one.head.number
         is_head, mark = frame is one.head, "▾" if number in self._opened else "▸"
-        shown = one if is_head else exchange((frame,))
         sign = (mark if one.inner else " ") * is_head
-        row = row_of(shown, body.text if body else "", time(), self._width, sign)
+        row = row_of(one if is_head else exchange((frame,)), time(), self._width, sign)
         return ListEntry((one, frame), row, str(frame.number), group=str(number))
 
     def _find(self, query: str) -> tuple[Sequence[Entry | Group], Sequence[str]]:
         self._follows = self.rows.cursor >= len(self._lines) - 1
-        wanted, shown, lines = parse_filter(query), list[Entry](), list[Entry]()
-        for number, entry in self._made.items():
-            one = entry.item[0]
-            if number > self.mark and wanted.admits(one):
-                shown.append(entry)
-                lines.append(entry)
-                if number in self._opened:
-                    lines += [self._entry(one, frame) for frame in one.inner]
-        self.shown = shown
-        return lines, wanted.words
+        wanted = parse_filter(query)
+        found = self._exchanges.items()
+        self.listed = [one for at, one in found if at > self.mark and wanted.admits(one)]
+        self._frames = []
+        for one in self.listed:
+            self._frames.append((one, one.head))
+            if one.head.number in self._opened:
+                self._frames += ((one, frame) for frame in one.inner)
+        self.shown = Lazy(self.listed, self._entry)
+        return Lazy(self._frames, lambda shown: self._entry(*shown)), wanted.words
 
     def _place_of(self, before: Entry | Group | None) -> int:
         """Stay where the user is, else follow the end."""
-        return len(self._lines) if self._follows or before is None else super()._place_of(before)
+        return self._line_of(before.label) if before and not self._follows else len(self._lines)
+
+    def _line_of(self, name: str) -> int:
+        """Return the line of a frame, or the first."""
+        lines = enumerate(self._frames)
+        return next((i for i, (_, frame) in lines if frame.number == int(name)), 0)
 
     def _count_line(self) -> str:
         return super()._count_line() + self.note
@@ -129,12 +120,10 @@ class FrameList(FilterList[Shown]):
 
     def _fold(self, name: str, folds: bool) -> None:
         number = int(name or 0)
-        if number in self._made and folds == (number in self._opened):
+        if number in self._exchanges and folds == (number in self._opened):
             self._opened ^= {number}
-            one = self._made[number].item[0]
-            self._made[number] = self._entry(one, one.head)
             self._show()
-            self.rows.cursor = next(i for i, line in enumerate(self._lines) if line.label == name)
+            self.rows.cursor = self._line_of(name)
 
 
 class ProtocolPane(SaysWhy, SidePart):
@@ -283,10 +272,8 @@ class ProtocolPane(SaysWhy, SidePart):
         self.notify("Copied." if text else "There is nothing to copy.", timeout=2)
 
     def action_export(self) -> None:
-        listed = self.listed.listed
-        self._commands.engine.export_frames(
-            sorted(frame.number for one in listed for frame in one.frames)
-        )
+        numbers = (frame.number for one in self.listed.listed for frame in one.frames)
+        self._commands.engine.export_frames(sorted(numbers))
 
     @on(FrameList.Moved)
     def _on_moved(self, event: FrameList.Moved) -> None:

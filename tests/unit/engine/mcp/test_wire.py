@@ -375,6 +375,12 @@ async def test_who_watches_is_told_seldom_and_nobody_else_is() -> None:
     assert len(told_of) == 1
     await eventually(lambda: len(told_of) == 2)
     assert told_of[-1].revision == wire.revision
+    newest = wire.frames(most=400)
+    assert [one.number for one in newest] == [*range(602, 1002)]
+    await eventually(lambda: told_of[-1].revision == wire.revision)
+    assert len(told_of) == 3, "the rest can be had"
+    assert wire.frames(most=400)[400:] == newest
+    assert len(wire.frames(most=400)) == 1_001
     assert all(new is old for new, old in zip(wire.frames(), before, strict=False))
     await wire.aclose()
 

@@ -18,7 +18,7 @@ from tui.engine.bus import Publish
 from tui.engine.logs.redaction import Redactor, masked_address
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.wire.tap import Noted, Tap
+from tui.engine.mcp.wire.tap import MAX_FRAMES, Noted, Tap
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.model.bounded_json import JsonError, mapped, read_value, writable
 from tui.model.chat import ConversationId, EntryId
@@ -41,10 +41,13 @@ CHECKED_AT_ONCE: Final = 200
 MAX_ANSWERS: Final = 100
 """Answers to the model that are kept to be compared."""
 
+MAX_SAID: Final = 200
+"""Characters of what is no message that are shown without its body."""
+
 MAX_TRACED: Final = 2 * 1024 * 1024
 """Longest body that a trace holds whole, in bytes; of longer ones it holds both ends."""
 
-_DEFAULTS: Final = {field.name: field.default for field in fields(WireFrame)}
+_DEFAULTS: Final = {one.name: one.default for one in fields(WireFrame) if one.name != "said"}
 _TEXTS: Final = ("method", "id", "target", "token", "session", "detail")
 _COPIED: Final = _DEFAULTS.keys() - {"conversation", "call", "is_cut"}
 
@@ -136,16 +139,26 @@ class Wire:
         if found or len(unchecked) > len(now):
             self._tell_soon()
 
-    def frames(self) -> list[WireFrame]:
+    def frames(self, most: int = MAX_TAPS * MAX_FRAMES) -> list[WireFrame]:
         """Return the frames of all servers, in the order of what happened.
 
         A frame is the same object as long as it has not changed.
+
+        Args:
+            most: How many may be new. With more, only the last are returned up to here, and a
+                change is told, so that who watches asks for the rest.
         """
         if self._masked != self._redactor.revision:  # what was shown may hold what is secret now
             self._masked = self._redactor.revision
             for one in self._all():
                 one.shown = None
-        return [one.shown or self._frame(one) for one in self._all()]
+        found = self._all()
+        new = [at for at, one in enumerate(found) if one.shown is None]
+        if len(new) > most:
+            found = found[new[-most] :]
+            self.revision += 1
+            self._tell_soon()
+        return [one.shown or self._frame(one) for one in found]
 
     def body(self, number: int) -> FrameBody | None:
         """Return the body of a frame, or None if the frame is not kept."""
@@ -224,6 +237,8 @@ class Wire:
                 values[name] = sanitize_line(self._clean(text))
         if noted.kind is FrameKind.HTTP:
             values["target"] = masked_address(values["target"])
+        if noted.kind in {FrameKind.NOISE, FrameKind.STDERR}:
+            values["said"] = self._clean(self._body(noted, noted.head))[:MAX_SAID]
         if noted.cause is not None:
             values |= {"conversation": noted.cause.conversation, "call": noted.cause.call}
         noted.shown = WireFrame(**values, is_cut=bool(noted.tail))

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
@@ -18,7 +18,7 @@ from tui.model.input.fuzzy import in_order
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.key_bar import SaysWhy, with_keys
-from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.lists.row_list import Lazy, Row, RowList
 from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 T = TypeVar("T")
@@ -294,7 +294,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         self._lines, self.rows.words = self._find(self.line.value.lower())
         is_flat = self.shown is not self._entries
         has_leads = is_flat or not any(isinstance(one, Group) for one in self._lines)
-        rows = [one.row for one in self._lines]
+        lines, row = self._lines, attrgetter("row")
+        rows = Lazy(lines, row) if isinstance(lines, Lazy) else [*map(row, lines)]
         self.rows.set_rows(rows, self._place_of(before), has_leads=has_leads)
         self.set_class(not self._entries, "-empty")
         self.set_class(bool(self._entries) and not self._lines, "-not-found")

@@ -15,9 +15,6 @@ WIDTHS: Final = (0, 66, 100)
 METHODS: Final = 18
 """Cells of the column of methods; longer ones take from what they are about."""
 
-MAX_SAID: Final = 200
-"""Characters in a row of what was no message."""
-
 ARROWS: Final[Mapping[Direction, str]] = {
     Direction.SENT: "→",
     Direction.RECEIVED: "←",
@@ -27,12 +24,11 @@ ARROWS: Final[Mapping[Direction, str]] = {
 _NOTICE: Final = "notifications/"
 
 
-def row_of(exchange: Exchange, said: str, now: float, width: int, mark: str = "") -> Row:
+def row_of(exchange: Exchange, now: float, width: int, mark: str = "") -> Row:
     """Draw an exchange, or one of the frames that fold under another.
 
     Args:
         exchange: The exchange.
-        said: The body of what is no message.
         now: The time, in seconds since the epoch.
         width: One of `WIDTHS`.
         mark: The sign of what is folded or unfolded under it; empty for what folds itself.
@@ -45,7 +41,7 @@ def row_of(exchange: Exchange, said: str, now: float, width: int, mark: str = ""
     method = ("" if mark else "  ") + (head.method or head.kind.value)
     faults = (fault.value for one in exchange.frames for fault in one.faults)
     details = (one.detail for one in (head, answer) if one is not None)
-    about = [*dict.fromkeys(faults), head.target, *dict.fromkeys(details), said[:MAX_SAID]]
+    about = [*dict.fromkeys(faults), head.target, *dict.fromkeys(details), head.said]
     lead = f"{ARROWS[head.direction]}{mark or ' '}"
     if not width:
         words = " ".join(filter(None, [method.replace(_NOTICE, ""), *about]))

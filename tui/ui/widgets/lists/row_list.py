@@ -1,8 +1,8 @@
 """A list of one-line rows that draws only the visible ones, so it can have ten thousand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from rich.style import Style
 from textual import events
@@ -15,6 +15,8 @@ from textual.strip import Strip
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import positions
 from tui.ui.widgets.text.plain import cells, fit, one_line, painted
+
+T = TypeVar("T")
 
 MAX_LEAD: Final = 14
 """Widest leading column, in cells."""
@@ -46,6 +48,19 @@ class Row(Frozen):
     note: str = ""
     is_heading: bool = False
     is_bad: bool = False
+
+
+class Lazy(Sequence[T]):
+    """What is made of other things, each when it is asked for: of ten thousand few are drawn."""
+
+    def __init__(self, made_of: Sequence[Any], make: Callable[[Any], T]) -> None:
+        self._made_of, self._make = made_of, make
+
+    def __len__(self) -> int:
+        return len(self._made_of)
+
+    def __getitem__(self, index: int) -> T:  # type: ignore[override]  # no slices
+        return self._make(self._made_of[index])
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -91,12 +106,16 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._rows
 
     def set_rows(self, rows: Sequence[Row], cursor: int = 0, *, has_leads: bool = True) -> None:
-        """Replace all rows and go to one; without leads, headings say what they would."""
+        """Replace all rows and go to one; without leads, headings say what they would.
+
+        The columns are as wide as the rows need them, or the last of lazy ones, which are alike.
+        """
         self._rows = rows
-        longest = max((len(row.lead) for row in rows), default=0)
+        measured = [rows[-1]] if rows and isinstance(rows, Lazy) else rows
+        longest = max((len(row.lead) for row in measured), default=0)
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
-        self._indent = 0 if has_leads or not any(row.is_heading for row in rows) else INDENT
-        widths = [cells(row.label) for row in rows if row.note]
+        self._indent = 0 if has_leads or not any(row.is_heading for row in measured) else INDENT
+        widths = [cells(row.label) for row in measured if row.note]
         fitting = (width for width in widths if width <= (self._widest or width))
         self._label_width = max(fitting, default=0)
         self.virtual_size = Size(self.size.width, len(rows))
