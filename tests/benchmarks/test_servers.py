@@ -198,7 +198,7 @@ async def test_thousands_of_tools_are_listed_soon(measure: Measure) -> None:
             assert len((await client.list_tools(cache_mode="refresh")).tools) == TOOLS + 1
             between = time.perf_counter()
             raw = await list_offer(ours, log, RawOffer())
-            offer = await asyncio.to_thread(read_offer, raw, supervisor.definition)
+            offer = await asyncio.to_thread(read_offer, raw)
             supervisor._take_offer(offer)
             ended = time.perf_counter()
             assert len(offer.tools) == TOOLS + 1

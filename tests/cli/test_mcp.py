@@ -228,6 +228,46 @@ async def test_a_server_is_disabled_and_enabled_for_later_runs() -> None:
     assert outcomes((await run("mcp", "list", "--json")).json) == {"notes": "ready"}
 
 
+async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Path) -> None:
+    file = Path.home() / ".gemini" / "settings.json"
+    file.parent.mkdir(exist_ok=True)
+    servers = json.dumps({"notes": notes_server(), "a": {"command": "x"}, "a.b": {"command": "x"}})
+    file.write_text(f'{{ // mine\n  "mcpServers": {servers} }}')
+    for _ in range(2):  # a second time changes nothing
+        off = await run("mcp", "disable", "notes.add_note", "--json")
+        told = {"server": "notes", "tool": "add_note", "enabled": False, "file": str(file)}
+        assert (off.code, off.json) == (ExitCode.OK, told)
+    assert "// mine" in file.read_text()
+    assert file.read_text().count('"add_note"') == 1
+    shown = (await run("mcp", "show", "notes", "--json")).json
+    assert shown["tools_off"] == ["add_note"]
+    assert shown["tokens"] > 0
+    assert shown["context"].endswith("tokens, estimated")
+    listed = (await run("mcp", "tools", "notes", "--json")).json["tools"]
+    [one] = [tool for tool in listed if tool["name"] == "add_note"]
+    assert one["problem"] == "the settings leave it out"
+    assert one["tokens"] > 0
+    refused = await run("mcp", "call", "notes", "add_note", "text=x")
+    assert "the settings leave it out" in refused.stderr
+    on = await run("mcp", "enable", "notes.add_note")
+    assert on.stdout == "add_note of notes is on: ~/.gemini/settings.json\n"
+    assert (await run("mcp", "show", "notes", "--json")).json["tools_off"] == []
+    (tmp_path / ".gemini").mkdir()
+    theirs = json.dumps({"mcpServers": {"theirs": notes_server()}})
+    (tmp_path / ".gemini" / "settings.json").write_text(theirs)
+    for word, code, said in (
+        ("nots.add", ExitCode.NOT_FOUND, "There is no server nots.add."),
+        ("a.b.c", ExitCode.USAGE, "a.b.c can mean a tool of a and a.b."),
+        ("theirs.x", ExitCode.ERROR, "the entry of theirs is in "),
+        ("notes.$HOME", ExitCode.ERROR, "$ and ( mean something else"),
+    ):
+        result = await run("mcp", "disable", word, cwd=tmp_path)
+        assert (result.code, result.stdout) == (code, ""), word
+        assert said in result.stderr, word
+    assert "theirs" not in file.read_text()
+    assert json.loads((tmp_path / ".gemini" / "settings.json").read_text()) == json.loads(theirs)
+
+
 async def test_a_folders_servers_need_trust(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     settings = {"mcpServers": {"notes": notes_server()}}

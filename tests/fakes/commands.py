@@ -60,7 +60,8 @@ class RecordingCommands(Commands):
     def __init__(self) -> None:
         self.said: list[Event] = []
         super().__init__(self.said.append)
-        engine = RecordingEngine(answers={"servers.usage": ServerUsage()})
+        answers: dict[str, object] = {"servers.usage": ServerUsage(), "model.context_part": None}
+        engine = RecordingEngine(answers=answers)
         self.calls, self.answers = engine.calls, engine.answers
         self.offer({})
         self.wire = Wire()

@@ -71,7 +71,8 @@ class FakeGemini:
         models: The names of those it lists.
         requests: What came, oldest first.
         checks: Requests for the list of models or, of Vertex, for a count of tokens, by which
-            credentials are checked.
+            credentials are checked; and those for what takes which part of the context.
+        tokens: What it counts; None if it counts nothing.
         violations: Messages of requests that broke a rule.
         signatures: The parts that were signed, by their signatures.
         gone: Times, by `time.monotonic`, at which clients went away before the end.
@@ -84,6 +85,7 @@ class FakeGemini:
         self.models = ["gemini-3.8-flash"]
         self.requests: list[Request] = []
         self.checks: list[Request] = []
+        self.tokens: int | None = 1
         self.violations: list[str] = []
         self.gone: list[float] = []
         self.url = ""
@@ -147,7 +149,13 @@ class FakeGemini:
             return
         if _COUNT.match(path):
             self.checks.append(Request(path, headers, json.loads(body), ""))
-            await (answer := _Answer(reader, writer)).json({"totalTokens": 1})
+            answer = _Answer(reader, writer)
+            if self.tokens is None:
+                await answer.error(gemini_script.Fail(500, "it cannot count"))
+            elif self.checks[-1].contents and "generateContentRequest" in self.checks[-1].body:
+                await answer.error(gemini_script.Fail(400, "contents or generateContentRequest"))
+            else:
+                await answer.json({"totalTokens": self.tokens})
             await answer.close()
             return
         route = _ROUTE.match(path)

@@ -59,6 +59,9 @@ class CompletionsBackend:
         except (httpx2.HTTPError, ValueError, KeyError) as error:
             raise _lost(error) from error
 
+    async def count(self, request: ModelRequest) -> int:  # noqa: ARG002
+        return 0
+
     async def check(self) -> None:
         await self.models()
 

@@ -52,6 +52,7 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.settings.edits import EditError
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
@@ -168,7 +169,9 @@ class Engine:
         self.service = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        self.model = ModelCommands(bus, self._tasks, self.sessions, self.service.use_model)
+        self.model = ModelCommands(
+            bus, self._tasks, self.sessions, self.servers, self.service.use_model
+        )
         self._stack = contextlib.AsyncExitStack()
 
     def _open_folder(self, state: Path | None) -> OpenedFolder:
@@ -388,6 +391,26 @@ class Engine:
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
         self._publish(ToolExplained(self.access.standing(self.servers, server, tool)))
+
+    def exclude_tool(self, server: ServerId, tool: str, *, off: bool) -> None:
+        """Save in the user's settings that a tool is off, by its name as shown, or on again.
+
+        Where that cannot be, it counts for this session.
+        """
+        self._tasks.start(self._exclude_tool(server, tool, off=off))
+
+    async def _exclude_tool(self, server: ServerId, tool: str, *, off: bool) -> None:
+        if (one := self.servers.registry.definition(server)) is None:
+            return
+        word, severity = "off" if off else "on", Severity.INFO
+        try:
+            edit = partial(self.imports.edits.exclude, one, tool, off=off)
+            path = shown_path(await in_daemon_thread(edit), Path.home())
+            words = f"{tool} is {word}, also in later sessions: {path} says so now."
+        except EditError as error:
+            words, severity = f"{tool} is {word} for this session only: {error}", Severity.WARNING
+        self.servers.switch_tools(server, tool, off=off)
+        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False

@@ -1,5 +1,6 @@
 """Tools, prompts, resources and resource templates of servers, as shown."""
 
+from enum import StrEnum
 from typing import NewType
 
 from tui.model.frozen import Frozen
@@ -24,6 +25,13 @@ class Parameter(Frozen):
     description: str = ""
 
 
+class Off(StrEnum):
+    """Who switched a tool off: then the model does not get it."""
+
+    SESSION = "you switched it off for this session"
+    SETTINGS = "the settings leave it out"
+
+
 class ToolView(Frozen):
     """One tool.
 
@@ -36,6 +44,8 @@ class ToolView(Frozen):
         schema: Its complete input schema as indented JSON.
         claims: The server's claims about it, such as ``read-only``; never trusted.
         problem: Why it cannot be offered to the model, or an empty string.
+        off: Who switched it off, or None; by hand it can be run if that was the user.
+        size: Bytes of what describes it to the model.
         left_out: The parts of its schema hidden from the model, and why.
         changed: Whether it is withheld until the user accepts its changed definition.
         output_schema: Its output schema as indented JSON, or an empty string.
@@ -50,6 +60,8 @@ class ToolView(Frozen):
     schema: str = "{}"
     claims: tuple[str, ...] = ()
     problem: str = ""
+    off: Off | None = None
+    size: int = 0
     left_out: tuple[str, ...] = ()
     changed: bool = False
     output_schema: str = ""
@@ -129,3 +141,8 @@ class Catalog(Frozen):
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
     excess: frozenset[ToolId] = frozenset()
+
+    @property
+    def off(self) -> int:
+        """The number of tools that are switched off."""
+        return sum(tool.off is not None for tool in self.tools)

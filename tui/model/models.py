@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from tui.model.chat import MAIN, ConversationId
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
+from tui.text import counted
 
 if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
     from tui.model.settings import PriceSettings
@@ -37,12 +38,42 @@ OWN_OPTIONS: Final = ModelOptions()
 """All is left to the service."""
 
 
+SMALL: Final = 0.1
+"""Percent of the model's window below which they are not said."""
+
+LARGE: Final = 5
+"""Percent of the model's window from which a part is said to take them."""
+
+
 class ContextPart(Frozen):
-    """What a part of the last request may take of the context, in estimated tokens."""
+    """What a part of a request takes of the context.
+
+    Attributes:
+        name: What it is.
+        tokens: Its size, estimated from its bytes unless it `is_counted`.
+        server: Its server, or None.
+        window: The size of the model's context, in tokens; 0 if unknown.
+        is_counted: Whether the service counted the tokens.
+    """
 
     name: str
     tokens: int
     server: ServerId | None = None
+    window: int = 0
+    is_counted: bool = False
+
+    @property
+    def words(self) -> str:
+        """Say what it takes: ``about 1,200 tokens, estimated · 0.3 % of the window``."""
+        said = f"{counted(self.tokens, 'token')}, counted by the service"
+        if not self.is_counted:
+            rounded = round(self.tokens, 2 - len(str(self.tokens)))
+            said = f"about {counted(rounded, 'token')}, estimated"
+        percent = 100 * self.tokens / self.window if self.window else 0
+        if percent < SMALL:
+            return said
+        share = f"{percent:.1f}" if percent < LARGE else f"takes {percent:.0f}"
+        return f"{said} · {share} % of the window"
 
 
 class ModelEvent(Frozen):
@@ -64,9 +95,10 @@ class ModelOptionsChanged(ModelEvent):
 
 
 class ContextMeasured(ModelEvent):
-    """What fills the context, largest first."""
+    """What fills the context, largest first, and what each server takes of it in all."""
 
     parts: tuple[ContextPart, ...]
+    servers: tuple[ContextPart, ...] = ()
 
 
 class PricesSet(ModelEvent):

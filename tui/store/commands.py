@@ -17,6 +17,7 @@ _SWITCH: Final = ("mcp disable", "mcp enable")
 
 EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "servers.set_enabled": lambda server, *, enabled: (_SWITCH[enabled], server),
+    "exclude_tool": lambda server, tool, *, off: (_SWITCH[not off], f"{server}.{tool}"),
     "sign_ins.begin": lambda server: ("mcp auth", server),
     "sign_ins.end": lambda server: ("mcp logout", server),
     "features.read_resource": lambda server, uri: ("mcp read", server, uri),

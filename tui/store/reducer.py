@@ -491,8 +491,8 @@ def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppS
             return replace(state, models=event)
         case PricesSet(prices):
             return replace(state, prices=prices)
-        case ContextMeasured(parts):
-            return replace(state, context_parts=parts)
+        case ContextMeasured(parts, servers):
+            return replace(state, context_parts=parts, context_servers=servers)
         case SessionsListed(sessions):
             return replace(state, sessions=sessions)
         case LastSessionFound():

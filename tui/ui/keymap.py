@@ -208,6 +208,8 @@ KEYS: Final = (
     _list("list.first", "home", "first", "", "First row"),
     _list("list.last", "end,G", "last", "", "Last row"),
     _tools("tools.run", "enter,r", "choose", "run", "Run the tool yourself: fill in its form"),
+    _tools("tools.switch", "x", "switch", "off/on", "Switch it off for the model only, or on"),
+    _tools("tools.exclude", "X", "exclude", "", "Leave it out in your settings, or no longer"),
     _tools("tools.review", "v", "review", "review", "Review what the server changed"),
     _tools("tools.schema", "v", "schema", "schema", "Show or hide the schema"),
     _tools("tools.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),

@@ -136,13 +136,15 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     async with serving(start, None if server is None else [server]) as session:
         views = session.views if server is None else (session.ready(server),)
         listed = session.engine.servers.registry.listed
+        part = session.engine.model.context_part
         found = [
             (view.id, tool, raw if isinstance(raw, dict) else {"name": tool.name})
             for view in views
             for tool, raw in zip_longest(view.catalog.tools, listed(view.id).tools)
         ]
         value = [
-            _beside({"server": server, "problem": tool.problem}, raw) for server, tool, raw in found
+            _beside({"server": one, "problem": tool.problem, "tokens": part(one, tool).tokens}, raw)
+            for one, tool, raw in found
         ]
         rows = [
             (
@@ -424,15 +426,21 @@ async def remove(name: str, scope: str) -> CommandOutput:
 @server_argument
 @prints_json
 async def enable(server: str) -> CommandOutput:
-    """Enable a server, from its next start on."""
+    """Enable a server, from its next start on, or a tool: SERVER.TOOL.
+
+    A tool is taken out of excludeTools in your settings.
+    """
     return await _set_enabled(server, enabled=True)
 
 
-@mcp.command(epilog="Example: gemdeck mcp disable files")
+@mcp.command(epilog="Example: gemdeck mcp disable files.write_file")
 @server_argument
 @prints_json
 async def disable(server: str) -> CommandOutput:
-    """Disable a server, from its next start on; its settings stay as they are."""
+    """Disable a server, from its next start on, or a tool: SERVER.TOOL.
+
+    The entry of a server stays as it is; a tool is added to excludeTools in your settings.
+    """
     return await _set_enabled(server, enabled=False)
 
 
@@ -443,7 +451,7 @@ async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
         found = {one.id: one for one in await session.definitions()}
     definition = found.get(ServerId(server))
     if definition is None:
-        raise no_such("server", server, found)
+        return _exclude(server, found, off=not enabled)
     state = usable_state_dir()
     problems = list[str]()
     kept = Enablement(state and state / ENABLEMENT_FILE, problems.append)
@@ -457,6 +465,23 @@ async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
     more = f", but it does not start: {failure.reason} {failure.advice}" if failure else ""
     text = sanitize(f"{server} is {word}{more or '.'}")
     return CommandOutput({"server": server, "enabled": enabled, "reason": more[2:]}, text)
+
+
+def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool) -> CommandOutput:
+    """Switch the tool that is meant by ``SERVER.TOOL`` off or on, in the user's settings."""
+    dots = (at for at, sign in enumerate(word) if sign == "." and word[at + 1 :])
+    meant = [(one, word[at + 1 :]) for at in dots if (one := found.get(ServerId(word[:at])))]
+    if not meant:
+        raise no_such("server", word, found)
+    if len(meant) > 1:
+        servers = " and ".join(one.id for one, _ in meant)
+        raise CommandError(f"{word} can mean a tool of {servers}.", ExitCode.USAGE)
+    [(one, tool)] = meant
+    with edits_of("user"):
+        path = own_edits().exclude(one, tool, off=off)
+    value = {"server": one.id, "tool": tool, "enabled": not off, "file": str(path)}
+    word = "off" if off else "on"
+    return CommandOutput(value, sanitize(f"{tool} of {one.id} is {word}: {shown(path)}"))
 
 
 def _configured(name: str) -> ServerDefinition | None:
@@ -485,6 +510,7 @@ def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
 def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     catalog, info, failure = view.catalog, view.info, view.failure
     usage = session.engine.servers.usage(view.id)
+    context = session.engine.model.context_part(view.id)
     said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
     measured = {
         "connect_ms": round(usage.connected * 1000, 1),
@@ -502,6 +528,9 @@ def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
         **{name: value for name, value in measured.items() if value},
         "instructions": info.instructions if info is not None else "",
         "tools": [tool.name for tool in catalog.tools],
+        "tools_off": [tool.name for tool in catalog.tools if tool.off],
+        "context": context.words,
+        "tokens": context.tokens,
         "prompts": [prompt.name for prompt in catalog.prompts],
         "resources": [resource.uri for resource in catalog.resources],
         "templates": [template.uri_template for template in catalog.templates],

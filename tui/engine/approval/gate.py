@@ -386,6 +386,8 @@ class ToolAccess:
         words = "Its server does not offer it now."
         if view is not None and view.problem:
             words = f"The model is not offered it: {sanitize_line(view.problem)}."
+        elif view is not None and view.off:
+            words = f"The model does not get it: {view.off}."
         elif offered is not None:
             verdict = self.policy.judge(offered)
             return ToolStanding(server, tool, verdict.effect, verdict.words)

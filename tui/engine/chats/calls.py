@@ -135,6 +135,9 @@ def _value(value: object) -> str:
     return clip(_text(value), MAX_TOLD)
 
 
+SWITCHED_OFF: Final = "The user switched this tool off."
+"""The response to a call of a tool that is off."""
+
 CANCELLED: Final = "The user stopped this call."
 """The response to a call that was stopped."""
 
@@ -283,8 +286,8 @@ class CallRunner:
                     prepared, call = step_call.prepared, step_call.call
                     fault = await _fault(prepared) if prepared is not None else CANCELLED
                     if prepared is None or prepared.tool is None or fault:
-                        self.record_withheld(step_call.entry, call.name, call.arguments)
-                        self._refuse(step_call, _Refusal(fault))
+                        off = self.record_withheld(step_call.entry, call.name, call.arguments)
+                        self._refuse(step_call, _Refusal(off or fault))
                     else:
                         group.create_task(self._decide(step_call, prepared.tool, prepared, offered))
         finally:
@@ -302,21 +305,27 @@ class CallRunner:
         call = FunctionCall(tool.id, dict(arguments))
         step_call = StepCall(call, entry, by_user=by_user)
         offered: dict[str, OfferedTool] = {t.id: t for t in self.tools.offered_tools()}
+        offered[tool.id] = tool  # which may be off
         await self.announce([step_call], offered)
         await self.run([step_call], offered)
         if step_call.result is None:
             raise ToolCallError(step_call.refusal)
         return step_call.result
 
-    def record_withheld(self, entry: EntryId, name: str, arguments: JsonObject) -> None:
-        """Record that a call was refused since its tool is withheld; others leave no record."""
+    def record_withheld(self, entry: EntryId, name: str, arguments: JsonObject) -> str:
+        """Record that a call was refused since its tool is withheld; others leave no record.
+
+        Returns:
+            What the model is told if the tool is off, or an empty string.
+        """
         held = self.tools.withheld_tool(name) or self.tools.withheld_tool(
             without_model_prefix(name)
         )
-        if held is not None:
-            tool, reason = held
-            shown = _shown_arguments(arguments)
-            self.publish(decided(entry, tool, shown, "deny", reason))
+        if held is None:
+            return ""
+        tool, reason = held
+        self.publish(decided(entry, tool, _shown_arguments(arguments), "deny", reason))
+        return SWITCHED_OFF if self.tools.registry.is_off(tool) else ""
 
     async def _decide(
         self,
@@ -339,6 +348,8 @@ class CallRunner:
         )
         async with self._asking:
             outcome = await self._ask(inquiry)
+        if not step_call.by_user and self.tools.registry.is_off(tool):  # since the step began
+            outcome = _Refusal(SWITCHED_OFF)
         if isinstance(outcome, _Refusal):
             self._refuse(step_call, outcome)
         else:

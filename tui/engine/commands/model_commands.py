@@ -22,7 +22,9 @@ from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import ModelStep, counting
 from tui.engine.chats.turn import TurnContext
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.mcp.manager import ServerManager
 from tui.model import events as e
+from tui.model.catalog import ToolView
 from tui.model.chat import ChatNotice, EntryId, Severity, Usage
 from tui.model.models import (
     ContextMeasured,
@@ -38,6 +40,12 @@ from tui.text import sanitize, sanitize_line
 
 CHARACTERS_PER_TOKEN: Final = 4
 """Roughly, where the service has not counted yet."""
+
+MAX_COUNTS: Final = 500
+"""What the service is asked to count in one run; all else stays estimated."""
+
+_SHORTEST: Final[WireContent] = {"role": "user", "parts": [{"text": "-"}]}
+"""What has to be sent along where only tools and instructions are counted."""
 
 MEDIA_TOKENS: Final = 258
 """What the service counts for an image."""
@@ -135,6 +143,7 @@ class ModelCommands:
         bus: Takes the events, and tells how full the context is.
         tasks: Run what a command takes.
         sessions: Keep the options, and the history before a summary.
+        servers: Have the tools and the instructions that are measured.
         use_model: Lets another model of the same service answer in a conversation.
     """
 
@@ -143,12 +152,15 @@ class ModelCommands:
         bus: EventBus,
         tasks: TaskSet,
         sessions: SessionCommands,
+        servers: ServerManager,
         use_model: Callable[[str, Conversation], None],
     ) -> None:
         self._publish = bus.publish
         self._tasks = tasks
         self._sessions = sessions
         self._conversations = sessions.conversations
+        self._servers = servers
+        self._counts: dict[int, asyncio.Task[int]] = {}
         sessions.on_restored = self.restore
         self._open = use_model
         bus.subscribe(self._heed)
@@ -233,13 +245,53 @@ class ModelCommands:
         """Say what fills the context; it arrives as `ContextMeasured`."""
         one = self._conversations.current
         if one.context is not None:
-            self._tasks.start(self._measure(one, one.context))
+            self._tasks.start(self._tell_context(one, one.context))
 
     def compress(self) -> None:
         """Put a summary in place of the history; the session as it was is kept."""
         self._tasks.start(self._carry_out(self._compress(self._conversations.current)))
 
-    async def _measure(self, one: Conversation, context: TurnContext) -> Sequence[ContextPart]:
+    def context_part(
+        self, server: ServerId, tool: ToolView | None = None, *, counts: bool = False
+    ) -> ContextPart:
+        """Say what the declaration of a tool takes of the context, or all of a server.
+
+        That is what the model holds of its tools, and its instructions. If it `counts`, the
+        service is asked to, once; until it has it is estimated, as what a single tool takes is.
+        """
+        backend = self._conversations.current.backend
+        window = backend.traits.context_limit if backend is not None else 0
+        if tool is not None:
+            return ContextPart(tool.name, tool.size // CHARACTERS_PER_TOKEN, server, window)
+        held = [one for one in self._servers.held_tools() if one.server == server]
+        said = dict(self._servers.instructions()).get(server, "")
+        size = sum(one.view.size for one in held) + len(said)
+        part = ContextPart("server", size // CHARACTERS_PER_TOKEN, server, window)
+        if backend is None or not size:
+            return part
+        declared = ((one.id, one.definition_hash) for one in held)
+        key = hash((backend.kind, backend.model, said, *declared))
+        if counts and key not in self._counts and len(self._counts) < MAX_COUNTS:
+            request = ModelRequest([_SHORTEST], [one.declaration for one in held], said)
+            self._counts[key] = self._tasks.start(backend.count(request))
+        count = self._counts.get(key)
+        is_known = count is not None and count.done() and not count.cancelled()
+        counted = count.result() if count is not None and is_known else 0
+        return replace(part, tokens=counted, is_counted=True) if counted else part
+
+    async def _tell_context(self, one: Conversation, context: TurnContext) -> None:
+        """Publish what fills the context, and again once what each server takes is counted."""
+        parts = await self._measure(one, context)
+        with_tools = (tool.server for tool in self._servers.held_tools())
+        servers = dict.fromkeys((*with_tools, *dict(self._servers.instructions())))
+        told = [self.context_part(server, counts=True) for server in servers]
+        while open_counts := {count for count in self._counts.values() if not count.done()}:
+            self._publish(ContextMeasured(parts, tuple(told)))
+            await asyncio.wait(open_counts)
+            told = [self.context_part(server) for server in servers]
+        self._publish(ContextMeasured(parts, tuple(told)))
+
+    async def _measure(self, one: Conversation, context: TurnContext) -> tuple[ContextPart, ...]:
         setup, contents = context.setup, [*context.history.contents]
         instructions = (one.asked.last or setup.settings).system_instruction
         tools, counted = setup.tools.held_tools(), one.usage.context

@@ -6,10 +6,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
+from tui.engine.mcp.catalog.offer import not_included
 from tui.engine.reload import read_settings
-from tui.engine.settings.edits import EditError, add_server, remove_server, servers_in
+from tui.engine.settings.edits import (
+    EXCLUDED,
+    EditError,
+    add_server,
+    remove_server,
+    servers_in,
+    set_excluded,
+)
 from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, shown_path
@@ -23,7 +32,7 @@ from tui.engine.trust.warnings import (
     spelled,
     variable_cautions,
 )
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
 
@@ -96,6 +105,31 @@ class OwnEdits:
         self.change(path, name, lambda: remove_server(path, name))
         if scope == "user" and isinstance(entry, dict):
             self._opened.store.add(written_keys(entry, self._opened.salt)[1], is_gone=True)
+        return path
+
+    def exclude(self, one: ServerDefinition, tool: str, *, off: bool) -> Path:
+        """Let a server's entry leave a tool out, or no longer, and return the file.
+
+        Raises:
+            EditError: If the entry is not the user's, or cannot be written.
+        """
+        path = self.file_of("user")
+        entry = servers_in(path).get(one.id) if one.origin is Origin.USER else None
+        if not isinstance(entry, dict):
+            raise EditError(f"the entry of {one.id} is in {one.source or one.origin.value}.")
+        if "$" in tool or "(" in tool:
+            raise EditError("in a list of tools, $ and ( mean something else than in this name.")
+        listed = entry.get(EXCLUDED, [])
+        if not isinstance(listed, list):
+            raise EditError(f"{EXCLUDED} must be a list: [ … ].")
+        kept = [word for word in listed if f"{word}(".partition("(")[0] != tool]
+        if off:
+            kept = listed if len(kept) < len(listed) else [*listed, tool]
+        after = {**entry, EXCLUDED: kept}
+        if not off and not_included([tool], replace(one, exclude_tools=frozenset(kept))):
+            raise EditError(f"includeTools of {one.id} leaves it out.")
+        self._opened.store.add(written_keys(after, self._opened.salt)[1])
+        self.change(path, one.id, lambda: set_excluded(path, one.id, kept))
         return path
 
     def change(self, path: Path, name: str, edit: Callable[[], None]) -> LoadedSettings:

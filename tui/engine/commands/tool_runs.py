@@ -207,10 +207,12 @@ class ToolRuns:
         turn = TurnRecord(conversation=current.key if run is None else BY_HAND)
         runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn)
         if found is None:
-            _, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
+            view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
+            away = self.turns.tools.away_words(server)
+            if by_user and held and view and view.off and not view.problem and not away:
+                return await runner.run_alone(held, arguments, entry, by_user=True)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
-            away = self.turns.tools.away_words(server)
             raise ToolCallError(away or self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
 

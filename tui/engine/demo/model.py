@@ -112,6 +112,10 @@ class DemoBackend:
     async def models(self) -> Sequence[ModelOffer]:
         return (ModelOffer(DEMO_MODEL, "offline"),)
 
+    async def count(self, request: ModelRequest) -> int:  # noqa: ARG002
+        """Leave it to be estimated."""
+        return 0
+
     async def check(self) -> None:
         """Accept nothing and refuse nothing: there is no service."""
 

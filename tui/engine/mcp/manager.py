@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -214,7 +215,7 @@ class ServerManager:
         """Set the servers, in settings order.
 
         New ones start unless they are withheld, missing ones close, changed ones restart, and
-        the others keep running.
+        the others keep running, also where only other tools are left out.
         """
         if self._closed:
             return
@@ -222,8 +223,8 @@ class ServerManager:
         added: list[Supervisor] = []
         for definition in definitions:
             known = before.get(definition.id)
-            if known is not None and known.definition == definition:
-                known.definition = definition  # its line may be another
+            if known is not None and _is_same(known.definition, definition):
+                known.definition = definition  # its line or its tools may be others
                 self._supervisors[definition.id] = before.pop(definition.id)
                 continue
             if known is not None:
@@ -270,6 +271,11 @@ class ServerManager:
             return
         self._enablement.set_enabled(supervisor.definition, enabled=enabled)
         self._saving.start(asyncio.to_thread(self._enablement.save))
+
+    def switch_tools(self, server: ServerId, tool: str | None, *, off: bool) -> None:
+        """Switch a tool off for the model, or on again; see `Registry.switch`."""
+        self.registry.switch(server, tool, off=off)
+        self._publish_catalogs()
 
     def waiting_for(self) -> tuple[ServerId, ...]:
         """Return the servers that are starting for the first time."""
@@ -483,6 +489,12 @@ class ServerManager:
     def _status(self, server: ServerId) -> str:
         supervisor = self._supervisors.get(server)
         return supervisor.status.value if supervisor is not None else "not configured"
+
+
+def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
+    """Return whether two definitions are the same but for the tools that they leave out."""
+    only = replace(one, include_tools=other.include_tools, exclude_tools=other.exclude_tools)
+    return only == other
 
 
 class FirstStarts:

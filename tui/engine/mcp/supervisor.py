@@ -274,8 +274,7 @@ class Supervisor:
                             if live.offer.is_empty:
                                 error = ServerError(
                                     "offers nothing: no usable tool, no prompt, no resource",
-                                    "Look at its log, and at includeTools and excludeTools in the "
-                                    "settings.",
+                                    "Look at its log.",
                                     permanent=True,
                                 )
                             elif not self._must_stop():

@@ -7,7 +7,7 @@ written: what it does not say the same of is not written.
 import json
 import re
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from tui.engine.settings.sources.document import (
 from tui.engine.settings.sources.source import FILE_NAME
 
 SERVERS: Final = "mcpServers"
+EXCLUDED: Final = "excludeTools"
 _INDENT: Final = "  "
 _SKIPPED: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 """White space and comments, in a text that was parsed."""
@@ -105,6 +106,33 @@ def remove_server(path: Path, name: str) -> None:
     _edit(path, remove)
 
 
+def set_excluded(path: Path, name: str, tools: Sequence[str]) -> None:
+    """Let a server's entry leave out just these tools. Blocks.
+
+    Raises:
+        EditError: If the file has no such entry, or cannot be edited.
+    """
+
+    def change(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
+        servers = _servers(document)
+        entry = servers[name]
+        keys = SERVERS, name, EXCLUDED
+        if EXCLUDED not in entry:
+            start = _value_start(text, document, SERVERS, name)
+            text = _with_member(text, start, EXCLUDED, [*tools], _INDENT * 2)
+        else:
+            listed = entry[EXCLUDED]
+            for at in reversed([at for at, one in enumerate(listed) if one not in tools]):
+                text = _without_member(text, document, *keys, at)
+            for one in (one for one in tools if one not in listed):
+                start = _value_start(text, document, *keys)
+                text = _with_member(text, start, "", one, _INDENT * 3)
+        changed = {**servers, name: {**entry, EXCLUDED: [*tools]}}
+        return text, {**document.content, SERVERS: changed}
+
+    _edit(path, change)
+
+
 def _edit(
     path: Path, change: Callable[[str, SettingsDocument], tuple[str, dict[str, Any]]]
 ) -> None:
@@ -156,7 +184,7 @@ def _servers(document: SettingsDocument) -> Mapping[str, Any]:
     return servers
 
 
-def _value_start(text: str, document: SettingsDocument, *keys: str) -> int:
+def _value_start(text: str, document: SettingsDocument, *keys: str | int) -> int:
     """Return where the value of a key starts."""
     _, key_end = json.JSONDecoder().raw_decode(text, document.offsets[keys])
     colon = _skip(text, key_end)
@@ -169,7 +197,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _with_member(text: str, start: int, name: str, value: object, outer: str) -> str:
-    """Add a member at the end of the object that starts at an offset."""
+    """Add a member at the end of the object that starts at an offset; a list's has no name."""
     bare = bare_json(text)
     _, end = json.JSONDecoder().raw_decode(bare, start)
     last = len(bare[: end - 1].rstrip())
@@ -179,9 +207,9 @@ def _with_member(text: str, start: int, name: str, value: object, outer: str) ->
     comma = "" if is_first or has_comma else ","
     indent = outer + _INDENT
     newline = _newline(text)
-    member = f"{json.dumps(name)}: {_indented(value, text, indent)}"
-    closing = "" if "\n" in text[rest:end] else f"{newline}{outer}"
-    return f"{text[:last]}{comma}{text[last:rest]}{newline}{indent}{member}{closing}{text[rest:]}"
+    member = f"{json.dumps(name)}: " * bool(name) + _indented(value, text, indent)
+    closing = text[rest:] if "\n" in text[rest:end] else f"{newline}{outer}{text[end - 1 :]}"
+    return f"{text[:last]}{comma}{text[last:rest]}{newline}{indent}{member}{closing}"
 
 
 def _indented(value: object, text: str, indent: str) -> str:
@@ -194,11 +222,13 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _without_member(text: str, document: SettingsDocument, *keys: str) -> str:
-    """Remove a member, its line and one comma."""
-    start = document.offsets[keys]
+def _without_member(text: str, document: SettingsDocument, *keys: str | int) -> str:
+    """Remove a member of an object or an item of a list, its line and one comma."""
+    start = value = document.offsets[keys]
     bare = bare_json(text)
-    _, end = json.JSONDecoder().raw_decode(bare, _value_start(text, document, *keys))
+    if isinstance(keys[-1], str):
+        value = _value_start(text, document, *keys)
+    _, end = json.JSONDecoder().raw_decode(bare, value)
     before, behind = text[:start], text[end:]
     after = _skip(text, end) - end
     if behind[after : after + 1] == ",":

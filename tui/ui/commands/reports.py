@@ -15,7 +15,7 @@ from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import failure_lines, field, muted, setup_lines
-from tui.ui.widgets.text.plain import block, one_line
+from tui.ui.widgets.text.plain import block, off_words, one_line
 
 MAX_TOOLS: Final = 100
 """Tools, or prompts, of one server that are listed."""
@@ -79,6 +79,10 @@ def describe_model_context(state: AppState) -> Content:
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
         lines.append(Content.assemble(f"{part.tokens:>{width},}", ("  " + name, "$text-muted")))
+    if state.context_servers:
+        lines += [Content(), Content.styled("Servers: tools and instructions", "bold")]
+    for one in sorted(state.context_servers, key=lambda part: -part.tokens):
+        lines.append(field(one_line(one.server or ""), one.words))
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]
@@ -129,7 +133,7 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (
-        counted(len(catalog.tools), "tool"),
+        counted(len(catalog.tools), "tool") + off_words(catalog.off),
         counted(len(catalog.prompts), "prompt"),
         counted(len(catalog.resources) + len(catalog.templates), "resource"),
     )
@@ -145,7 +149,9 @@ def _long_field(name: str, value: str) -> Iterable[Content]:
 
 def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
     yield Content.styled(one_line(tool.name), "bold")
-    if tool.problem:
+    if tool.off:
+        yield muted(f"○ off: {tool.off}")
+    elif tool.problem:
         yield Content.styled(f"✕ not offered: {one_line(tool.problem)}", "$text-error")
     if tool.description:
         yield Content(block(tool.description))

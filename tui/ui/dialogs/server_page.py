@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Sparkline
 
 from tui.model.events import OWN_SOURCE, LogLine
+from tui.model.models import ContextPart
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.store.commands import Commands, command_line
 from tui.store.selectors import server as find_server
@@ -115,6 +116,9 @@ class ServerPage(ServerActions, Dialog):
         if view is not None:
             status, *about = server_facts(view, monotonic())
             facts = [status, *_measured(view, usage)]
+            model = self.commands.engine.model
+            part: ContextPart | None = model.context_part(self._server, counts=True)
+            facts += [field("context", part.words)] if part is not None else []
             rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]
             rest += server_texts(view, sent)
             if words and view.failure is None:  # else they are told with why it failed

@@ -13,9 +13,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 
-from tui.model.catalog import Catalog, PromptView, ResourceTemplateView, ResourceView, ToolView
+from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
+from tui.model.models import ContextPart
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
@@ -31,12 +32,12 @@ from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText, off_words, one_line
 
 T = TypeVar("T")
 Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | ResourceTemplateView)
 
-ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert"})
+ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude"})
 """Actions that need an entry."""
 
 NAMES: Final = 16
@@ -97,6 +98,10 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     def describe(self, item: T) -> Content:
         """Describe an entry for the details below the list."""
 
+    def describe_group(self, server: ServerId, number: int) -> str:  # noqa: ARG002
+        """Describe what a server offers of this kind."""
+        return counted(number, self.NOUN)
+
     @abstractmethod
     def choose(self, item: T) -> None:
         """Act on an entry; called for Enter and double clicks."""
@@ -141,7 +146,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         if item is not None:
             self.details.update(self.describe(item))
         elif group is not None:
-            number = counted(group.count, self.NOUN)
+            number = self.describe_group(ServerId(group.label), group.count)
             self.details.update(Content.assemble((one_line(group.label), "bold"), f"\n{number}"))
 
     def _on_catalogs(self, value: Catalogs) -> None:
@@ -393,13 +398,56 @@ class ToolsPane(BrowserPane[OwnedTool]):
         for tool in catalog.tools:
             on_demand = "on demand" if tool.id in catalog.excess else ""
             state = "not offered" if tool.problem else on_demand
-            tail = "changed" if tool.changed else state
+            tail = "changed" if tool.changed else "○ off" if tool.off else state
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:
         state = self._bridge.state
         saved = [one.name for one in saved_calls(state, item[0], item[1].name)]
-        return describe_tool(*item, schema=self._with_schema, standing=state.standing, saved=saved)
+        return describe_tool(
+            *item,
+            schema=self._with_schema,
+            standing=state.standing,
+            saved=saved,
+            context=self._commands.engine.model.context_part(*item),
+        )
+
+    def describe_group(self, server: ServerId, number: int) -> str:
+        """Say how many tools are off, and what the server takes of the context."""
+        off = off_words(dict(self._catalogs)[server].off)
+        part: ContextPart | None = self._commands.engine.model.context_part(server)
+        words = f"\n{part.words}, with its instructions" if part is not None else ""
+        return f"{counted(number, self.NOUN)}{off}{words}"
+
+    def _refill(self) -> None:
+        self.entries.remark = off_words(sum(catalog.off for _, catalog in self._catalogs))
+        super()._refill()
+
+    def _switched(self) -> tuple[ServerId, str | None, bool] | None:
+        """Return what a key would switch: a tool, or None for all of its server; and if off."""
+        item, group = self.entries.current, self.entries.group
+        if item is not None:
+            return item[0], item[1].name, item[1].off is None
+        if group is None:
+            return None
+        tools = dict(self._catalogs)[ServerId(group.label)].tools
+        return ServerId(group.label), None, any(not (one.off or one.problem) for one in tools)
+
+    def action_label(self, action: str) -> str | None:
+        found = self._switched() if action == "switch" and self.is_mounted else None
+        return None if found is None else "off" if found[2] else "on"
+
+    def action_switch(self) -> None:
+        """Switch the tool, or all of the server, off for the model or on, for this session."""
+        if (found := self._switched()) is not None:
+            self._commands.engine.servers.switch_tools(*found[:2], off=found[2])
+
+    def action_exclude(self) -> None:
+        """Let the settings leave the tool out, or no longer."""
+        item: OwnedTool | None = self.entries.current
+        if item is not None:
+            off = item[1].off is not Off.SETTINGS
+            self._commands.engine.exclude_tool(item[0], item[1].name, off=off)
 
     def show_details(self) -> None:
         super().show_details()
@@ -413,7 +461,14 @@ class ToolsPane(BrowserPane[OwnedTool]):
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         item: OwnedTool | None = self.entries.current if self.is_mounted else None
         is_changed = item is not None and item[1].changed
+        tool = item[1] if item is not None else None
         match action:
+            case "switch" if tool is not None and tool.off is Off.SETTINGS:
+                return "The settings leave it out; X takes that back."
+            case "switch" | "exclude" if tool is not None and tool.problem and not tool.off:
+                return "" if is_changed else "The model does not get it anyway."
+            case "exclude" if self.is_mounted and self.entries.group is not None:
+                return "X saves it for one tool; a server is disabled where the servers are."
             case "review" if not is_changed:
                 return "This tool has not changed."
             case "schema" if is_changed:

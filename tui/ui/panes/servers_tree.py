@@ -24,7 +24,7 @@ from tui.ui import keymap
 from tui.ui.panes import EditServer, PaneName, ShowPane
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
-from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
+from tui.ui.widgets.text.plain import count, fit, ink, off_words, one_line, plain_label
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
@@ -78,7 +78,7 @@ class TreeRow(Frozen):
 
     kind: PaneName
     server: ServerId
-    number: int = 0
+    number: str = ""
     view: ServerView | None = None
 
 
@@ -91,7 +91,8 @@ def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
         (PaneName.RESOURCES, len(catalog.resources) + len(catalog.templates)),
     )
     if view.status is ServerStatus.READY or any(number for _, number in numbers):
-        return tuple(TreeRow(kind, view.id, number) for kind, number in numbers)
+        off = {PaneName.TOOLS: off_words(catalog.off)}
+        return tuple(TreeRow(k, view.id, count(n) + off.get(k, "")) for k, n in numbers)
     return ()
 
 
@@ -319,11 +320,10 @@ class ServersTree(ServerActions, Tree[TreeRow], inherit_bindings=False):
 
     def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
         width = max(4, self.scrollable_content_region.width - self.guide_depth)
-        number = count(row.number)
         guide = "└ " if row.kind is PaneName.RESOURCES else "├ "
         return Text.assemble(
             (guide, base_style + style + self._tone(Tone.OFF)),
-            (fit(row.kind.value, width - 2 - len(number)) + number, base_style + style),
+            (fit(row.kind.value, width - 2 - len(row.number)) + row.number, base_style + style),
         )
 
     def _tone(self, tone: Tone) -> Style:

@@ -34,7 +34,7 @@ def tools(*described: tuple[str, object]) -> tuple[Tool, ...]:
         {"name": name, "description": words, "inputSchema": {"type": "object"}}
         for name, words in described
     ]
-    return read_offer(RawOffer(tools=raw), definition()).tools
+    return read_offer(RawOffer(tools=raw)).tools
 
 
 class Reviewed:

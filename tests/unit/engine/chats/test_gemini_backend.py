@@ -311,3 +311,26 @@ async def test_vertex_without_credentials_says_what_to_do(monkeypatch: pytest.Mo
     with pytest.raises(ModelError, match="credentials") as caught:
         await collect(create_gemini_backend(access, "gemini-3.8-flash", "v1beta", 5.0, True))
     assert "gcloud auth" in caught.value.advice
+
+
+async def test_the_gemini_api_and_vertex_count_contents_tools_and_instructions_together() -> None:
+    asked = ModelRequest([{"role": "user", "parts": [{"text": "-"}]}], [DECLARATION], "Be brief.")
+    async with FakeGemini() as fake:
+        fake.tokens = 321
+        access = ModelAccess(BackendKind.VERTEX, SecretStr(KEY), base_url=fake.url)
+        vertex = create_gemini_backend(access, "gemini-3.8-flash", "v1beta", 5.0, True)
+        for backend in (vertex, await open_backend(fake.url)):
+            assert await backend.count(asked) == 321
+            fake.tokens = None
+            assert await backend.count(asked) == 0, "it is estimated then"
+            fake.tokens = 321
+            await backend.aclose()
+    whole = {
+        "contents": asked.contents,
+        "tools": [{"functionDeclarations": [DECLARATION]}],
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+    }
+    of_vertex, of_gemini = fake.checks[0].body, fake.checks[2].body
+    assert of_vertex == whole
+    named = {"model": "models/gemini-3.8-flash", **whole}
+    assert of_gemini == {"contents": [], "generateContentRequest": named}

@@ -52,6 +52,9 @@ class Scripted:
     async def models(self) -> Sequence[ModelOffer]:
         return ()
 
+    async def count(self, request: ModelRequest) -> int:
+        raise NotImplementedError
+
     async def check(self) -> None: ...
 
     async def aclose(self) -> None:

@@ -42,7 +42,7 @@ class Pretended(Connection):
         self.clock = monotonic
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]
-        self.offer = read_offer(RawOffer(tools=tools), definition())
+        self.offer = read_offer(RawOffer(tools=tools))
         self.ended = asyncio.Event()
         self.outdated = asyncio.Event()
         self.may_open = asyncio.Event()

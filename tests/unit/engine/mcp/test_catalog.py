@@ -8,7 +8,7 @@ from tui.engine.mcp.catalog.offer import (
     RawOffer,
     ServerOffer,
     definition_hash,
-    is_included,
+    not_included,
     read_offer,
 )
 from tui.model.catalog import Parameter, PromptArgument
@@ -26,7 +26,7 @@ def definition(
 
 
 def read(*tools: object, **more: Any) -> ServerOffer:  # noqa: ANN401
-    return read_offer(RawOffer(tools=list(tools), **more), definition())
+    return read_offer(RawOffer(tools=list(tools), **more))
 
 
 def test_a_tool_is_shown_with_its_parameters_claims_and_schema() -> None:
@@ -165,11 +165,8 @@ def test_the_settings_say_which_tools_are_let_in_and_the_others_are_only_shown()
         (frozenset({"echo_more"}), nothing, False),
         (nothing, nothing, False),
     ]:
-        assert is_included("echo", definition(include, exclude)) is expected, (include, exclude)
-    offer = read_offer(RawOffer(tools=[ECHO]), definition(exclude=echo))
-    assert offer.tools[0].view.problem == "the settings leave it out"
-    assert not offer.tools[0].is_usable
-    assert offer.is_empty
+        out = not_included(["echo"], definition(include, exclude))
+        assert (not out) is expected, (include, exclude)
 
 
 def test_the_hash_tells_definitions_apart_by_what_is_shown_and_by_no_order() -> None:

@@ -20,7 +20,7 @@ URI = "its URI cannot be shown as it is"
 
 
 def read(**lists: list[object]) -> ServerOffer:
-    return read_offer(RawOffer(**lists), RAW)  # type: ignore[arg-type]  # by name
+    return read_offer(RawOffer(**lists))  # type: ignore[arg-type]  # by name
 
 
 @pytest.mark.parametrize(

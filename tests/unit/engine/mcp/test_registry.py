@@ -1,6 +1,7 @@
 """The names of tools and prompts over all servers, what the model holds, and the search."""
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.engine.chats.support import make_tool
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, read_offer
+from tui.engine.mcp.catalog.offer import MAX_LISTED, RawOffer, ServerOffer, Tool, read_offer
 from tui.engine.mcp.catalog.offered_tool import (
     OfferedTool,
     assign_names,
@@ -25,7 +26,7 @@ from tui.engine.mcp.catalog.registry import (
     ToolVisibility,
     search,
 )
-from tui.model.catalog import ToolId, ToolView
+from tui.model.catalog import Off, ToolId, ToolView
 from tui.model.servers import Origin, ServerId, Transport
 
 GIT, SVN = ServerId("git"), ServerId("svn")
@@ -49,7 +50,7 @@ def offer(server: ServerId, *names: object) -> ServerOffer:
     tools: list[object] = [
         {"name": name, "description": f"of {server}", "inputSchema": {}} for name in names
     ]
-    return read_offer(RawOffer(tools=tools), definition(server))
+    return read_offer(RawOffer(tools=tools))
 
 
 def registry(ready: set[ServerId]) -> Registry:
@@ -86,7 +87,7 @@ def test_a_declaration_is_what_gemini_takes() -> None:
 
 def test_a_tool_that_cannot_be_offered_has_an_id_of_its_own_and_takes_no_name() -> None:
     made = registry({GIT, SVN})
-    broken = read_offer(RawOffer(tools=[{"name": "log"}, {"name": "log"}, 5, 6]), definition(GIT))
+    broken = read_offer(RawOffer(tools=[{"name": "log"}, {"name": "log"}, 5, 6]))
     made.update(GIT, broken)
     made.update(SVN, offer(SVN, "log"))
     assert [tool.id for tool in made.offered()] == ["log"]
@@ -105,8 +106,67 @@ def test_the_present_definition_of_a_tool_is_known_under_any_name() -> None:
     assert now.definition_hash == before.definition_hash
 
 
+def switched(*, exclude: Iterable[str] = (), program: str = "a") -> list[ServerDefinition]:
+    made = replace(definition(GIT), fingerprint=program, exclude_tools=frozenset(exclude))
+    return [made, definition(SVN)]
+
+
+def test_a_tool_that_is_off_keeps_its_name_and_nothing_else_of_it_changes() -> None:
+    made = registry({GIT, SVN})
+    made.configure(switched())
+    for server in (GIT, SVN):
+        made.update(server, offer(server, "log", "[b]", "log(all)"))
+    whole = made.offered()
+    made.switch(GIT, "log", off=True)
+    assert made.offered() == made.held() == whole[1:]
+    assert whole[0] not in search("log", made.offered())
+    assert [tool.off for tool in made.catalog(GIT).tools] == [Off.SESSION, None, None]
+    assert made.catalog(GIT).off == 1
+    assert made.withheld_tool("log") == (whole[0], Off.SESSION)
+    assert made.current(whole[0]) == whole[0], "the user can run it"
+    made.configure(switched(exclude=["log(all)"]))
+    made.judge_again()
+    assert made.catalog(GIT).off == 2, "an entry names the tool before its parenthesis, too"
+    assert [tool.problem for tool in made.catalog(GIT).tools][::2] == [Off.SETTINGS.value] * 2
+    made.switch(GIT, "log", off=False)
+    made.configure(switched())
+    made.judge_again()
+    assert made.offered() == whole
+
+
+def test_what_is_off_goes_with_the_server_and_a_whole_server_with_what_it_gets_later() -> None:
+    made = registry({GIT, SVN})
+    made.configure(switched())
+    made.update(GIT, offer(GIT, "log", "blame"))
+    made.switch(GIT, None, off=True)
+    made.update(GIT, offer(GIT, "log", "blame", "push"))
+    assert made.offered() == ()
+    made.configure(switched(program="another"))
+    made.update(GIT, offer(GIT, "log", "push"))
+    assert len(made.offered()) == 2, "another server of its name"
+    made.configure(switched())
+    made.update(GIT, offer(GIT, "log", "blame"))
+    made.switch(GIT, "blame", off=False)
+    assert [tool.name for tool in made.offered()] == ["blame"]
+    made.switch(GIT, None, off=False)
+    assert len(made.offered()) == 2
+    for server in (SVN, ServerId("gone")):
+        made.switch(server, None, off=True)  # which offers nothing, or is none
+    assert len(made.offered()) == 2
+
+
+def test_ten_thousand_tools_are_off_at_once() -> None:
+    made = registry({GIT, SVN})
+    made.update(GIT, offer(GIT, *map(str, range(MAX_LISTED))))
+    begun = time.process_time()
+    made.switch(GIT, None, off=True)
+    assert time.process_time() - begun < 2, "far more than it takes"
+    assert made.offered() == ()
+    assert made.catalog(GIT).off == MAX_LISTED
+
+
 def prompts(*names: object) -> ServerOffer:
-    return read_offer(RawOffer(prompts=[{"name": name} for name in names]), definition(GIT))
+    return read_offer(RawOffer(prompts=[{"name": name} for name in names]))
 
 
 def test_prompts_that_clash_get_their_servers_name_are_told_once_and_lead_back() -> None:
@@ -151,7 +211,7 @@ def test_whoever_connects_first_each_name_leads_to_the_same_tool_and_prompt(
         made.configure(definitions)
         for index in in_order:
             raw: list[object] = [{"name": name, "inputSchema": {}} for name in listed[index]]
-            offered = read_offer(RawOffer(tools=raw, prompts=raw), definitions[index])
+            offered = read_offer(RawOffer(tools=raw, prompts=raw))
             made.update(servers[index], offered)
         return made
 

@@ -402,3 +402,32 @@ def test_the_sample_loads_without_problems(machine: Machine, sample: str) -> Non
     assert set(statuses.values()) == {None}
     assert len(statuses) == 6
     assert {server.transport for server in loaded.servers} == set(Transport)
+
+
+@pytest.mark.parametrize(
+    ("entry", "tools", "expected"),
+    [
+        (
+            '{"command": "x"}',
+            ["a"],
+            '{"command": "x",\n      "excludeTools": [\n        "a"\n      ]\n    }',
+        ),
+        ('{"excludeTools": []}', ["a"], '{"excludeTools": [\n        "a"\n      ]}'),
+        ('{"excludeTools": ["a", "b"]}', ["b"], '{"excludeTools": [ "b"]}'),
+        ('{"excludeTools": ["b", // bad\n]}', [], '{"excludeTools": [ // bad\n]}'),
+        (
+            '{"excludeTools": [\n "a", // why\n /* and */ "b"\n]}',
+            ["a", 'c"\n\\'],
+            '{"excludeTools": [\n "a", // why\n /* and */\n        "c\\"\\n\\\\"\n]}',
+        ),
+    ],
+)
+def test_the_tools_that_an_entry_leaves_out_change_one_by_one(
+    file: Path, entry: str, tools: list[str], expected: str
+) -> None:
+    text = '{{ // mine\n  "mcpServers": {{\n    "s": {}, // s\n  }}\n}}'
+    edits.set_excluded(written(file, text.format(entry)), "s", tools)
+    assert file.read_text("utf-8") == text.format(expected)
+    assert (
+        parse_document(file.read_text("utf-8")).content["mcpServers"]["s"]["excludeTools"] == tools
+    )

@@ -167,6 +167,9 @@ class ModelBackend(Protocol):
             ModelError: If it cannot say.
         """
 
+    async def count(self, request: ModelRequest) -> int:
+        """Count the tokens of a request; return 0 if the service cannot."""
+
     async def check(self) -> None:
         """See whether the service accepts the credentials.
 

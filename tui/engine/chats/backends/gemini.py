@@ -10,7 +10,7 @@ import re
 import ssl
 import warnings
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -282,18 +282,42 @@ class GeminiBackend:
     async def models(self) -> Sequence[ModelOffer]:
         """Ask the service for the models that chat; see `ModelBackend.models`."""
         found: list[ModelOffer] = []
+        async with self._answering():
+            async for model in await self._client.aio.models.list(config={"page_size": 100}):
+                if len(found) < MAX_MODELS and "generateContent" in (
+                    model.supported_actions or ["generateContent"]
+                ):
+                    found.append(_offer(model))
+        return found
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        """Limit the time that a question to the service takes, and translate its errors."""
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
-                async for model in await self._client.aio.models.list(config={"page_size": 100}):
-                    if len(found) < MAX_MODELS and "generateContent" in (
-                        model.supported_actions or ["generateContent"]
-                    ):
-                        found.append(_offer(model))
+                yield
         except TimeoutError:
             raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
             raise translate(error, self._context) from None
-        return found
+
+    async def count(self, request: ModelRequest) -> int:
+        """Let the service count; see `ModelBackend.count`."""
+        body = self._body(request)
+        if request.system_instruction:
+            body["systemInstruction"] = {"parts": [{"text": request.system_instruction}]}
+        if self.kind is not BackendKind.VERTEX:  # the Gemini API takes one or the other
+            name = self.model if "/" in self.model else f"models/{self.model}"
+            body = {"contents": [], "generateContentRequest": {"model": name, **body}}
+        config = types.CountTokensConfig(http_options=types.HttpOptions(extra_body=body))
+        models = self._client.aio.models
+        with suppress(ModelError):
+            async with self._answering():
+                told = await models.count_tokens(
+                    model=self.model, contents=_REPLACED, config=config
+                )
+                return told.total_tokens or 0
+        return 0
 
     async def check(self) -> None:
         """See whether the service accepts the key, or Vertex the project; both are free."""
@@ -345,11 +369,14 @@ class GeminiBackend:
         finally:
             queue.put_nowait(None)
 
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        """Return the contents and tools of a request, which are sent unchanged."""
+        tools = [{"functionDeclarations": list(request.declarations)}]
+        return {"contents": list(request.contents)} | (
+            {"tools": tools} if request.declarations else {}
+        )
+
     def _config(self, request: ModelRequest) -> types.GenerateContentConfig:
-        """Build the request. Contents and tools are sent unchanged."""
-        body: dict[str, Any] = {"contents": list(request.contents)}
-        if request.declarations:
-            body["tools"] = [{"functionDeclarations": list(request.declarations)}]
         return types.GenerateContentConfig(
             system_instruction=request.system_instruction or None,
             max_output_tokens=request.max_output_tokens or request.options.max_output,
@@ -357,7 +384,7 @@ class GeminiBackend:
             thinking_config=self._thinking(request),
             tool_config=_MUST_CALL if request.must_call and request.declarations else None,
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            http_options=types.HttpOptions(extra_body=body),
+            http_options=types.HttpOptions(extra_body=self._body(request)),
         )
 
     def _thinking(self, request: ModelRequest) -> types.ThinkingConfig | None:

@@ -151,14 +151,14 @@ class ServerOffer(Frozen):
         return not (usable or self.prompts or self.resources or self.templates)
 
 
-def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
+def read_offer(raw: RawOffer) -> ServerOffer:
     """Read the raw lists of a server; a malformed item affects no other."""
     prompts: dict[str, PromptView] = {}
     for position, item in enumerate(_named(raw.prompts, "name"), start=1):
         prompt = _prompt(item, position)
         prompts.setdefault(prompt.name, prompt)  # of several with one name, the first
     return ServerOffer(
-        tools=_read_tools(raw, definition),
+        tools=_read_tools(raw),
         prompts=tuple(prompts.values()),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
@@ -180,20 +180,21 @@ def definition_hash(raw: Mapping[str, Any]) -> str:
     return _hash(definition_text(raw))
 
 
-def is_included(name: str, definition: ServerDefinition) -> bool:
-    """Return whether the settings include a tool; an exclusion wins.
+def not_included(names: Iterable[str], definition: ServerDefinition) -> set[str]:
+    """Return those of the names of tools that the settings leave out; an exclusion wins.
 
     An entry is a tool's name, or starts with the name and an opening parenthesis.
     """
 
-    def names_it(entries: Iterable[str]) -> bool:
-        return any(entry == name or entry.startswith(f"{name}(") for entry in entries)
+    def named(entries: Iterable[str]) -> set[str]:
+        return {e[:at] for e in entries for at, sign in enumerate(f"{e}(") if sign == "("}
 
-    included = definition.include_tools
-    return not names_it(definition.exclude_tools) and (included is None or names_it(included))
+    included, excluded = definition.include_tools, named(definition.exclude_tools)
+    let_in = None if included is None else named(included)
+    return {one for one in names if one in excluded or (let_in is not None and one not in let_in)}
 
 
-def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]:
+def _read_tools(raw: RawOffer) -> tuple[Tool, ...]:
     tools: list[Tool] = []
     seen: set[str] = set()
     for position, item in enumerate(raw.tools[:MAX_LISTED], start=1):
@@ -207,8 +208,6 @@ def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]
             problem = "another tool of this server has the same name"
         elif name in raw.refused_tools:
             problem = "its x-mcp-header annotations are invalid"
-        elif not is_included(name, definition):
-            problem = "the settings leave it out"
         elif not is_shown_whole(name, MAX_NAME):
             problem = _HIDDEN_NAME
         seen.add(name)
@@ -242,6 +241,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
+    size = len(to_json((for_model, parameters)))
     definition = definition_text(item)
     output_schema = _object(item.get("outputSchema"))
     text = json.dumps(output_schema) if output_schema else ""
@@ -257,6 +257,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         left_out=left_out,
         output_schema=_pretty(output_schema) if output_schema else "",
         has_icons=_has_icons(item),
+        size=size,
     )
     return Tool(
         name=item["name"],
@@ -268,7 +269,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition=definition,
         output_schema=output_schema or None,
         output_weight=math.inf if any(word in text for word in _UNBOUNDED) else len(text),
-        size=len(to_json((for_model, parameters))),
+        size=size,
     )
 
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, not_included
 from tui.engine.mcp.catalog.offered_tool import (
     OWN_NAMES,
     OfferedTool,
     assign_names,
     assign_prompt_names,
 )
-from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
+from tui.model.catalog import Catalog, Off, PromptView, ToolId, ToolView
 from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_TOOL_SHARE
@@ -200,6 +200,8 @@ class Registry:
         self._told = False
         self._visibility = visibility
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
+        self._off: dict[ServerId, dict[str, Off]] = {}
+        self._switched: dict[tuple[ServerId, str], set[str | None]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
@@ -213,6 +215,7 @@ class Registry:
         self._definitions = {definition.id: definition for definition in definitions}
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
         self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
+        self._off = {s: off for s, off in self._off.items() if s in self._offers}
         self._made = {}
         self._name_all()
 
@@ -234,6 +237,32 @@ class Registry:
         for server in self._offers:
             self._judge(server)
         self._name_all()
+
+    def switch(self, server: ServerId, tool: str | None, *, off: bool) -> None:
+        """Switch a tool off for the model, or on again, for this run.
+
+        It holds for what the server is now, not for another one of its name.
+
+        Args:
+            server: The server.
+            tool: The tool's name, or None for all that it has and gets.
+            off: Whether it is off from now on.
+        """
+        definition, offer = self._definitions.get(server), self._offers.get(server)
+        if definition is None or offer is None:
+            return
+        switched = self._switched.setdefault((server, definition.fingerprint), set())
+        if tool is None:
+            switched.clear()
+        elif not off and None in switched:
+            switched |= {one.name for one in offer.tools}
+            switched.remove(None)
+        (switched.add if off else switched.discard)(tool)
+        self._judge_off(server)
+        self._name_all()
+
+    def is_off(self, tool: OfferedTool) -> bool:
+        return tool.name in self._off.get(tool.server, {})
 
     def forget(self, server: ServerId) -> None:
         """Forget the offer of a server, as after a change of its definition."""
@@ -263,7 +292,7 @@ class Registry:
         return tuple(
             self._offer(key)
             for key in self._ids
-            if key[0] in ready and not self._is_withheld(key) and key not in without
+            if key[0] in ready and self._is_wanted(key) and key not in without
         )
 
     def load(self, tools: Iterable[OfferedTool]) -> None:
@@ -279,7 +308,7 @@ class Registry:
     def count_again(self) -> None:
         """Decide again which tools the model holds, as after a server came or went."""
         wanted = {
-            server: [tool for tool in tools.values() if not self._is_withheld((server, tool.name))]
+            server: [tool for tool in tools.values() if self._is_wanted((server, tool.name))]
             for server, tools in self._usable.items()
             if self._counts(server)
         }
@@ -294,7 +323,7 @@ class Registry:
             self._catalogs[server] = replace(catalog, excess=beyond)
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
-        """Return the current version of a tool; None if it is gone or withheld."""
+        """Return the current version of a tool, off or on; None if it is gone or withheld."""
         key = tool.server, tool.name
         return None if self._is_withheld(key) or key not in self._ids else self._offer(key)
 
@@ -313,11 +342,11 @@ class Registry:
         return view, self._offer(key)
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
-        """Return a withheld tool by the name that the model would call it, and the reason."""
-        for server, withheld in self._withheld.items():
-            for own, held in withheld.items():
-                if self._ids.get((server, own)) == name:
-                    return self._offer((server, own)), held.reason
+        """Return a tool that is withheld or off by the model's name for it, and the reason."""
+        for key, tool_id in self._ids.items():
+            if tool_id == name and not self._is_wanted(key):
+                held = self._withheld.get(key[0], {}).get(key[1])
+                return self._offer(key), held.reason if held else self._off[key[0]][key[1]]
         return None
 
     def own_prompt_name(self, server: ServerId, name: str) -> str:
@@ -325,8 +354,19 @@ class Registry:
         return self._renamed_prompts.get(server, {}).get(name, name)
 
     def _judge(self, server: ServerId) -> None:
+        self._judge_off(server)
+        off, tools = self._off[server], self._offers[server].tools
+        named = [tool for tool in tools if off.get(tool.name) is not Off.SETTINGS]
+        self._withheld[server] = self._visibility.withhold(self._definitions[server], named)
+
+    def _judge_off(self, server: ServerId) -> None:
+        """Find out which tools of a server are off."""
         definition = self._definitions[server]
-        self._withheld[server] = self._visibility.withhold(definition, self._offers[server].tools)
+        names = [tool.name for tool in self._offers[server].tools if tool.is_usable]
+        switched = self._switched.get((server, definition.fingerprint), set())
+        off = {name: Off.SESSION for name in names if name in switched or None in switched}
+        left_out = dict.fromkeys(not_included(names, definition), Off.SETTINGS)
+        self._off[server] = off | left_out
 
     def _name_all(self) -> None:
         """Assign all names, in settings order."""
@@ -375,7 +415,7 @@ class Registry:
         labels = assign_names(labelled, reserved=names.values())
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
         for server, offer in ordered:
-            withheld = self._withheld.get(server, {})
+            withheld, off = self._withheld.get(server, {}), self._off.get(server, {})
             views = []
             for number, tool in enumerate(offer.tools):
                 if not tool.is_usable:
@@ -384,12 +424,19 @@ class Registry:
                 view = tool.show(names[server, tool.name])
                 if (held := withheld.get(tool.name)) is not None:
                     view = replace(view, problem=held.reason, changed=held.changed)
+                if (by := off.get(tool.name)) is not None:
+                    problem = by.value if by is Off.SETTINGS else view.problem
+                    view = replace(view, off=by, problem=problem)
                 views.append(view)
             catalogs[server] = tuple(views)
         return catalogs
 
     def _is_withheld(self, key: Key) -> bool:
         return key[1] in self._withheld.get(key[0], {})
+
+    def _is_wanted(self, key: Key) -> bool:
+        """Whether a tool is neither withheld nor off."""
+        return not self._is_withheld(key) and key[1] not in self._off.get(key[0], {})
 
     def _offer(self, key: Key) -> OfferedTool:
         """Return a tool under its name; the previous object if neither has changed."""

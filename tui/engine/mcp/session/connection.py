@@ -372,7 +372,7 @@ class Connection:
         sdk_patches.adapt(client)
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
-        self.offer = await asyncio.to_thread(read_offer, self._lists, definition)
+        self.offer = await asyncio.to_thread(read_offer, self._lists)
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
@@ -392,7 +392,7 @@ class Connection:
             if sdk_patches.is_stateless(client):
                 tasks.create_task(listen(client, self._stale, Backoff()))
             while await self._refresh(client):
-                self.offer = await asyncio.to_thread(read_offer, self._lists, self._definition)
+                self.offer = await asyncio.to_thread(read_offer, self._lists)
                 on_offer(self.offer)
 
     async def _refresh(self, client: Client) -> bool:

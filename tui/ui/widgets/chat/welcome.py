@@ -104,7 +104,8 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
     words = [f"what can {one_line(view.id)} do?" for view in ready if view.catalog.tools][:1]
     for view in ready:
         for tool in view.catalog.tools:
-            is_usable = not tool.problem and not any(p.required for p in tool.parameters)
+            is_on = not (tool.problem or tool.off)
+            is_usable = is_on and not any(p.required for p in tool.parameters)
             if is_usable and "read-only" in tool.claims and _is_harmless(tool.name):
                 words.append(f"use the {one_line(tool.name)} tool of {one_line(view.id)}")
                 break

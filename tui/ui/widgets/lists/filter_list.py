@@ -127,6 +127,10 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         entries: The entries at first.
         clicks: The clicks that choose an entry.
         widest: Cells of the column of names, as for `RowList`.
+
+    Attributes:
+        remark: What is said behind the number of entries; shown with the next ones.
+        shown: The entries that match.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LIST)
@@ -156,6 +160,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         self._empty = empty
         self._prompt = prompt or f"/ filter {noun}s"
         self._entries = entries
+        self.remark = ""
         self._folded: set[str] = set()
         self.shown: Sequence[ListEntry[T]] = ()
         self._lines: Sequence[ListEntry[T] | Group] = ()
@@ -324,9 +329,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
 
     def _count_line(self) -> str:
         shown, total = len(self.shown), len(self._entries)
-        if shown == total:
-            return counted(total, self._noun)
-        return f"{shown:,} of {counted(total, self._noun)}"
+        few = f"{shown:,} of " if shown != total else ""
+        return f"{few}{counted(total, self._noun)}{self.remark}"
 
 
 class DialogFilterList(FilterList[T]):

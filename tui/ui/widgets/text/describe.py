@@ -18,10 +18,11 @@ from tui.model.catalog import (
     ToolView,
 )
 from tui.model.consent import GrantView, ToolStanding
+from tui.model.models import ContextPart
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, recovery, status_word
-from tui.ui.widgets.text.plain import block, fit, one_line
+from tui.ui.widgets.text.plain import block, fit, off_words, one_line
 
 MAX_PARAMETERS: Final = 100
 """Parameters of one tool that are listed."""
@@ -48,6 +49,7 @@ def describe_tool(
     schema: bool,
     standing: ToolStanding | None = None,
     saved: Sequence[str] = (),
+    context: ContextPart | None = None,
 ) -> Content:
     """Describe a tool: its server's description, its parameters, and why it may not be offered.
 
@@ -57,11 +59,14 @@ def describe_tool(
         schema: Whether to append its schemas.
         standing: What happens when the model calls it; ignored if it belongs to another tool.
         saved: The names of the calls of it that the user saved.
+        context: What it takes of the context, or None.
     """
     parts = _titles(server, tool.name, tool.title, framed=False)
     if tool.changed:
         reason = one_line(tool.problem) or "the model gets it back when you accept the change"
         parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
+    elif tool.off:
+        parts += [Content(), muted(f"○ off: {tool.off}; the model does not get it")]
     elif tool.problem:
         parts += _problem("not offered", tool.problem)
     elif standing is not None and (standing.server, standing.tool) == (server, tool.name):
@@ -79,6 +84,8 @@ def describe_tool(
             for one in tool.parameters
         ]
         parts += _named("parameters", listed)
+    if context is not None and (tool.off or not tool.problem):
+        parts += [Content(), Content.assemble(("declaration  ", _MUTED), context.words)]
     if saved:
         parts += [Content(), Content.assemble(("saved calls  ", _MUTED), "  ".join(saved))]
     parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
@@ -183,7 +190,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         parts.append(field("gemdeck can", ", ".join(info.announced) or "nothing"))
     catalog = view.catalog
     parts += [
-        field("tools", f"{len(catalog.tools):,}"),
+        field("tools", f"{len(catalog.tools):,}{off_words(catalog.off)}"),
         field("prompts", f"{len(catalog.prompts):,}"),
         field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
     ]
