@@ -256,7 +256,7 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
         *((), tuple(Permission), (Permission.YOLO,))
     ]
     denied, asked, switch = map(written_rule, loaded.gemdeck.always_deny)
-    assert (denied, asked[:2], switch[:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
+    assert (denied, [*asked][:2], [*switch][:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
     assert loaded.project.standing_rules.words() == (
         "The tool push of * never runs.",
         "You are asked each time: tool ask of *.",

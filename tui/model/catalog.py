@@ -35,6 +35,7 @@ class ToolView(Frozen):
         parameters: Its parameters.
         schema: Its complete input schema as indented JSON.
         claims: The server's claims about it, such as ``read-only``; never trusted.
+        claims_to_read: Whether the server claims that it only reads, and nothing against that.
         problem: Why it cannot be offered to the model, or an empty string.
         left_out: The parts of its schema hidden from the model, and why.
         changed: Whether it is withheld until the user accepts its changed definition.
@@ -54,6 +55,7 @@ class ToolView(Frozen):
     changed: bool = False
     output_schema: str = ""
     has_icons: bool = False
+    claims_to_read: bool = False
 
 
 class PromptArgument(Frozen):

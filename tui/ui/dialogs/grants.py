@@ -116,7 +116,7 @@ class GrantsScreen(ListDialog[GrantView]):
         if not grant.revocable:
             self.say(f"This rule comes from {grant.origin}: change it there.")
             return
-        name = f"{grant.effect} {grant.server} {grant.tool}, {grant.scope}"
+        name = f"{grant.effect} {grant.server} {grant.what}, {grant.scope}"
         if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
             self._commands.engine.access.policy.revoke(grant.id)
             if grant.scope != GrantScope.SESSION:  # which no command knows
@@ -130,7 +130,7 @@ class GrantsScreen(ListDialog[GrantView]):
             return
         if grant.scope != GrantScope.SESSION:
             self.say("Only a rule of this session can be saved; this one lasts already.")
-        elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.tool}"):
+        elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.what}"):
             self._commands.engine.access.policy.save(grant.id)
             self.say("Saved for this folder.")
 
@@ -156,7 +156,7 @@ class GrantsScreen(ListDialog[GrantView]):
 def _entry(grant: GrantView, widths: tuple[int, ...]) -> ListEntry[GrantView]:
     texts = (
         grant.server,
-        grant.tool,
+        grant.what,
         grant.scope,
         grant.origin,
         moment(grant.granted_at, "%Y-%m-%d", ""),
