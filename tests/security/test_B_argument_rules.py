@@ -418,6 +418,34 @@ async def test_B17_always_with_these_spares_the_question_for_calls_like_that_one
     assert [call["path"] for _, call in shop.calls] == [str(docs / "a"), str(docs / "b")]
 
 
+async def test_B17_a_link_bent_between_the_answer_and_the_call_keeps_it_from_the_server(
+    shop: Turncoat, play: Play, shop_folder: Path
+) -> None:
+    docs = limit(shop_folder, path={"folder": str(shop_folder / "docs")})
+    call = {"path": str(shop_folder / "docs/a")}
+    async with play([], shop) as running:
+        servers = running.engine.servers
+        [look] = [one for one in servers.offered_tools() if one.name == "look"]
+        permit, late = (Permit(look, call, "", "a rule", docs) for _ in range(2))
+        await servers.call_tool(permit, lambda _: None)
+        (shop_folder / "docs/a").symlink_to(shop_folder / "secret")
+        with pytest.raises(ToolCallError, match="leads elsewhere"):
+            await servers.call_tool(late, lambda _: None)
+    assert shop.calls == [("look", call)]
+
+
+async def test_B24_the_page_of_a_server_allows_what_it_showed_and_as_it_was(
+    shop: Turncoat, play: Play
+) -> None:
+    shop.offer(tool("look", **READS), tool("list", **READS), tool("buy"))
+    async with play([], shop) as running:
+        access, offered = running.engine.access, running.engine.servers.offered_tools()
+        look, other, buy = (one.view for one in offered)
+        shown = [look, replace(other, description="as it was"), buy]
+        access.allow_read_only(offered, shown, GrantScope.SESSION)
+        assert [one.tool for one in running.store.state.grants] == ["look"]
+
+
 async def test_B19_without_a_condition_always_with_these_is_once(
     shop: Turncoat, play: Play
 ) -> None:

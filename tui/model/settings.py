@@ -7,7 +7,7 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
@@ -436,13 +436,6 @@ def _condition_text(kind: ConditionKind, value: object) -> str:
     return value if isinstance(value, str) else "" if value is True else "\ud800"
 
 
-def _whole_rule(rule: object) -> object:
-    """Refuse what is left out of a rule that allows, since it would allow more than is written."""
-    if isinstance(rule, dict) and rule.keys() - ToolPattern.model_fields.keys():
-        raise ValueError("has an unknown key")
-    return rule
-
-
 class GemdeckSettings(Section):
     """``gemdeck``: gemdeck's own settings."""
 
@@ -541,7 +534,7 @@ class GemdeckSettings(Section):
         default_factory=PriceSettings,
         description="What models cost. Without prices no cost is shown.",
     )
-    always_allow: tuple[Annotated[ToolPattern, BeforeValidator(_whole_rule)], ...] = Field(
+    always_allow: tuple[ToolPattern, ...] = Field(
         (),
         max_length=MAX_PATTERNS,
         description="Tools that run without asking. Has no effect in a project's file.",
@@ -552,3 +545,13 @@ class GemdeckSettings(Section):
         description="Tools that never run and are hidden from the model, or calls with certain "
         "arguments. Wins over every permission. The rules of all files apply.",
     )
+
+    @field_validator("always_allow", mode="before")
+    @classmethod
+    def _check_whole(cls, rules: object) -> object:
+        """Refuse a key that would be left out of a rule: it would allow more than is written."""
+        known = ToolPattern.model_fields.keys()
+        for rule in rules if isinstance(rules, list) else ():
+            if isinstance(rule, dict) and rule.keys() - known:
+                raise ValueError("a rule has an unknown key")
+        return rules

@@ -138,9 +138,6 @@ class Grant(Frozen):
         text = json.dumps(_GRANTS.write(self), sort_keys=True)
         return GrantId(hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH])
 
-    def rule(self, folder: str, start: str) -> ArgumentRule:
-        return ArgumentRule(self.conditions, start, folder)
-
     def covers(
         self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
     ) -> bool:
@@ -152,7 +149,7 @@ class Grant(Frozen):
             folder: The real path of the opened folder.
             start: Where the tool's server starts; see `ArgumentRule`.
         """
-        rule = self.rule(folder, start)
+        rule = ArgumentRule(self.conditions, start, folder)
         meets = rule.allows if self.effect is Effect.ALLOW else rule.denies
         return (
             bool(tool.fingerprint)

@@ -7,7 +7,6 @@ import calendar
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -233,12 +232,7 @@ def pattern_views(
     asking = [(Effect.ASK, rule, rule_place(rule)) for rule in ask]
     allowing = [(Effect.ALLOW, rule, "gemdeck.alwaysAllow") for rule in allow]
     return [
-        replace(
-            _settings_view(
-                f"{effect}:{number}", effect, rule.server, rule.tool, f"settings: {place}"
-            ),
-            where=conditions_words(rule.conditions),
-        )
+        _settings_view(f"{effect}:{number}", effect, rule, f"settings: {place}")
         for number, (effect, rule, place) in enumerate((*denying, *asking, *allowing))
     ]
 
@@ -259,7 +253,8 @@ def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
     origin = f"trust: true in {definition.source or definition.origin.value}"
     effect = Effect.ALLOW if not asks else Effect.ASK
     origin = f"{origin}, which {asks}" if asks else origin
-    return _settings_view(f"trust:{definition.id}", effect, definition.id, "*", origin)
+    everything = ToolPattern.model_construct(server=definition.id)
+    return _settings_view(f"trust:{definition.id}", effect, everything, origin)
 
 
 _UNASKED: Final = GrantView(
@@ -267,15 +262,16 @@ _UNASKED: Final = GrantView(
 )
 
 
-def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: str) -> GrantView:
+def _settings_view(name: str, effect: Effect, rule: ToolPattern, origin: str) -> GrantView:
     return GrantView(
         id=GrantId(name),
         effect=effect,
-        server=sanitize_line(server, MAX_NAME),
-        tool=sanitize_line(tool, MAX_NAME),
+        server=sanitize_line(rule.server, MAX_NAME),
+        tool=sanitize_line(rule.tool, MAX_NAME),
         scope="settings",
         origin=sanitize_line(origin),
         revocable=False,
+        where=conditions_words(rule.conditions),
     )
 
 
@@ -414,7 +410,9 @@ class Policy:
         if words := self.asking_words(tool, Permission.GRANTS):
             return Verdict(Effect.ASK, words)
         if grant := by_effect.get(Effect.ALLOW):
-            limit = grant.rule(self._folder, start) if grant.conditions else None
+            limit = (
+                ArgumentRule(grant.conditions, start, self._folder) if grant.conditions else None
+            )
             return Verdict(Effect.ALLOW, self._words(grant), grant, limit)
         return Verdict(Effect.ASK, self.untrusted_words(tool) or "no rule allows it")
 

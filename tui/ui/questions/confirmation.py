@@ -65,7 +65,7 @@ def _always(kind: str, key: str, choice: Choice) -> Answer:
     return Answer(
         f"always-{kind}",
         key,
-        f"Always this {kind}",
+        f"Always {kind}",
         f"always this {kind}",
         choice,
         short=kind.title(),

@@ -126,7 +126,9 @@ class RuleStep(QuestionStep):
         """Say the rule as it is now."""
         self._reading.begin_anew()
         self.query_one(FoldedText).show(self.words())
-        self.query_one("#scope", Button).label = key_label("m", f"{self.scope.value} ⇄")
+        button = self.query_one("#scope", Button)
+        button.label = key_label("m", f"{self.scope.value} ⇄")
+        button.refresh(layout=True)
 
     def words(self) -> str:
         names = "\n".join(map(quoted, self.request.read_only))
