@@ -69,11 +69,6 @@ def _read_condition(entry: object) -> Condition:
     return condition
 
 
-def _write_condition(condition: Condition) -> list[str]:
-    """Write it as three texts: a gemdeck that knows two takes that for no rule."""
-    return [condition.name, condition.kind.value, condition.value]
-
-
 _ToolName = Annotated[str | None, PlainValidator(_read_name), PlainSerializer(_write_name)]
 """Stands in the file as JSON text, since it may be no valid Unicode."""
 
@@ -81,8 +76,11 @@ _Scope = Annotated[GrantScope, PlainValidator(_read_scope), PlainSerializer(lamb
 """Stands in the file by its name; its value is a word on the screen."""
 
 _Condition = Annotated[
-    Condition, PlainValidator(_read_condition), PlainSerializer(_write_condition)
+    Condition,
+    PlainValidator(_read_condition),
+    PlainSerializer(lambda one: [one.name, one.kind.value, one.value]),
 ]
+"""Stands in the file as three texts, which a gemdeck that knows two takes for no rule."""
 
 
 class Grant(Frozen):
@@ -129,8 +127,8 @@ class Grant(Frozen):
         has_place = (self.scope is GrantScope.FOLDER) == bool(self.folder)
         says_enough = is_exact or self.effect is not Effect.ALLOW
         is_bounded = len(self.conditions) <= MAX_CONDITIONS
-        is_bounded = is_bounded and all(condition.is_valid for condition in self.conditions)
-        return bool(self.fingerprint) and has_place and says_enough and is_bounded
+        is_clear = is_bounded and all(condition.is_valid for condition in self.conditions)
+        return bool(self.fingerprint) and has_place and says_enough and is_clear
 
     @property
     def id(self) -> GrantId:

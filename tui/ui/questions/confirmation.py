@@ -61,39 +61,28 @@ UNDO: Final = Answer(
 WITH_REASON: Final = Answer("deny-with-reason", "w", "Why", "deny this call and tell the model why")
 
 
-def _always(kind: str, key: str, choice: Choice) -> Answer:
+def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
+    """Make an answer that is given at the second press, or whose words a step shows."""
     return Answer(
         f"always-{kind}",
         key,
-        f"Always {kind}",
-        f"always this {kind}",
+        kind.capitalize() if words else f"Always {kind}",
+        words or f"always this {kind}",
         choice,
-        short=kind.title(),
+        short=kind.partition("-")[0].capitalize(),
         brief=f"always {kind}",
-        twice=True,
+        twice=not words,
         scoped=True,
     )
 
 
 ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
 ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
-ALWAYS_THESE: Final = Answer(
-    "always-these",
-    "v",
-    "These…",
-    "always this tool with these arguments, each exactly or in bounds",
-    Choice.ALWAYS_THESE,
-    short="These",
-    scoped=True,
+ALWAYS_THESE: Final = _always(
+    "these", "v", Choice.ALWAYS_THESE, "always with these arguments, each exactly or in bounds"
 )
-ALWAYS_READ_ONLY: Final = Answer(
-    "always-read-only",
-    "r",
-    "Read-only",
-    "always what this server says is read-only",
-    Choice.ALWAYS_READ_ONLY,
-    short="Reads",
-    scoped=True,
+ALWAYS_READ_ONLY: Final = _always(
+    "read-only", "r", Choice.ALWAYS_READ_ONLY, "always what its server says is read-only"
 )
 SCOPE: Final = Answer(
     "scope", "m", GrantScope.SESSION, "switch how long and where always holds", scoped=True
