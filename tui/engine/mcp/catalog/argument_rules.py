@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -20,6 +21,12 @@ from tui.text import INVISIBLE, LATIN_ALIKE
 
 MAX_PATH: Final = 4_096
 """Characters of a text that may be a path."""
+
+MAX_TEXTS: Final = 500
+"""Texts in one argument that a denial looks at; one with more is denied."""
+
+MAX_LOOKED: Final = 16_384
+"""Characters of these that may be paths; likewise."""
 
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\$\ud800-\udfff]|^[~\s]|\s$|^file:|://")
 """What a server may take for another path than the system does, or for none."""
@@ -75,12 +82,11 @@ class ArgumentRule(Frozen):
 
     def denies(self, arguments: Mapping[str, Any]) -> bool:
         """Tell whether a call might have all that the rule says, whatever else it has."""
+        given = [(folded(name), value) for name, value in arguments.items()]
+        wanted = [(folded(condition.name), condition) for condition in self.conditions]
         return all(
-            any(
-                folded(name) == folded(condition.name) and self._may_meet(condition, value)
-                for name, value in arguments.items()
-            )
-            for condition in self.conditions
+            any(name == known and self._may_meet(condition, value) for name, value in given)
+            for known, condition in wanted
         )
 
     def _is_met(self, condition: Condition, value: object) -> bool:
@@ -94,23 +100,23 @@ class ArgumentRule(Frozen):
         return value.startswith(condition.value) and not _CLIMBS.search(unquote(value))
 
     def _may_meet(self, condition: Condition, value: object) -> bool:
-        wanted = condition.value
+        texts = [*islice(_texts(value), MAX_TEXTS + 1)]
+        size = sum(len(text) for text in texts if len(text) <= MAX_PATH)
+        if condition.kind is ConditionKind.ANY or len(texts) > MAX_TEXTS or size > MAX_LOOKED:
+            return True
+        wanted, looks = condition.value, self._looks(value)
         match condition.kind:
             case ConditionKind.IS:
-                looks = self._looks(json.loads(wanted))
-                return not looks.isdisjoint(self._looks(value))
+                return not looks.isdisjoint(self._looks(json.loads(wanted)))
             case ConditionKind.FOLDER:
                 folders = self._looks(wanted)
-                looks = self._looks(value)
                 return any(_is_in(folder, look) for folder in folders for look in looks)
-            case ConditionKind.STARTS:
-                return any(look.startswith(folded(wanted)) for look in self._looks(value))
-            case ConditionKind.ANY:
-                return True
+        return any(look.startswith(folded(wanted)) for look in looks)
 
     def _looks(self, value: object) -> set[str]:
-        """Return all that a value, or one in it, looks like, also as a path, links followed."""
-        return {folded(form) for text in _texts(value) for form in self._forms(text)}
+        """Return all that a value, or a text in it, looks like, also as a path, links followed."""
+        looks = {folded(form) for text in _texts(value) for form in self._forms(text)}
+        return looks | {folded(canonical_value(value))} if isinstance(value, dict | list) else looks
 
     def _forms(self, text: str) -> Iterator[str]:
         yield text
@@ -165,12 +171,13 @@ def _is_in(folder: str, path: str) -> bool:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield a value as a text, and all that it holds."""
-    yield value if isinstance(value, str) else _WHOLE.sub(r"\1", canonical_value(value))
+    """Yield a value as a text, or those that it holds."""
     match value:
         case dict():
-            for item in value.values():
-                yield from _texts(item)
+            yield from chain.from_iterable(map(_texts, value.values()))
         case list():
-            for item in value:
-                yield from _texts(item)
+            yield from chain.from_iterable(map(_texts, value))
+        case str():
+            yield value
+        case _:
+            yield _WHOLE.sub(r"\1", canonical_value(value))
