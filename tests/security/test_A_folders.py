@@ -256,7 +256,7 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
         *((), tuple(Permission), (Permission.YOLO,))
     ]
     denied, asked, switch = map(written_rule, loaded.gemdeck.always_deny)
-    assert (denied, asked[:2], switch[:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
+    assert (denied, [*asked][:2], [*switch][:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
     assert loaded.project.standing_rules.words() == (
         "The tool push of * never runs.",
         "You are asked each time: tool ask of *.",
@@ -272,3 +272,22 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     assert reader.load(folder, word).project.trust is T.UNTRUSTED, "it asks what it denied"
     word.forget()
     assert reader.load(folder, word).gemdeck.always_deny == ()
+
+
+def test_B22_a_project_denies_calls_with_certain_arguments_until_a_new_yes(reader: Reader) -> None:
+    folder = reader.place.folder
+    wanted = {"path": {"folder": "secret"}, "force": {"is": None}, "note": {"any": True}}
+    denied = {"tool": "push", "arguments": wanted}
+    allowed = [{"tool": "push", "arguments": {"path": {"any": True}}}]
+    reader.place.project({"gemdeck": {"alwaysDeny": [denied], "alwaysAllow": allowed}})
+    word = reader.word(folder, folder)
+    loaded = reader.load(folder, word)
+    assert loaded.gemdeck.always_allow == ()
+    words = "path is in secret, and force is null, and note is anything or left out"
+    assert loaded.project.standing_rules.words() == (
+        f"The tool push of * never runs where {words}.",
+    )
+    reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push", "arguments": {}}]}})
+    [rule] = reader.load(folder, word).gemdeck.always_deny
+    assert rule.key == loaded.gemdeck.always_deny[0].key, "read again from the file of trust"
+    assert written_rule(rule) == denied

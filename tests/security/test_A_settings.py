@@ -68,7 +68,7 @@ def test_A02_it_is_decided_for_every_key_whether_a_project_may_set_it() -> None:
 MAY_SAY = {
     "context": "fileName includeDirectories",
     "gemdeck": "maxToolCalls maxResultSize idleTimeout alwaysDeny",
-    "gemdeck.alwaysDeny[]": "server tool",
+    "gemdeck.alwaysDeny[]": "server tool arguments",
     "mcp": "allowed excluded",
     "mcpServers.*": "command args env cwd url httpUrl type transportType tcp headers timeout"
     " description includeTools excludeTools oauth reviewResults",

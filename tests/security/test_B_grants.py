@@ -14,9 +14,10 @@ from tui.engine.approval import grants as g
 from tui.engine.approval.grants import Grant, GrantNote, GrantSet
 from tui.engine.approval.policy import AllowingPatterns, DenyingPatterns
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.catalog.argument_rules import canonical_value
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.catalog import ToolId
-from tui.model.consent import Effect, GrantScope
+from tui.model.consent import Condition, ConditionKind, Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.settings import ToolPattern
 
@@ -95,7 +96,7 @@ LOOK_ALIKES = {
 def test_B04_a_rule_that_denies_catches_what_looks_like_its_name(pattern: str, name: str) -> None:
     assert DenyingPatterns([rule("files", pattern)]).match("FILES", name)
     assert judged(make_tool(name, "files"), deny=[rule("files", pattern)]) is Effect.DENY
-    assert not AllowingPatterns([rule("files", pattern)]).match("FILES", name)
+    assert not [*AllowingPatterns([rule("files", pattern)]).find("FILES", name)]
     assert not DenyingPatterns([rule("other", pattern)]).match("FILES", name)
 
 
@@ -109,7 +110,7 @@ def test_B04_a_rule_that_denies_catches_the_name_that_the_model_has() -> None:
     "name", ["", "a" * 129, "a b", "re\u0430d", "read\n", "a/b", "⟨U+202E⟩", "read\u200b"]
 )
 def test_B04_a_rule_that_allows_takes_no_name_that_tools_may_not_have(name: str) -> None:
-    assert not AllowingPatterns([rule("*", "*")]).match("files", name)
+    assert not [*AllowingPatterns([rule("*", "*")]).find("files", name)]
 
 
 MATCHING = (
@@ -158,7 +159,7 @@ def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
 
 
 def conditional(name: str, value: object, effect: Effect = Effect.ALLOW) -> Grant:
-    condition = (name, g.canonical_value(value))
+    condition = Condition(name, ConditionKind.IS, canonical_value(value))
     tool = make_tool("go")
     identity = (tool.fingerprint, tool.name, tool.definition_hash)
     return Grant(effect, *identity, GrantScope.SESSION, "", (condition,))
@@ -175,13 +176,14 @@ def test_B12_a_condition_takes_the_one_value_and_no_other(value: object) -> None
     grants = GrantSet()
     grants.put(conditional("text", "git status"), NOTE)
     tool = make_tool("go")
-    assert grants.find(tool, {"text": "git status", "more": 1}, "") != []
+    assert grants.find(tool, {"text": "git status"}, "") != []
+    assert grants.find(tool, {"text": "git status", "more": 1}, "") == []
     assert grants.find(tool, {"text": value}, "") == []
     assert grants.find(tool, {}, "") == []
     assert grants.find(tool, None, "") == []
     grants.put(conditional("n", 1), NOTE)
     assert grants.find(tool, {"n": 1}, "") != []
-    for other in (True, "1", [1], 1.5):
+    for other in (True, "1", [1], 1.5, 1.0):
         assert grants.find(tool, {"n": other}, "") == []
 
 
@@ -201,6 +203,11 @@ def test_B12_paths_are_compared_after_links_are_resolved(tmp_path: Path) -> None
     assert grants.find(tool, {"path": str(tmp_path / "link")}, "") == []
 
 
+CONDITIONS = st.one_of(
+    st.builds(Condition, WORDS, st.just(ConditionKind.IS), st.integers().map(canonical_value)),
+    st.builds(Condition, WORDS, st.sampled_from([*ConditionKind][1:3]), WORDS),
+    st.builds(Condition, WORDS, st.just(ConditionKind.ANY)),
+)
 GRANTS = st.builds(
     Grant,
     st.sampled_from(Effect),
@@ -209,7 +216,7 @@ GRANTS = st.builds(
     WORDS | st.just(""),
     st.sampled_from([GrantScope.FOLDER, GrantScope.EVERYWHERE]),
     st.sampled_from(["", "/work"]),
-    st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple),
+    st.lists(CONDITIONS, max_size=2).map(tuple),
 )
 
 
@@ -226,7 +233,11 @@ def test_B01_what_is_saved_is_what_is_read(grants: list[Grant]) -> None:
     [
         *(("effect", "permit"), ("server", ""), ("tool", None), ("tool", 5), ("tool", "not JSON")),
         *(("definition", ""), ("scope", "SESSION"), ("scope", "FOLDER"), ("folder", "/work")),
-        *(("arguments", [["text"]]), ("arguments", "text")),
+        *(("arguments", [["text"]]), ("arguments", "text"), ("arguments", [["text", "is", 5]])),
+        *(("arguments", [["a", "is", "{"]]), ("arguments", [["a", "any", "b"]])),
+        *(("arguments", [["a", "starts", ""]]), ("arguments", [["a", "like", "b"]])),
+        *(("arguments", [["a", "folder", "x" * 501]]), ("arguments", [["a", "any", ""]] * 31)),
+        *(("arguments", [["a", '{"b": 1, "b": 2}']]), ("arguments", [["a", "is", "1", "2"]])),
     ],
 )
 def test_B05_a_record_that_says_less_than_it_must_allows_nothing(field: str, value: object) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.snapshots.decks import HISTORIES, NARROW, WIDE, Album, deck, press
 from tests.support.samples import confirmation
-from tests.ui.consent.samples import SCHEMA, VALUES, rewriting, several
+from tests.ui.consent.samples import SCHEMA, VALUES, rewriting, several, writing
 from tests.ui.requests.samples import result, review, sampling
 from tui.model import events as e
 from tui.model.input.arguments import canonical_json
@@ -38,7 +38,15 @@ CASES: dict[str, tuple[ConfirmationRequest, tuple[str, ...]]] = {
     "edited": (QUESTION, ("e", "4", "ctrl+s")),
     "problem": (replace(QUESTION, problem="amount: 9 is more than 5"), ("e",)),
     "change": (rewriting(), ()),
+    "rule": (writing(), ("end", "v", "space", "space", "up", "space", "left")),
+    "read-only": (
+        replace(QUESTION, read_only=("add_note", "list_notes", "read note")),
+        ("end", "r"),
+    ),
 }
+
+BOTH = ("change", "rule", "read-only")
+"""Those that are laid out otherwise where there is less room."""
 
 OTHERS: dict[str, tuple[PendingRequest, ...]] = {
     "calls": several(),
@@ -62,7 +70,7 @@ async def test_the_question(album: Album) -> None:
 
 
 async def test_the_narrow_question(album: Album) -> None:
-    async with album.of(asking(QUESTION), NARROW) as pilot:
+    async with album.of(asking(replace(QUESTION, read_only=("add_note",))), NARROW) as pilot:
         await album.take(pilot, "question")
         await press(pilot, "e")
         await album.take(pilot, "form")
@@ -73,7 +81,7 @@ async def test_the_narrow_question(album: Album) -> None:
 @pytest.mark.parametrize("name", CASES)
 async def test_another_question(album: Album, name: str) -> None:
     request, keys = CASES[name]
-    await album.take_all(asking(request), name, *keys, wide=name != "change")
+    await album.take_all(asking(request), name, *keys, wide=name not in BOTH)
 
 
 @pytest.mark.parametrize("name", OTHERS)

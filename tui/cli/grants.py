@@ -25,7 +25,7 @@ async def list_grants() -> CommandOutput:
     """List the rules on tools: what you saved, newest first, then what the settings say."""
     async with _rules() as (_, found):
         rows = [
-            (one.id[:8], one.effect.value, f"{one.server}.{one.tool}", one.scope, one.origin)
+            (one.id[:8], one.effect.value, f"{one.server}.{one.what}", one.scope, one.origin)
             for one in found
         ]
         text = table(rows) or "There are no rules on tools."
@@ -41,7 +41,7 @@ async def revoke(ids: tuple[str, ...]) -> CommandOutput:
         chosen = [_chosen(name, found) for name in ids]
         for one in chosen:
             engine.access.policy.revoke(one.id)
-    names = ", ".join(f"{one.server}.{one.tool}" for one in chosen)
+    names = ", ".join(f"{one.server}.{one.what}" for one in chosen)
     return CommandOutput({"revoked": [one.id for one in chosen]}, f"Taken back: {names}.")
 
 

@@ -78,7 +78,7 @@ class Answers(Frozen):
     review: TrustCase | None = None
     reviews_starts: bool = False
     reviews_all: bool = False
-    allow: frozenset[tuple[str, str]] = frozenset()
+    allow: frozenset[tuple[object, ...]] = frozenset()
     deny: tuple[ToolPattern, ...] = ()
     inheritance: Inheritance = field(default_factory=Inheritance)
 
@@ -102,7 +102,7 @@ class Answers(Frozen):
             now,
             accepted=frozenset(accepted),
             put_off=frozenset(put_off),
-            allow=frozenset((rule.server, rule.tool) for rule in sources.gemdeck.always_allow),
+            allow=frozenset(rule.key for rule in sources.gemdeck.always_allow),
             inheritance=inheritance_of(sources.gemdeck),
         )
 
@@ -203,7 +203,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
     # what tightens counts at once; what was loosened while gemdeck runs counts from the next start
     own = _own_denials(sources)
     gone = tuple(pattern for pattern in answers.deny if pattern not in own)
-    allow = [one for one in sources.gemdeck.always_allow if (one.server, one.tool) in answers.allow]
+    allow = [rule for rule in sources.gemdeck.always_allow if rule.key in answers.allow]
     denied = (*sources.gemdeck.always_deny, *gone)
     changes = {"always_allow": tuple(allow), "always_deny": denied}
     rules = sources.gemdeck.model_copy(update=changes)

@@ -43,6 +43,7 @@ class ToolView(Frozen):
         parameters: Its parameters.
         schema: Its complete input schema as indented JSON.
         claims: The server's claims about it, such as ``read-only``; never trusted.
+        claims_to_read: Whether the server claims that it only reads, and nothing against that.
         problem: Why it cannot be offered to the model, or an empty string.
         off: Who switched it off, or None; by hand it can be run if that was the user.
         size: Bytes of what describes it to the model.
@@ -66,6 +67,7 @@ class ToolView(Frozen):
     changed: bool = False
     output_schema: str = ""
     has_icons: bool = False
+    claims_to_read: bool = False
 
 
 class PromptArgument(Frozen):

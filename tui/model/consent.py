@@ -1,9 +1,13 @@
 """Consent to tool calls: answers, grants and rules."""
 
+import json
+import re
 from enum import StrEnum
 from typing import Final, NewType
 
+from tui.model.bounded_json import JsonError, read_json
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import reveal
 from tui.model.servers import ServerId
 
 RequestId = NewType("RequestId", str)
@@ -20,7 +24,9 @@ class Choice(StrEnum):
 
     ONCE = "once"
     ALWAYS_TOOL = "always this tool"
+    ALWAYS_THESE = "always this tool with these"
     ALWAYS_SERVER = "always this server"
+    ALWAYS_READ_ONLY = "always what is read-only, says the server"
     DENY = "deny"
     DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 
@@ -37,6 +43,83 @@ class GrantScope(StrEnum):
     EVERYWHERE = "saved everywhere"
 
 
+MAX_CONDITION: Final = 500
+"""Bytes of what a rule says of one argument; it is shown whole."""
+
+MAX_CONDITIONS: Final = 30
+"""Arguments that one rule names."""
+
+_PLAIN: Final = re.compile(r"[\w./~-]+", re.ASCII)
+
+
+class ConditionKind(StrEnum):
+    """What a rule wants of an argument. The value is its key in the settings."""
+
+    IS = "is"
+    FOLDER = "folder"
+    STARTS = "starts"
+    ANY = "any"
+
+
+class Condition(Frozen):
+    """What a rule says of one argument.
+
+    Attributes:
+        name: The argument.
+        kind: What it must be.
+        value: The JSON text of the one value, the path of the folder, or the beginning of the
+            text; empty for any value.
+    """
+
+    name: str
+    kind: ConditionKind
+    value: str = ""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it says what its kind needs, short enough and in characters that can be kept."""
+        try:
+            if self.kind is ConditionKind.IS:
+                read_json(self.value)
+            fits = max(len(text.encode()) for text in (self.name, self.value)) <= MAX_CONDITION
+        except (JsonError, UnicodeEncodeError):
+            return False
+        return fits and bool(self.value) == (self.kind is not ConditionKind.ANY)
+
+    @property
+    def words(self) -> str:
+        """Say it in words that hide nothing; only what looks like nothing else has no quotes."""
+        name = quoted(self.name)
+        match self.kind:
+            case ConditionKind.IS:
+                return f"{name} is {_written(json.loads(self.value))}"
+            case ConditionKind.FOLDER:
+                return f"{name} is in {quoted(self.value)}"
+            case ConditionKind.STARTS:
+                return f"{name} starts with {_written(self.value)}"
+            case ConditionKind.ANY:
+                return f"{name} is anything or left out"
+
+
+def exact_text(value: object) -> str:
+    """Write the one value that a rule wants: texts that are equal are values that are."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def conditions_words(conditions: tuple[Condition, ...]) -> str:
+    """Say all that a rule wants of a call's arguments; nothing if it wants nothing."""
+    return ", and ".join(condition.words for condition in conditions)
+
+
+def quoted(text: str) -> str:
+    """Write a name or a path that may look like anything: in quotes unless it is plain."""
+    return text if _PLAIN.fullmatch(text) else _written(text)
+
+
+def _written(value: object) -> str:
+    return reveal(json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
 class Decision(Frozen):
     """The user's answer.
 
@@ -45,12 +128,14 @@ class Decision(Frozen):
         note: The reason for a denial, for the model.
         scope: The scope of an "always" answer.
         arguments: The edited arguments as JSON; None if unchanged.
+        conditions: What is to be always so of the arguments, for "always with these".
     """
 
     choice: Choice
     note: str = ""
     scope: GrantScope = GrantScope.SESSION
     arguments: str | None = None
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def allows(self) -> bool:
@@ -78,6 +163,7 @@ class GrantView(Frozen):
         granted_at: When it was granted, in seconds since the epoch; None if unknown.
         used_at: When it last allowed a call, in seconds since the epoch; None if never.
         revocable: Whether it can be revoked; rules from settings files cannot.
+        where: What it wants of the arguments, in words; empty for calls with any.
     """
 
     id: GrantId
@@ -89,6 +175,12 @@ class GrantView(Frozen):
     granted_at: float | None = None
     used_at: float | None = None
     revocable: bool = True
+    where: str = ""
+
+    @property
+    def what(self) -> str:
+        """The tool, and what the rule wants of its arguments."""
+        return f"{self.tool}, where {self.where}" if self.where else self.tool
 
     @property
     def is_unasked(self) -> bool:

@@ -109,6 +109,10 @@ class ConfirmationRequest(Frozen):
         not_lasting: Why no answer that covers later calls is offered, or an empty string.
         origin: Where the server comes from, such as ``this folder``; empty if unknown.
         change: What the arguments hold for a file that they name, or None.
+        paths: The arguments that are texts: the name of each, the text, with its links resolved
+            where it is an absolute path, and the folder that a rule may name, or "".
+        read_only: The server's tools of which it claims that they only read, as shown, this one
+            among them; empty if it does not claim that of this one.
         conversation: The conversation whose model asks for the call.
     """
 
@@ -126,6 +130,8 @@ class ConfirmationRequest(Frozen):
     not_lasting: str = ""
     origin: str = ""
     change: FileChange | None = None
+    paths: tuple[tuple[str, str, str], ...] = ()
+    read_only: tuple[str, ...] = ()
     conversation: ConversationId = MAIN
 
 

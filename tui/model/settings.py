@@ -7,9 +7,10 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from tui.model.chat import Usage
+from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import (
     DEFAULT_MAX_TOOLS,
@@ -399,6 +400,40 @@ class ToolPattern(Section):
     tool: str = Field(
         "*", min_length=1, max_length=200, description="Name of the tool; * matches any characters."
     )
+    arguments: dict[str, dict[ConditionKind, Any]] = Field(
+        default_factory=dict,
+        min_length=1,
+        max_length=MAX_CONDITIONS,
+        description='What arguments must be, by name: `{"is": VALUE}`, `{"folder": PATH}`, '
+        '`{"starts": TEXT}` or `{"any": true}`. An allowed call has no others.',
+    )
+
+    @model_validator(mode="after")
+    def _check_arguments(self) -> Self:
+        is_one = all(len(one) == 1 for one in self.arguments.values())
+        if not is_one or not all(condition.is_valid for condition in self.conditions):
+            raise ValueError("each of arguments must be one of is, folder, starts and any")
+        return self
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(
+            Condition(name, kind, _condition_text(kind, value))
+            for name, one in self.arguments.items()
+            for kind, value in one.items()
+        )
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All that it says: equal for rules that say the same."""
+        return self.server, self.tool, self.conditions
+
+
+def _condition_text(kind: ConditionKind, value: object) -> str:
+    """Return what a `Condition` has for a value; one that is not valid where it cannot have it."""
+    if kind is ConditionKind.IS:
+        return exact_text(value)
+    return value if isinstance(value, str) else "" if value is True else "\ud800"
 
 
 class GemdeckSettings(Section):
@@ -507,6 +542,16 @@ class GemdeckSettings(Section):
     always_deny: tuple[ToolPattern, ...] = Field(
         (),
         max_length=MAX_PATTERNS,
-        description="Tools that never run and are hidden from the model. Wins over every "
-        "permission. The rules of all files apply.",
+        description="Tools that never run and are hidden from the model, or calls with certain "
+        "arguments. Wins over every permission. The rules of all files apply.",
     )
+
+    @field_validator("always_allow", mode="before")
+    @classmethod
+    def _check_whole(cls, rules: object) -> object:
+        """Refuse a key that would be left out of a rule: it would allow more than is written."""
+        known = ToolPattern.model_fields.keys()
+        for rule in rules if isinstance(rules, list) else ():
+            if isinstance(rule, dict) and rule.keys() - known:
+                raise ValueError("a rule has an unknown key")
+        return rules

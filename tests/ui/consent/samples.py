@@ -157,3 +157,13 @@ def changed_tools(number: int = 0, *changes: ToolChange) -> ToolChangeRequest:
         ),
     )
     return ToolChangeRequest(RequestId(f"change-{number}"), ServerId("git"), changes or (made,))
+
+
+PATH = "/home/ada/shop/docs/a.md"
+
+
+def writing() -> ConfirmationRequest:
+    """Ask about a call that writes a file, of which rules on arguments can be made."""
+    text = "buy milk today"
+    paths = (("content", text, ""), ("path", PATH, "/home/ada/shop/docs"))
+    return replace(asked({"content": text, "mode": 7, "path": PATH}), paths=paths)

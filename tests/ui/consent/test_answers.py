@@ -20,7 +20,13 @@ from tui.ui.questions.arming import (
     PAUSE_SECONDS,
     REPEAT_SECONDS,
 )
-from tui.ui.questions.confirmation import NEXT, UNDO, WITH_REASON, ConfirmationQuestion
+from tui.ui.questions.confirmation import (
+    ALWAYS_THESE,
+    NEXT,
+    UNDO,
+    WITH_REASON,
+    ConfirmationQuestion,
+)
 from tui.ui.widgets.frame import WORDY
 
 ONCE, DENY = Decision(Choice.ONCE), Decision(Choice.DENY)
@@ -116,13 +122,13 @@ async def test_all_answers_are_shown_where_more_are_asked_for_and_no_key_works_e
         for key in ("m", "e", "w", "u", "full_stop"):
             await hands.pilot.press(key, key)
             assert isinstance(hands.app.screen, ConfirmationQuestion)
-        assert "Always this server" not in hands.text
+        assert "Always server" not in hands.text
         hands.clock.advance(PAUSE_SECONDS)
         await hands.arm()
         await hands.press("full_stop")
-        assert "s Always this server" in hands.text
+        assert "s Always server" in hands.text
         await hands.press("full_stop")
-        assert "Always this server" not in hands.text
+        assert "Always server" not in hands.text
 
 
 async def test_an_answer_that_needs_its_key_twice_needs_it_soon_and_nothing_between() -> None:
@@ -231,23 +237,27 @@ async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> No
 
 
 async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_scope() -> None:
-    said = replace(asked(notes=("This turn has read data from search.",) * 3), claims=("w",))
-    async with confirming(said, size=(120, 36)) as hands:
-        await hands.edit_as_json('{"branch": "dev"}')
-        await hands.finish()
+    notes = ("This turn has read data from search.",) * 3
+    said = replace(asked(notes=notes), claims=("w",), read_only=("look",))
+    sizes = ((120, 36), (80, 24), (50, 16), (40, 10))
+    async with confirming(said, size=sizes[0], armed=True) as hands:
         await hands.press("m")
-        for size in ((120, 36), (80, 24), (50, 16), (40, 10)):
+        for size, is_edited in ((size, is_edited) for is_edited in (False, True) for size in sizes):
             await hands.resize(size)
+            if is_edited and size == sizes[0]:
+                await hands.edit_as_json('{"branch": "dev"}')
+                await hands.finish()
             rows = hands.modal.query_one(AnswerRows)
             hidden = [NEXT] if size[0] >= WORDY else [NEXT, WITH_REASON]
+            hidden.append(ALWAYS_THESE if is_edited else UNDO)
             for answer in (one for row in hands.modal.ROWS for one in row if one not in hidden):
                 button = rows.query_one(f"#{answer.name}")
                 assert hands.modal.frame.region.contains_region(button.region), answer.name
                 assert button.size.width >= len(str(button.render())), answer.name
             assert hands.app.screen.region.contains_region(hands.modal.frame.region), size
             assert hands.modal.arguments.size.height >= 1, size
-            assert "your edit" in hands.text, size
-            assert rows.query_one(f"#{UNDO.name}").display, size
+            assert ("your edit" in hands.text) == is_edited, size
+            assert rows.query_one(f"#{UNDO.name}").display == is_edited, size
 
 
 # Buttons, by mouse and by Enter: they hold to the same rules as the keys of their answers.

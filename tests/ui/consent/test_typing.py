@@ -73,7 +73,7 @@ async def test_what_neither_allows_nor_denies_counts_at_once_where_no_key_came_j
     async with confirming() as hands:
         for key, shown in (
             ("j", '"branch"'),
-            ("full_stop", "Always this server"),
+            ("full_stop", "Always server"),
             ("e", "Edit the arguments"),
             ("w", "Deny with a reason"),
         ):

@@ -17,6 +17,7 @@ from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import running, ticking, until
 from tests.ui.shell import decks
 from tui.engine.engine import Engine, EngineOptions
+from tui.model.consent import GrantScope
 from tui.model.servers import ServerId, ServerInfo, ServerStatus
 from tui.store.selectors import server as find_server
 from tui.store.store import Store
@@ -214,3 +215,24 @@ async def test_a_page_without_an_engine_and_of_a_server_that_is_gone_says_so() -
         await deck.press("r", "o")
         assert deck.on_top(ServerPage)
         assert deck.asked("servers.restart") == []
+
+
+async def test_what_a_server_says_is_read_only_is_listed_and_allowed_by_a_key() -> None:
+    async with running(decks.full_store()) as deck:
+        git = find_server(deck.store.state, decks.GIT)
+        assert git is not None
+        first, *others = git.catalog.tools
+        reads = replace(first, claims_to_read=True)
+        deck.app.deck.post_message(ShowServer(decks.GIT))
+        await deck.until(lambda: deck.on_top(ServerPage))
+        await deck.press("u")
+        assert "It claims of no tool that it only reads." in deck.text
+        decks.configure(
+            deck.store, replace(git, catalog=replace(git.catalog, tools=(reads, *others)))
+        )
+        deck.commands.answers["servers.offered_tools"] = ()
+        for keys in (("u", "escape"), ("u", "m", "ctrl+s")):
+            assert deck.asked("access.allow_read_only") == []
+            await deck.press(*keys)
+            await deck.until(lambda: deck.on_top(ServerPage))
+        assert deck.asked("access.allow_read_only") == [([], [reads], GrantScope.FOLDER)]

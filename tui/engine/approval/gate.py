@@ -14,15 +14,17 @@ from typing import Final
 from tui.engine.approval.grants import FILE_NAME as GRANTS_FILE
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import (
+    ArgumentPaths,
     Denial,
     Edit,
     Inquiry,
     UnusableEditError,
     call_notes,
-    content_of,
     decided,
-    file_change,
+    look_at_files,
+    of_its_server,
     origin_words,
+    read_only_with,
 )
 from tui.engine.approval.policy import Policy, Verdict, names_tool
 from tui.engine.approval.tool_review import FOLDER_NAME, PinStore, ToolReview
@@ -35,13 +37,14 @@ from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.logs.audit import FILE_NAME as AUDIT_FILE
 from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
 from tui.engine.settings.prohibitions import Permission
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ToolView
 from tui.model.chat import ToolCallStatus
-from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
+from tui.model.consent import Choice, Decision, Effect, GrantScope, RequestId, ToolStanding
 from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
 from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import ServerId, ServerStatus
@@ -157,23 +160,27 @@ class Gate:
             words = self._policy.asking_words(inquiry.tool, Permission.SETTINGS)
             return replace(_NOBODY, source=f"{NOBODY_TO_ASK}: {words}") if words else _NOBODY
         async with self._in_order:  # questions come in the order of their calls
-            change = await self._file_change(inquiry)
-        return self._settled_before(inquiry) or await self._ask(inquiry, change)
+            change, paths = await self._look_at_files(inquiry)
+        if (known := self._settled_before(inquiry)) is not None:
+            return known
+        request = replace(self._request(inquiry), change=change, paths=paths)
+        return await self._ask(inquiry, request)
 
     def _settled_before(self, inquiry: Inquiry) -> Permit | Denial | None:
         if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
             return _DENIED_BEFORE
         return self._settled(inquiry)
 
-    async def _file_change(self, inquiry: Inquiry) -> FileChange | None:
-        """Compare the arguments with a file, unless that takes too long."""
-        if self._folder is None or not content_of(inquiry.arguments):
-            return None
-        compared = in_daemon_thread(partial(file_change, self._folder, inquiry.arguments))
+    async def _look_at_files(self, inquiry: Inquiry) -> tuple[FileChange | None, ArgumentPaths]:
+        """Compare the arguments with a file and find paths in them, unless that takes too long."""
+        if not inquiry.may_name_files:
+            return None, ()
+        start = self._policy.start_of(inquiry.tool.server)
+        look = partial(look_at_files, self._folder, start, inquiry.arguments)
         try:
-            return await asyncio.wait_for(compared, COMPARING_SECONDS)
+            return await asyncio.wait_for(in_daemon_thread(look), COMPARING_SECONDS)
         except TimeoutError:
-            return None
+            return None, ()
 
     def _settled(self, inquiry: Inquiry) -> Permit | Denial | None:
         """Settle a call by rules and earlier answers, if they do."""
@@ -188,7 +195,7 @@ class Gate:
             return None
         if verdict.effect is Effect.ALLOW:
             self._policy.used(verdict)
-            return _permit(inquiry, verdict.source)
+            return _permit(inquiry, verdict.source, verdict.rule)
         own, servers = inquiry.tool, self._policy.origins
         is_named = self._allowed and names_tool(self._allowed, own.server, own.name, servers)
         is_asked = verdict.grant or self._policy.asking_words(own, Permission.SETTINGS)
@@ -203,8 +210,7 @@ class Gate:
             inquiry.verdict = self._policy.judge(inquiry.tool, inquiry.arguments)
         return inquiry.verdict
 
-    async def _ask(self, inquiry: Inquiry, change: FileChange | None) -> Permit | Denial:
-        request = self._request(inquiry, change)
+    async def _ask(self, inquiry: Inquiry, request: ConfirmationRequest) -> Permit | Denial:
         edit: Edit | None = None
 
         async def read_edit(decision: Decision) -> ConfirmationRequest | None:
@@ -234,7 +240,7 @@ class Gate:
                 self._desk.withdraw(other, _CoveredError(known))
         return self._under_rules(inquiry, outcome)
 
-    def _request(self, inquiry: Inquiry, change: FileChange | None) -> ConfirmationRequest:
+    def _request(self, inquiry: Inquiry) -> ConfirmationRequest:
         tool = inquiry.tool
         return ConfirmationRequest(
             id=self._desk.new_id(),
@@ -249,7 +255,7 @@ class Gate:
             not_lasting=self._policy.asking_words(tool, Permission.GRANTS)
             or ("" if tool.fingerprint else "nothing identifies this server later on"),
             origin=origin_words(tool.server, self._policy),
-            change=change,
+            read_only=tuple(one.view.name for one in read_only_with(inquiry)),
             conversation=inquiry.turn.conversation,
         )
 
@@ -257,12 +263,14 @@ class Gate:
         """Do what an answer says of this call and of later ones."""
         choice = decision.choice
         source, note = f"you: {choice.value}", sanitize(decision.note, MAX_NOTE)
-        if choice in {Choice.ALWAYS_TOOL, Choice.ALWAYS_SERVER}:
-            tools = [inquiry.tool]
-            if choice is Choice.ALWAYS_SERVER:
-                own = inquiry.tool.server, inquiry.tool.fingerprint
-                tools += [t for t in inquiry.offered if (t.server, t.fingerprint) == own]
-            self._policy.allow(tools, decision.scope, choice.value)
+        wide = {
+            Choice.ALWAYS_TOOL: [inquiry.tool],
+            Choice.ALWAYS_THESE: [inquiry.tool] if decision.conditions else [],
+            Choice.ALWAYS_SERVER: [inquiry.tool, *of_its_server(inquiry)],
+            Choice.ALWAYS_READ_ONLY: read_only_with(inquiry),
+        }
+        if tools := wide.get(choice):
+            self._policy.allow(tools, decision.scope, choice.value, decision.conditions)
             source += f", {decision.scope.value}"
         if choice is Choice.DENY_REST_OF_TURN:
             inquiry.turn.denies_rest = True
@@ -278,9 +286,9 @@ class Gate:
         """Apply rules that were added meanwhile or that match the edited arguments."""
         if isinstance(outcome, Denial):
             return outcome
-        if outcome.arguments is inquiry.arguments:
+        if outcome.arguments is inquiry.arguments and not inquiry.may_name_files:
             verdict = self._judge(inquiry)
-        else:
+        else:  # links may have been bent while the question stood
             verdict = self._policy.judge(outcome.tool, outcome.arguments)
         if verdict.effect is Effect.DENY:
             return Denial(verdict.source, _DENIED_BY_RULE)
@@ -292,9 +300,9 @@ class Gate:
         self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source))
 
 
-def _permit(inquiry: Inquiry, source: str) -> Permit:
+def _permit(inquiry: Inquiry, source: str, rule: ArgumentRule | None = None) -> Permit:
     """Let a call run as it was asked for."""
-    return Permit(inquiry.tool, inquiry.arguments, inquiry.shown, source)
+    return Permit(inquiry.tool, inquiry.arguments, inquiry.shown, source, rule)
 
 
 def _why_gone(inquiry: Inquiry, event: Event) -> str:
@@ -379,6 +387,13 @@ class ToolAccess:
         """Take the rules of the settings and the servers there are; see `Policy.configure`."""
         self.policy.configure(settings.always_allow, settings.always_deny, definitions, asks)
         self.review.keep_only({definition.id for definition in definitions})
+
+    def allow_read_only(
+        self, tools: Sequence[OfferedTool], shown: Collection[ToolView], scope: GrantScope
+    ) -> None:
+        """Let those of the offered tools run that were shown, as they were shown, as read-only."""
+        found = [one for one in tools if one.view in shown and one.view.claims_to_read]
+        self.policy.allow(found, scope, Choice.ALWAYS_READ_ONLY.value)
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""

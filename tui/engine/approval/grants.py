@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -14,8 +13,16 @@ from pydantic import AliasPath, Field, PlainSerializer, PlainValidator
 from tui.engine.background import OrderedWorker
 from tui.engine.files.entry_format import EntryFormat, PathText
 from tui.engine.files.state_file import Stamp, StateFile
+from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.model.consent import Effect, GrantId, GrantScope
+from tui.model.consent import (
+    MAX_CONDITIONS,
+    Condition,
+    ConditionKind,
+    Effect,
+    GrantId,
+    GrantScope,
+)
 from tui.model.frozen import Frozen
 
 MAX_GRANTS: Final = 10_000
@@ -23,9 +30,6 @@ MAX_GRANTS: Final = 10_000
 
 MAX_LABEL: Final = 256
 """Characters of a name that a record keeps to be shown."""
-
-Condition = tuple[str, str]
-"""The name of an argument, and the JSON text of the one value it must have."""
 
 _ID_LENGTH: Final = 32
 
@@ -56,11 +60,27 @@ def _read_scope(name: object) -> GrantScope:
     return GrantScope[str(name)]
 
 
+def _read_condition(entry: object) -> Condition:
+    """Read what a rule says of an argument; two texts were once a name and the one value."""
+    texts = entry if isinstance(entry, list) and all(isinstance(one, str) for one in entry) else []
+    name, kind, value = (texts[0], "is", texts[1]) if len(texts) == 2 else texts
+    if not (condition := Condition(name, ConditionKind(kind), value)).is_valid:
+        raise ValueError("no condition")
+    return condition
+
+
 _ToolName = Annotated[str | None, PlainValidator(_read_name), PlainSerializer(_write_name)]
 """Stands in the file as JSON text, since it may be no valid Unicode."""
 
 _Scope = Annotated[GrantScope, PlainValidator(_read_scope), PlainSerializer(lambda s: s.name)]
 """Stands in the file by its name; its value is a word on the screen."""
+
+_Condition = Annotated[
+    Condition,
+    PlainValidator(_read_condition),
+    PlainSerializer(lambda one: [one.name, one.kind.value, one.value]),
+]
+"""Stands in the file as three texts, which a gemdeck that knows two takes for no rule."""
 
 
 class Grant(Frozen):
@@ -76,8 +96,7 @@ class Grant(Frozen):
         definition_hash: The definition that was shown; empty for every definition.
         scope: How long and where it holds.
         folder: The real path of the folder it holds in; empty for other scopes.
-        conditions: Arguments that must have exactly these values, by name; the others may be
-            anything. Values that are absolute paths are compared after links are resolved.
+        conditions: What it wants of the arguments; without any they may be anything.
     """
 
     effect: Effect
@@ -86,13 +105,20 @@ class Grant(Frozen):
     definition_hash: str
     scope: _Scope
     folder: PathText
-    conditions: tuple[Condition, ...]
+    conditions: tuple[_Condition, ...]
 
     @classmethod
-    def allowing(cls, tool: OfferedTool, scope: GrantScope, folder: str = "") -> "Grant":
+    def allowing(
+        cls,
+        tool: OfferedTool,
+        scope: GrantScope,
+        folder: str = "",
+        conditions: tuple[Condition, ...] = (),
+    ) -> "Grant":
         """Return the grant for a tool in its present definition and nothing else."""
         kept = folder if scope is GrantScope.FOLDER else ""
-        return cls(Effect.ALLOW, tool.fingerprint, tool.name, tool.definition_hash, scope, kept, ())
+        what = tool.fingerprint, tool.name, tool.definition_hash
+        return cls(Effect.ALLOW, *what, scope, kept, conditions)
 
     @property
     def is_valid(self) -> bool:
@@ -100,7 +126,9 @@ class Grant(Frozen):
         is_exact = self.tool is not None and bool(self.definition_hash)
         has_place = (self.scope is GrantScope.FOLDER) == bool(self.folder)
         says_enough = is_exact or self.effect is not Effect.ALLOW
-        return bool(self.fingerprint) and has_place and says_enough
+        is_bounded = len(self.conditions) <= MAX_CONDITIONS
+        is_clear = is_bounded and all(condition.is_valid for condition in self.conditions)
+        return bool(self.fingerprint) and has_place and says_enough and is_clear
 
     @property
     def id(self) -> GrantId:
@@ -108,26 +136,26 @@ class Grant(Frozen):
         text = json.dumps(_GRANTS.write(self), sort_keys=True)
         return GrantId(hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH])
 
-    def covers(self, tool: OfferedTool, arguments: JsonObject | None, folder: str) -> bool:
+    def covers(
+        self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
+    ) -> bool:
         """Return whether the grant applies to a call.
 
         Args:
             tool: The tool in the definition that the model was offered.
             arguments: The arguments of the call; None asks for grants without conditions.
             folder: The real path of the opened folder.
+            start: Where the tool's server starts; see `ArgumentRule`.
         """
+        rule = ArgumentRule(self.conditions, start, folder)
+        meets = rule.allows if self.effect is Effect.ALLOW else rule.denies
         return (
             bool(tool.fingerprint)
             and self.fingerprint == tool.fingerprint
             and self.tool in {None, tool.name}
             and self.definition_hash in {"", tool.definition_hash}
             and self.folder in {"", folder}
-            and all(
-                arguments is not None
-                and name in arguments
-                and canonical_value(arguments[name]) == value
-                for name, value in self.conditions
-            )
+            and (not self.conditions or (arguments is not None and meets(arguments)))
         )
 
 
@@ -198,24 +226,15 @@ class GrantSet:
         if not found:
             self._found.pop(key, None)
 
-    def find(self, tool: OfferedTool, arguments: JsonObject | None, folder: str) -> list[Grant]:
+    def find(
+        self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
+    ) -> list[Grant]:
         """Return the grants that apply to a call; see `Grant.covers`."""
         candidates = (
             *self._found.get((tool.fingerprint, tool.name), ()),
             *self._found.get((tool.fingerprint, None), ()),
         )
-        return [grant for grant in candidates if grant.covers(tool, arguments, folder)]
-
-
-def canonical_value(value: object) -> str:
-    """Write a value as the JSON text that conditions compare.
-
-    An absolute path is written with all links and ``..`` resolved, so that another way to the
-    same file is the same and a link that was bent elsewhere is not.
-    """
-    if isinstance(value, str) and value.startswith("/") and "\0" not in value:
-        value = os.path.realpath(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return [grant for grant in candidates if grant.covers(tool, arguments, folder, start)]
 
 
 def read_all(entries: object) -> dict[Grant, GrantNote]:

@@ -1,5 +1,6 @@
 """A call that needs a decision, and what its question shows: warnings, fields, a file's change."""
 
+import json
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import Final
 from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import read_regular
+from tui.engine.mcp.catalog.argument_rules import canonical_value, real_ways
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
@@ -25,6 +27,9 @@ MAX_FILE: Final = 128 * 1024
 
 MAX_PATH: Final = 1_000
 """Characters of an argument that may be a path."""
+
+ArgumentPaths = tuple[tuple[str, str, str], ...]
+"""Names of arguments, their paths after links are resolved, and folders; see the request."""
 
 _CONTENT: Final = frozenset(
     {"content", "contents", "filecontent", "filecontents", "filetext", "newcontent", "newcontents"}
@@ -59,6 +64,47 @@ def content_of(arguments: JsonObject) -> str:
     """Return the name of the argument that holds a file's content; empty if none or several do."""
     names = [name for name, value in arguments.items() if _is_content(name, value)]
     return names[0] if len(names) == 1 else ""
+
+
+def look_at_files(
+    folder: Path | None, start: str, arguments: JsonObject
+) -> tuple[FileChange | None, ArgumentPaths]:
+    """Compare arguments with a file of a folder, and find what may be paths in them. Blocks.
+
+    Args:
+        folder: The opened folder, or None.
+        start: Where the tool's server starts; see `ArgumentRule`.
+        arguments: The arguments.
+    """
+    compares = folder is not None and content_of(arguments)
+    change = file_change(folder, arguments) if folder is not None and compares else None
+    return change, tuple(
+        (name, json.loads(canonical_value(value)), _folder_of(value, start))
+        for name, value in arguments.items()
+        if isinstance(value, str)
+    )
+
+
+def _folder_of(value: str, start: str) -> str:
+    """Return the folder that a path is or lies in, links followed; "" if it leads nowhere."""
+    for way in sorted(real_ways(value, start))[:1]:
+        path = Path(way)
+        folder = path if path.is_dir() else path.parent
+        if folder.is_dir() and ("/" in value or path.exists()):
+            return str(folder)
+    return ""
+
+
+def of_its_server(inquiry: "Inquiry") -> list[OfferedTool]:
+    """Return the tools that the server of a call offered to the model."""
+    own = inquiry.tool.server, inquiry.tool.fingerprint
+    return [one for one in inquiry.offered if (one.server, one.fingerprint) == own]
+
+
+def read_only_with(inquiry: "Inquiry") -> list[OfferedTool]:
+    """Return those of which it claims that they only read; none unless it is one of them."""
+    found = [one for one in of_its_server(inquiry) if one.view.claims_to_read]
+    return found if inquiry.tool in found else []
 
 
 def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
@@ -184,6 +230,11 @@ class Inquiry:
     number: int = 1
     verdict: Verdict | None = None
     rules: int = -1
+
+    @property
+    def may_name_files(self) -> bool:
+        """Whether a text in its arguments may be a path or a file's content."""
+        return bool(content_of(self.arguments)) or "/" in self.shown or "." in self.shown
 
     @property
     def is_loop(self) -> bool:

@@ -6,22 +6,31 @@ Deny beats ask beats allow; without a rule, ask.
 import calendar
 import re
 import time
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from tui.engine.approval.grants import MAX_GRANTS, MAX_LABEL, Grant, GrantBook, GrantNote
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.catalog.argument_rules import ArgumentRule, folded, placed
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
 from tui.engine.settings.prohibitions import Permission, Restriction, voids
-from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
+from tui.model.consent import (
+    UNASKED_GRANT,
+    Condition,
+    Effect,
+    GrantId,
+    GrantScope,
+    GrantView,
+    ToolRuleChanged,
+    conditions_words,
+)
 from tui.model.events import GrantsChanged
 from tui.model.frozen import Frozen
-from tui.model.servers import Origin, ServerId
+from tui.model.servers import Origin, ServerId, Transport
 from tui.model.settings import ToolPattern
-from tui.text import INVISIBLE, LATIN_ALIKE, sanitize_line
+from tui.text import sanitize_line
 
 ANY: Final = "*"
 """Stands for any characters, also none."""
@@ -32,13 +41,8 @@ _REMEMBERED: Final = 65_536
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The names that the protocol allows for tools."""
 
-_ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
-"""Characters that many fonts draw alike; capitals are folded before."""
-
-_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
-"""Blanks, controls, and what draws nothing; they are left out."""
-
-_UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
+likeness: Final = lru_cache(maxsize=_REMEMBERED)(folded)
+"""See `folded`; that of names is remembered, which are few and short."""
 
 MAX_NAME: Final = 256
 """Characters of a name or folder that are shown."""
@@ -67,11 +71,14 @@ class AllowingPatterns:
     def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
         self.patterns = tuple(patterns)
 
-    def match(self, server: str, tool: str) -> bool:
-        return is_plain(tool) and any(
-            _matches(pattern.server, server) and _matches(pattern.tool, tool)
+    def find(self, server: str, tool: str) -> Iterator[ToolPattern]:
+        """Give the rules that match a tool, those for certain arguments last."""
+        found = (
+            pattern
             for pattern in self.patterns
+            if _matches(pattern.server, server) and _matches(pattern.tool, tool)
         )
+        yield from sorted(found, key=lambda one: bool(one.arguments)) if is_plain(tool) else ()
 
 
 class DenyingPatterns:
@@ -121,21 +128,6 @@ class DenyingPatterns:
 def is_plain(name: str) -> bool:
     """Return whether the protocol allows a name for tools."""
     return _PLAIN_NAME.fullmatch(name) is not None
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def likeness(name: str) -> str:
-    """Reduce a name to what it looks like: equal for names that a hurried reader mixes up.
-
-    Compatibility forms, case, marks, blanks, invisible characters and letters of other alphabets
-    that look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
-    """
-    if not name.isascii():
-        folded = unicodedata.normalize("NFKC", name).casefold()
-        plain = unicodedata.normalize("NFKD", folded)
-        kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
-        name = "".join(kept).translate(LATIN_ALIKE)
-    return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -198,7 +190,7 @@ def grant_words(grant: Grant, note: GrantNote) -> str:
     """Say where a grant comes from and how far it reaches."""
     chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
     when = f" on {day(note.granted_at)}" if note.granted_at is not None else ""
-    conditions = ", for certain arguments" if grant.conditions else ""
+    conditions = ", for certain arguments" if grant.conditions else ""  # also in the audit log
     return sanitize_line(f"{chosen}{when}, {_SCOPES[grant.scope]}{conditions}")
 
 
@@ -219,8 +211,6 @@ def record_view(grant: Grant, note: GrantNote) -> GrantView:
     if grant.scope is GrantScope.FOLDER:
         scope = f"saved for {sanitize_line(grant.folder, MAX_NAME)}"
     origin = f"you: {note.words}" if note.words else "saved rule"
-    if grant.conditions:
-        origin += ", for certain arguments"
     return GrantView(
         id=grant.id,
         effect=grant.effect,
@@ -230,6 +220,7 @@ def record_view(grant: Grant, note: GrantNote) -> GrantView:
         origin=sanitize_line(origin),
         granted_at=note.granted_at,
         used_at=note.used_at,
+        where=conditions_words(grant.conditions),
     )
 
 
@@ -241,7 +232,7 @@ def pattern_views(
     asking = [(Effect.ASK, rule, rule_place(rule)) for rule in ask]
     allowing = [(Effect.ALLOW, rule, "gemdeck.alwaysAllow") for rule in allow]
     return [
-        _settings_view(f"{effect}:{number}", effect, rule.server, rule.tool, f"settings: {place}")
+        _settings_view(f"{effect}:{number}", effect, rule, f"settings: {place}")
         for number, (effect, rule, place) in enumerate((*denying, *asking, *allowing))
     ]
 
@@ -262,7 +253,8 @@ def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
     origin = f"trust: true in {definition.source or definition.origin.value}"
     effect = Effect.ALLOW if not asks else Effect.ASK
     origin = f"{origin}, which {asks}" if asks else origin
-    return _settings_view(f"trust:{definition.id}", effect, definition.id, "*", origin)
+    everything = ToolPattern.model_construct(server=definition.id)
+    return _settings_view(f"trust:{definition.id}", effect, everything, origin)
 
 
 _UNASKED: Final = GrantView(
@@ -270,24 +262,29 @@ _UNASKED: Final = GrantView(
 )
 
 
-def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: str) -> GrantView:
+def _settings_view(name: str, effect: Effect, rule: ToolPattern, origin: str) -> GrantView:
     return GrantView(
         id=GrantId(name),
         effect=effect,
-        server=sanitize_line(server, MAX_NAME),
-        tool=sanitize_line(tool, MAX_NAME),
+        server=sanitize_line(rule.server, MAX_NAME),
+        tool=sanitize_line(rule.tool, MAX_NAME),
         scope="settings",
         origin=sanitize_line(origin),
         revocable=False,
+        where=conditions_words(rule.conditions),
     )
 
 
 class Verdict(Frozen):
-    """The rules' decision on a call; `source` says why, `grant` is the record it rests on."""
+    """The rules' decision on a call; `source` says why.
+
+    `grant` is the record it rests on, and `rule` what has to be so of the arguments for that.
+    """
 
     effect: Effect
     source: str
     grant: Grant | None = None
+    rule: ArgumentRule | None = None
 
     @property
     def words(self) -> str:
@@ -324,6 +321,7 @@ class Policy:
         self._shown: tuple[GrantView, ...] = ()
         self._allow = AllowingPatterns()
         self._deny = DenyingPatterns()
+        self._deny_certain: list[DenyingPatterns] = []
         self._voiding = dict.fromkeys(Permission, self._deny)
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._asks = ""
@@ -366,7 +364,9 @@ class Policy:
         self._asks = asks
         rules = tuple(deny)
         self._allow = AllowingPatterns(allow)
-        self._deny = DenyingPatterns(rule for rule in rules if not voids(rule))
+        denying = [rule for rule in rules if not voids(rule)]
+        self._deny = DenyingPatterns(rule for rule in denying if not rule.arguments)
+        self._deny_certain = [DenyingPatterns([rule]) for rule in denying if rule.arguments]
         self._voiding = {
             permission: DenyingPatterns(rule for rule in rules if permission in voids(rule))
             for permission in Permission
@@ -389,9 +389,10 @@ class Policy:
             tool: The tool as it was offered.
             arguments: The arguments; None judges the tool whatever they are.
         """
-        found = self._book.grants.find(tool, arguments, self._folder)
+        start = self.start_of(tool.server)
+        found = self._book.grants.find(tool, arguments, self._folder, start)
         by_effect = {grant.effect: grant for grant in reversed(found)}
-        if rule := self._deny.match(tool.server, tool.name, tool.id):
+        if rule := self._denying(tool, arguments):
             return Verdict(Effect.DENY, _denial_words(rule))
         if grant := by_effect.get(Effect.DENY):
             return Verdict(Effect.DENY, self._words(grant), grant)
@@ -403,13 +404,16 @@ class Policy:
             return Verdict(Effect.ASK, words)
         if self._is_trusted(tool) and not self._asks:
             return Verdict(Effect.ALLOW, self._trust_words(tool.server))
-        if self._is_allowed(tool.server, tool.name):
+        for limit in self._allowing(tool, arguments):
             words = "a rule in your settings (gemdeck.alwaysAllow) matches it"
-            return Verdict(Effect.ALLOW, words)
+            return Verdict(Effect.ALLOW, words, rule=limit)
         if words := self.asking_words(tool, Permission.GRANTS):
             return Verdict(Effect.ASK, words)
         if grant := by_effect.get(Effect.ALLOW):
-            return Verdict(Effect.ALLOW, self._words(grant), grant)
+            limit = (
+                ArgumentRule(grant.conditions, start, self._folder) if grant.conditions else None
+            )
+            return Verdict(Effect.ALLOW, self._words(grant), grant, limit)
         return Verdict(Effect.ASK, self.untrusted_words(tool) or "no rule allows it")
 
     def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
@@ -454,7 +458,13 @@ class Policy:
                 hidden[tool] = DENIED_BY_GRANT
         return hidden
 
-    def allow(self, tools: Collection[OfferedTool], scope: GrantScope, words: str) -> None:
+    def allow(
+        self,
+        tools: Collection[OfferedTool],
+        scope: GrantScope,
+        words: str,
+        conditions: tuple[Condition, ...] = (),
+    ) -> None:
         """Let these tools run in their present definitions.
 
         A server without a fingerprint cannot be told from another one, so its tools are left
@@ -465,12 +475,13 @@ class Policy:
             tools: The tools as they were offered.
             scope: How long and where.
             words: The answer that this comes of.
+            conditions: What has to be so of the arguments; without any they may be anything.
         """
         if scope is GrantScope.FOLDER and not self._folder:
             scope = GrantScope.SESSION
         self._book.add(
             {
-                Grant.allowing(tool, scope, self._folder): GrantNote(
+                Grant.allowing(tool, scope, self._folder, conditions): GrantNote(
                     str(tool.server)[:MAX_LABEL], sanitize_line(tool.view.name, MAX_LABEL), words
                 )
                 for tool in tools
@@ -516,7 +527,9 @@ class Policy:
         asked = ((rule.server, rule.tool) for rule in self._voiding[Permission.YOLO].patterns)
         everything = [_UNASKED] if self._allows_all and (ANY, ANY) not in asked else []
         asking = self._voiding[Permission.GRANTS].patterns
-        patterns = pattern_views(self._deny.patterns, asking, self._allow.patterns)
+        certain = (rule for one in self._deny_certain for rule in one.patterns)
+        denying = (*self._deny.patterns, *certain)
+        patterns = pattern_views(denying, asking, self._allow.patterns)
         return (*everything, *records, *patterns, *trusted)
 
     def _is_trusted(self, tool: OfferedTool) -> bool:
@@ -524,12 +537,40 @@ class Policy:
         definition = self._definitions.get(tool.server)
         return tool.trusted and definition is not None and definition.trust
 
-    def _is_allowed(self, server: ServerId, tool: str) -> bool:
-        """Return whether the settings allow a tool; a project's never, since it picks its names."""
+    def start_of(self, server: ServerId) -> str:
+        """Return the folder that a server starts in; empty if it is none of this machine."""
         definition = self._definitions.get(server)
+        if definition is None or definition.transport is not Transport.STDIO:
+            return ""
+        return str(definition.cwd or self._folder)
+
+    def _denying(self, tool: OfferedTool, arguments: JsonObject | None) -> ToolPattern | None:
+        """Return a rule of the settings that denies a call, or a tool whatever its arguments."""
+        name = tool.server, tool.name, tool.id
+        if rule := self._deny.match(*name):
+            return rule
+        certain = (one.match(*name) for one in (() if arguments is None else self._deny_certain))
+        limits = ((rule, self._limit(rule, tool.server)) for rule in certain if rule)
+        return next((rule for rule, limit in limits if limit.denies(arguments or {})), None)
+
+    def _allowing(
+        self, tool: OfferedTool, arguments: JsonObject | None
+    ) -> Iterator[ArgumentRule | None]:
+        """Give the rules of the settings that allow a call, None for one whatever its arguments.
+
+        They never allow a project's tools, since it picks its names.
+        """
+        definition = self._definitions.get(tool.server)
         if definition is None or definition.origin is Origin.PROJECT:
-            return False
-        return self._allow.match(server, tool)
+            return
+        for rule in self._allow.find(tool.server, tool.name):
+            limit = self._limit(rule, tool.server) if rule.arguments else None
+            if limit is None or (arguments is not None and limit.allows(arguments)):
+                yield limit
+
+    def _limit(self, rule: ToolPattern, server: ServerId) -> ArgumentRule:
+        conditions = tuple(placed(one, self._folder) for one in rule.conditions)
+        return ArgumentRule(conditions, self.start_of(server), self._folder)
 
     def _trust_words(self, server: ServerId) -> str:
         definition = self._definitions.get(server)

@@ -20,7 +20,6 @@ from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
-    JsonObject,
     OfferedTool,
     OwnTool,
     Permit,
@@ -318,21 +317,23 @@ class ServerManager:
             ToolCallError: If no result came back.
         """
         permit.use()
-        tool, arguments = permit.tool, permit.arguments
+        tool = permit.tool
         if isinstance(tool, OwnTool):
-            return await tool.run(arguments)
+            permit.check()
+            return await tool.run(permit.arguments)
         forgotten = self._live(tool.server)
         try:
-            return await self._call_once(tool, arguments, on_progress)
+            return await self._call_once(permit, on_progress)
         except CallNotTakenError:
             await self.wait_while(
                 lambda: self._is_returning(tool.server, forgotten), RECONNECT_PATIENCE
             )
-        return await self._call_once(tool, arguments, on_progress)
+        return await self._call_once(permit, on_progress)
 
     async def _call_once(
-        self, tool: OfferedTool, arguments: JsonObject, on_progress: Callable[[Progress], None]
+        self, permit: Permit, on_progress: Callable[[Progress], None]
     ) -> ToolResult:
+        tool = permit.tool
         live = self._live(tool.server)
         if live is None:
             raise ToolCallError(self.away_words(tool.server))
@@ -342,7 +343,8 @@ class ServerManager:
         if current.fingerprint != tool.fingerprint:
             text = f"Another server is called {tool.server} now; the tool was not run."
             raise ToolCallError(text)
-        call = live.call_tool(tool.name, arguments, on_progress)
+        permit.check()
+        call = live.call_tool(tool.name, permit.arguments, on_progress)
         return await self._supervisors[tool.server].usage.time(call, live.clock)
 
     def away_words(self, server: ServerId) -> str:

@@ -27,6 +27,7 @@ from tui.engine.settings.sources.source import (
     read_dotenv,
     read_source,
 )
+from tui.model.consent import conditions_words
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId, ServerStatus
@@ -62,7 +63,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
     },
     ProjectSay.FORBIDS: {
         "": "mcp mcp.allowed mcp.excluded gemdeck.alwaysDeny",
-        "gemdeck.alwaysDeny[].": "server tool",
+        "gemdeck.alwaysDeny[].": "server tool arguments",
     },
     ProjectSay.LOWERS: {"": "gemdeck", "gemdeck.": "maxToolCalls maxResultSize idleTimeout"},
     ProjectSay.NOTHING: {
@@ -79,7 +80,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         # A project cannot make what it lets a model spend look cheap.
         "gemdeck.prices.": "currency models",
         "gemdeck.prices.models.*.": "input cached output",
-        "gemdeck.alwaysAllow[].": "server tool",
+        "gemdeck.alwaysAllow[].": "server tool arguments",
     },
 }
 PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
@@ -109,8 +110,13 @@ _WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.
 _SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
 
 
-def written_rule(rule: ToolPattern) -> list[str]:
-    """Return a rule as it stands in the file of trust: server, tool, permissions that are void."""
+def written_rule(rule: ToolPattern) -> list[str] | dict[str, Any]:
+    """Return a rule as it stands in the file of trust: server, tool, permissions that are void.
+
+    One with arguments is an object, of which a gemdeck that knows none of them denies all.
+    """
+    if rule.arguments:
+        return rule.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return [rule.server, rule.tool, *voids(rule)]
 
 
@@ -169,6 +175,8 @@ def _rule_words(rule: ToolPattern) -> str:
     if voids(rule) == (Permission.YOLO,):
         return "--yolo does not count here."
     name = f"tool {rule.tool} of {rule.server}"
+    if rule.arguments:
+        return f"The {name} never runs where {conditions_words(rule.conditions)}."
     return f"You are asked each time: {name}." if voids(rule) else f"The {name} never runs."
 
 

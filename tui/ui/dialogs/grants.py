@@ -68,7 +68,7 @@ class GrantsScreen(ListDialog[GrantView]):
         if not grant.revocable:
             self.say(f"This rule comes from {grant.origin}: change it there.")
             return
-        name = f"{grant.effect} {grant.server} {grant.tool}, {grant.scope}"
+        name = f"{grant.effect} {grant.server} {grant.what}, {grant.scope}"
         if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
             self._commands.engine.access.policy.revoke(grant.id)
             if grant.scope != GrantScope.SESSION:  # which no command knows
@@ -82,7 +82,7 @@ class GrantsScreen(ListDialog[GrantView]):
             return
         if grant.scope != GrantScope.SESSION:
             self.say("Only a rule of this session can be saved; this one lasts already.")
-        elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.tool}"):
+        elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.what}"):
             self._commands.engine.access.policy.save(grant.id)
             self.say("Saved for this folder.")
 
@@ -107,10 +107,11 @@ class GrantsScreen(ListDialog[GrantView]):
 
 def _entry(grant: GrantView) -> ListEntry[GrantView]:
     used = moment(grant.used_at, "used %Y-%m-%d", "never used")
-    note = f"{grant.scope} · {grant.origin} · {used}"
+    where = f"where {grant.where} · " if grant.where else ""
+    note = f"{where}{grant.scope} · {grant.origin} · {used}"
     return ListEntry(
         item=grant,
         row=Row(grant.effect.value, f"{grant.server}.{grant.tool}", note=note),
         label=f"{grant.server}:{grant.tool} {grant.effect} {grant.scope}".lower(),
-        text=grant.origin.lower(),
+        text=f"{grant.where} {grant.origin}".lower(),
     )

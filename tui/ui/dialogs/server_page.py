@@ -13,8 +13,11 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Sparkline
 
+from tui.model.chat import EntryId
+from tui.model.consent import GrantScope, RequestId
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.models import ContextPart
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.store.commands import Commands, command_line
 from tui.store.selectors import server as find_server
@@ -26,6 +29,7 @@ from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.panes import EditServer, PaneName, RunTool, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
+from tui.ui.questions.calls.rules import RuleStep
 from tui.ui.widgets.key_bar import Hint, hints
 from tui.ui.widgets.text.describe import (
     field,
@@ -69,6 +73,7 @@ class ServerPage(ServerActions, Dialog):
                 "deck.prompts",
                 "deck.resources",
                 "server.run",
+                "server.read-only",
                 "server.website",
                 "server.copy",
             ),
@@ -161,6 +166,28 @@ class ServerPage(ServerActions, Dialog):
             self.ask(RunTool(self._server, tool))
 
         self.app.push_screen(pick("Run a tool", "tool", tools, run))
+
+    def action_read_only(self) -> None:
+        """Ask whether the tools of which it claims that they only read may run unasked."""
+        view = self.current
+        tools = [one for one in view.catalog.tools if one.claims_to_read] if view else []
+        if not tools:
+            self.say("It claims of no tool that it only reads.")
+            return
+        names = tuple(one.name for one in tools)
+        what = RequestId(""), EntryId(""), self._server, f"{len(names)} tools", "", "{}"
+        step = RuleStep(ConfirmationRequest(*what, read_only=names), GrantScope.SESSION)
+
+        def keep(kept: str | None) -> None:
+            if kept is not None:
+                engine = self.commands.engine
+                offered = [
+                    one for one in engine.servers.offered_tools() if one.server == self._server
+                ]
+                engine.access.allow_read_only(offered, tools, step.scope)
+                self.say("Kept: they run unasked. `g` in the servers pane lists them.")
+
+        self.app.push_screen(step, keep)
 
     def action_website(self) -> None:
         """Show the whole address of its website, from where it can be opened."""

@@ -5,6 +5,7 @@ is answered by itself, or all that were shown to their end at once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,7 +14,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 
-from tui.model.consent import Choice, GrantScope
+from tui.model.consent import Choice, Condition, GrantScope
 from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
@@ -32,6 +33,7 @@ from tui.ui.questions.calls.call_view import (
     server_words,
 )
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
+from tui.ui.questions.calls.rules import ConditionsStep, RuleStep, next_scope
 from tui.ui.questions.calls.steps import (
     WITHDRAWN,
     DenyReasonScreen,
@@ -46,9 +48,6 @@ from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-SCOPES: Final = tuple(GrantScope)
-"""The scopes in the order in which their key goes through them."""
-
 ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
 DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 JSON: Final = Answer(
@@ -62,22 +61,29 @@ UNDO: Final = Answer(
 WITH_REASON: Final = Answer("deny-with-reason", "w", "Why", "deny this call and tell the model why")
 
 
-def _always(kind: str, key: str, choice: Choice) -> Answer:
+def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
+    """Make an answer that is given at the second press, or whose words a step shows."""
     return Answer(
         f"always-{kind}",
         key,
-        f"Always this {kind}",
-        f"always this {kind}",
+        kind.capitalize() if words else f"Always {kind}",
+        words or f"always this {kind}",
         choice,
-        short=kind.title(),
+        short=kind.partition("-")[0].capitalize(),
         brief=f"always {kind}",
-        twice=True,
+        twice=not words,
         scoped=True,
     )
 
 
 ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
 ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
+ALWAYS_THESE: Final = _always(
+    "these", "v", Choice.ALWAYS_THESE, "always with these arguments, each exactly or in bounds"
+)
+ALWAYS_READ_ONLY: Final = _always(
+    "read-only", "r", Choice.ALWAYS_READ_ONLY, "always what its server says is read-only"
+)
 SCOPE: Final = Answer(
     "scope", "m", GrantScope.SESSION, "switch how long and where always holds", scoped=True
 )
@@ -110,8 +116,8 @@ STOP: Final = Answer(
 ABOUT: Final = Answer("about", "i", "About", "show what the server says of the tool")
 ANSWERS: Final = (
     (ONCE, ALWAYS_TOOL, DENY, WITH_REASON, EDIT, MORE),
-    (JSON, UNDO, ALWAYS_SERVER, SCOPE),
-    (NEXT, ALLOW_SEEN, DENY_REST, STOP, ABOUT),
+    (JSON, UNDO, ALWAYS_SERVER, ALWAYS_THESE, SCOPE),
+    (NEXT, ALLOW_SEEN, DENY_REST, STOP, ABOUT, ALWAYS_READ_ONLY),
 )
 """All of them, in rows: first those that are used most."""
 
@@ -225,8 +231,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show_answers(self) -> None:
         """Show what can be answered now."""
         super().show_answers()
-        for answer in (ALWAYS_TOOL, ALWAYS_SERVER, SCOPE):
+        for answer in (ALWAYS_TOOL, ALWAYS_SERVER, ALWAYS_THESE, ALWAYS_READ_ONLY, SCOPE):
             self.rows.button(answer).display = not self.request.not_lasting
+        if self._call.edit is not None:
+            self.rows.button(ALWAYS_THESE).display = False
+        if not self.request.read_only:
+            self.rows.button(ALWAYS_READ_ONLY).display = False
         self.rows.button(UNDO).display = self._call.edit is not None
         self.rows.button(NEXT).display = len(self._calls) > 1
         self.rows.button(WITH_REASON).display = not self.is_short
@@ -270,6 +280,10 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return f"Always: not offered{'' if self.is_short else f': {reason}'}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
+        if answer is ALWAYS_READ_ONLY and not self.request.read_only:
+            return "The server does not say that this tool only reads."
+        if answer is ALWAYS_THESE and self._call.shows_edit:
+            return "Not offered for arguments that you changed."
         return super().refusal(answer)
 
     def again_words(self, answer: Answer, key: str) -> str:
@@ -382,6 +396,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             NEXT.name: partial(self._step_to, 1, around=True),
             EDIT.name: self._open_editor,
             WITH_REASON.name: self._open_reason,
+            ALWAYS_THESE.name: partial(self._open_rule, ConditionsStep, Choice.ALWAYS_THESE),
+            ALWAYS_READ_ONLY.name: partial(self._open_rule, RuleStep, Choice.ALWAYS_READ_ONLY),
             UNDO.name: self._switch_edit,
         }
         if answer.name in steps:
@@ -401,7 +417,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._commands.cancel_turn()
 
     def _next_scope(self) -> None:
-        self._scope = SCOPES[(SCOPES.index(self._scope) + 1) % len(SCOPES)]
+        self._scope = next_scope(self._scope)
         self._shows_more = True
         self.show_answers()
 
@@ -423,6 +439,18 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def _open_reason(self) -> None:
         deny = partial(self._decide, self._call, Choice.DENY)
         self._open_step(DenyReasonScreen(self.request), deny)
+
+    def _open_rule(self, kind: type[RuleStep], choice: Choice) -> None:
+        try:
+            step = kind(self.request, self._scope)
+        except ValueError as error:
+            self.say(f"Not offered: {error}.")
+            return
+
+        def keep(_: str) -> None:
+            self._decide(self._call, choice, scope=step.scope, conditions=step.conditions)
+
+        self._open_step(step, keep)
 
     def _switch_edit(self) -> None:
         if self._call.edit is None:
@@ -473,8 +501,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         choice: Choice,
         note: str = "",
         scope: GrantScope = GrantScope.SESSION,
+        conditions: tuple[Condition, ...] = (),
     ) -> None:
-        decision = call.decision(choice, note, scope)
+        decision = replace(call.decision(choice, note, scope), conditions=conditions)
         call.is_answered = True
         if call is self._call:
             self.send(decision)

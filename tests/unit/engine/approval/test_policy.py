@@ -22,7 +22,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.atomic import locked, write_private
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.prohibitions import Permission, Restriction
-from tui.model.consent import Effect, GrantId, GrantScope
+from tui.model.consent import Condition, ConditionKind, Effect, GrantId, GrantScope
 from tui.model.events import Event, GrantsChanged
 from tui.model.servers import Origin, ServerId, Transport
 
@@ -334,7 +334,9 @@ def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
     book = GrantBook()
     rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION, "", ())
     book.grants.put(rule, GrantNote("git", ""))
-    some = replace(rule, fingerprint="another", conditions=(("path", '"/etc"'),))
+    some = replace(
+        rule, fingerprint="another", conditions=(Condition("path", ConditionKind.IS, '"/etc"'),)
+    )
     book.grants.put(some, GrantNote("other", ""))
     policy = make_policy(book)
     again: list[None] = []

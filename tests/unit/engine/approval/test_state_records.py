@@ -22,7 +22,7 @@ from tui.engine.trust.trust_store import (
     Word,
     identify,
 )
-from tui.model.consent import Effect, GrantScope
+from tui.model.consent import Condition, ConditionKind, Effect, GrantScope
 from tui.model.settings import ToolPattern
 from tui.model.trust import TrustAnswer
 
@@ -79,7 +79,15 @@ def kept(path: Path, text: str) -> Path:
 
 def test_grants_are_read_and_written() -> None:
     scope = GrantScope.FOLDER
-    allowed = Grant(Effect.ALLOW, "f1", "go", "d1", scope, "/work", (("path", '"/a"'),))
+    allowed = Grant(
+        Effect.ALLOW,
+        "f1",
+        "go",
+        "d1",
+        scope,
+        "/work",
+        (Condition("path", ConditionKind.IS, '"/a"'),),
+    )
     denied = Grant(Effect.DENY, "f2", None, "", GrantScope.EVERYWHERE, "", ())
     expected = {
         allowed: GrantNote("notes", "go", "always this tool", 5.0, 6.5),
@@ -87,7 +95,9 @@ def test_grants_are_read_and_written() -> None:
     }
     entries = json.loads(GRANTS)
     assert read_all(entries) == expected
+    entries[0]["arguments"] = [["path", "is", '"/a"']]  # which an older gemdeck takes for no rule
     assert write_all(expected) == entries
+    assert read_all(entries) == expected
 
 
 def test_a_grant_without_its_conditions_or_folder_is_no_wider_one() -> None:

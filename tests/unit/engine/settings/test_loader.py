@@ -135,7 +135,9 @@ def test_a_section_that_is_no_object_is_a_problem(machine: Machine) -> None:
 
 
 def test_a_rule_of_always_deny_that_cannot_be_read_denies_every_tool(machine: Machine) -> None:
-    for wrong in ("files.rm", {"server": 5, "tool": "rm"}, 7):
+    arguments: tuple[object, ...] = ({}, {"x": {"like": "a"}}, {"x": {}}, 1)
+    unread = ({"tool": "rm", "arguments": one} for one in arguments)
+    for wrong in ("files.rm", {"server": 5, "tool": "rm"}, 7, *unread):
         machine.write("user", {"gemdeck": {"alwaysDeny": [{"tool": "buy"}, wrong]}})
         loaded = machine.load()
         assert DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None, wrong

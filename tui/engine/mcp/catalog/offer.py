@@ -258,6 +258,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         output_schema=_pretty(output_schema) if output_schema else "",
         has_icons=_has_icons(item),
         size=size,
+        claims_to_read=notes.get("readOnlyHint") is True
+        and notes.get("destructiveHint") is not True,
     )
     return Tool(
         name=item["name"],

@@ -7,6 +7,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
@@ -211,12 +212,21 @@ class Permit:
         arguments: What is sent; nobody changes it.
         shown: The same, complete, as canonical JSON.
         source: Why it may run, such as ``you: once``.
+        rule: What has to be so of the arguments still as they are sent, or None.
     """
 
-    __slots__ = ("_is_used", "arguments", "shown", "source", "tool")
+    __slots__ = ("_is_used", "arguments", "rule", "shown", "source", "tool")
 
-    def __init__(self, tool: OfferedTool, arguments: JsonObject, shown: str, source: str) -> None:
+    def __init__(
+        self,
+        tool: OfferedTool,
+        arguments: JsonObject,
+        shown: str,
+        source: str,
+        rule: ArgumentRule | None = None,
+    ) -> None:
         self.tool, self.arguments, self.shown, self.source = tool, arguments, shown, source
+        self.rule = rule
         self._is_used = False
 
     def use(self) -> None:
@@ -224,6 +234,11 @@ class Permit:
         if self._is_used:
             raise ToolCallError("Nobody has allowed this call again; it was not run.")
         self._is_used = True
+
+    def check(self) -> None:
+        """Look once more where paths lead; raises `ToolCallError` if the rule allows it no more."""
+        if self.rule is not None and not self.rule.allows(self.arguments):
+            raise ToolCallError("A path leads elsewhere than a rule allows; it was not run.")
 
 
 class TextPart(Frozen):

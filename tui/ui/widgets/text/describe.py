@@ -258,6 +258,7 @@ def describe_grant(grant: GrantView) -> Content:
         field("rule", grant.effect.value),
         field("server", grant.server),
         field("tool", "all tools of this server" if grant.tool == "*" else grant.tool),
+        *([field("where", grant.where)] if grant.where else []),
         field("scope", grant.scope),
         field("source", grant.origin),
         field("created", moment(grant.granted_at, "%Y-%m-%d %H:%M", "unknown")),

@@ -1,0 +1,183 @@
+"""Rules on arguments: which calls they allow, compared exactly, and which they deny, generously.
+
+A rule that allows names every argument of a call and takes nothing but what it says. One that
+denies takes whatever a server might read as that.
+"""
+
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from tui.model.consent import Condition, ConditionKind, exact_text
+from tui.model.frozen import Frozen
+from tui.text import INVISIBLE, LATIN_ALIKE
+
+MAX_PATH: Final = 4_096
+"""Characters of a text that may be a path."""
+
+MAX_TEXTS: Final = 500
+"""Texts in one argument that a denial looks at; one with more is denied."""
+
+MAX_LOOKED: Final = 16_384
+"""Characters of these that may be paths; likewise."""
+
+_ODD: Final = re.compile(r"[\x00-\x1f\x7f\\$\ud800-\udfff]|^[~\s]|\s$|^file:|://")
+"""What a server may take for another path than the system does, or for none."""
+
+_CLIMBS: Final = re.compile(r"(?:^|[/\\])\.\.(?:[/\\?#]|$)")
+_FILE: Final = re.compile(r"file:(?://[^/]*)?", re.IGNORECASE)
+_WHOLE: Final = re.compile(r"(\d)\.0+\b")
+
+_ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
+"""Characters that many fonts draw alike; capitals are folded before."""
+
+_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
+"""Blanks, controls, and what draws nothing; they are left out."""
+
+_UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
+
+
+def folded(text: str) -> str:
+    """Reduce a text to what it looks like: equal for names that a hurried reader mixes up.
+
+    Compatibility forms, case, marks, blanks, invisible characters and letters of other alphabets
+    that look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
+    """
+    if not text.isascii():
+        whole = unicodedata.normalize("NFKC", text).casefold()
+        plain = unicodedata.normalize("NFKD", whole)
+        kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
+        text = "".join(kept).translate(LATIN_ALIKE)
+    return text.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
+
+
+class ArgumentRule(Frozen):
+    """What a rule wants of the arguments of a call.
+
+    Attributes:
+        conditions: What it says of each argument.
+        start: The folder that the tool's server starts in, from which relative paths lead on;
+            empty for a server that is not on this machine, whose paths mean nothing here.
+        opened: The opened folder.
+    """
+
+    conditions: tuple[Condition, ...]
+    start: str = ""
+    opened: str = ""
+
+    def allows(self, arguments: Mapping[str, Any]) -> bool:
+        """Tell whether a call has what the rule says, and no argument that it does not name."""
+        return arguments.keys() <= {condition.name for condition in self.conditions} and all(
+            condition.kind is ConditionKind.ANY
+            or (condition.name in arguments and self._is_met(condition, arguments[condition.name]))
+            for condition in self.conditions
+        )
+
+    def denies(self, arguments: Mapping[str, Any]) -> bool:
+        """Tell whether a call might have all that the rule says, whatever else it has."""
+        given = [(folded(name), value) for name, value in arguments.items()]
+        wanted = [(folded(condition.name), condition) for condition in self.conditions]
+        return all(
+            any(name == known and self._may_meet(condition, value) for name, value in given)
+            for known, condition in wanted
+        )
+
+    def _is_met(self, condition: Condition, value: object) -> bool:
+        if condition.kind is ConditionKind.IS:
+            return canonical_value(value) == condition.value
+        if not isinstance(value, str):
+            return False
+        if condition.kind is ConditionKind.FOLDER:
+            ways = real_ways(value, self.start)
+            return bool(ways) and all(_is_in(condition.value, way) for way in ways)
+        return value.startswith(condition.value) and not _CLIMBS.search(unquote(value))
+
+    def _may_meet(self, condition: Condition, value: object) -> bool:
+        texts = [*islice(_texts(value), MAX_TEXTS + 1)]
+        size = sum(len(text) for text in texts if len(text) <= MAX_PATH)
+        if condition.kind is ConditionKind.ANY or len(texts) > MAX_TEXTS or size > MAX_LOOKED:
+            return True
+        wanted, looks = condition.value, self._looks(value)
+        match condition.kind:
+            case ConditionKind.IS:
+                return not looks.isdisjoint(self._looks(json.loads(wanted)))
+            case ConditionKind.FOLDER:
+                folders = self._looks(wanted)
+                return any(_is_in(folder, look) for folder in folders for look in looks)
+        return any(look.startswith(folded(wanted)) for look in looks)
+
+    def _looks(self, value: object) -> set[str]:
+        """Return all that a value, or a text in it, looks like, also as a path, links followed."""
+        looks = {folded(form) for text in _texts(value) for form in self._forms(text)}
+        return looks | {folded(canonical_value(value))} if isinstance(value, dict | list) else looks
+
+    def _forms(self, text: str) -> Iterator[str]:
+        yield text
+        if len(text) > MAX_PATH:
+            return
+        plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/")
+        for one in (text, *plain.split("\0")[:1]):
+            path = one.encode(errors="replace").decode().replace("\0", "")
+            for base in {self.start, self.opened} - {""}:
+                whole = _from_home(path) or Path(base, path)
+                yield os.path.normpath(whole)
+                yield os.path.realpath(whole)
+
+
+def canonical_value(value: object) -> str:
+    """Write a value as the JSON text that conditions compare.
+
+    An absolute path is written with all links and ``..`` resolved, so that another way to the
+    same file is the same and a link that was bent elsewhere is not.
+    """
+    if isinstance(value, str) and value.startswith("/") and not _ODD.search(value[:MAX_PATH]):
+        value = os.path.realpath(value) if len(value) <= MAX_PATH else value
+    return exact_text(value)
+
+
+def real_ways(path: str, start: str) -> frozenset[str]:
+    """Return where a path leads, as the system and as a server may read it; none if that is odd.
+
+    A server may drop ``..`` with what stands before it, or follow a link that stands there first.
+    """
+    if not start or not 0 < len(path) <= MAX_PATH or _ODD.search(path):
+        return frozenset()
+    whole = Path(start, path)
+    return frozenset(os.path.realpath(one) for one in (whole, os.path.normpath(whole)))
+
+
+def placed(condition: Condition, opened: str) -> Condition:
+    """Make the folder of a rule in the settings absolute; links below home are not followed."""
+    if condition.kind is not ConditionKind.FOLDER:
+        return condition
+    path = _from_home(condition.value) or Path(opened or "/", condition.value)
+    return replace(condition, value=os.path.normpath(path))
+
+
+def _from_home(path: str) -> Path | None:
+    tilde, _, rest = path.partition("/")
+    return Path(os.path.realpath(Path.home()), rest) if tilde == "~" else None
+
+
+def _is_in(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield a value as a text, or those that it holds."""
+    match value:
+        case dict():
+            yield from chain.from_iterable(map(_texts, value.values()))
+        case list():
+            yield from chain.from_iterable(map(_texts, value))
+        case str():
+            yield value
+        case _:
+            yield _WHOLE.sub(r"\1", canonical_value(value))
