@@ -1,4 +1,4 @@
-"""The option ``--trace``, which the screen, -p and all commands that start servers have."""
+"""Options of the screen, of -p and of commands that start servers: ``--trace``, ``--profile``."""
 
 from pathlib import Path
 
@@ -35,4 +35,26 @@ trace_option = click.option(
     callback=_trace,
     expose_value=False,
     help="Write what is said with servers to this file, as lines of JSON.",
+)
+
+
+def _known(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    """Refuse a name that no profile has, unless the settings cannot be read; that is said later."""
+    if name is None:
+        return None
+    from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
+
+    settings = load()
+    known = settings.gemdeck.profiles
+    if name not in known and not any(problem.fatal for problem in settings.problems):
+        words = f"there is no profile {name}; your settings have: {', '.join(known) or 'none'}."
+        raise click.BadParameter(sanitize_line(words))
+    return name
+
+
+profile_option = click.option(
+    "--profile",
+    metavar="NAME",
+    callback=_known,
+    help="Use only the servers and tools of this profile of your settings.",
 )

@@ -7,16 +7,18 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validator
 
 from tui.model.chat import Usage
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import (
+    ANY,
     DEFAULT_MAX_TOOLS,
     DEFAULT_RESULT_SIZE,
     DEFAULT_TOOL_SHARE,
     MAX_WAIT,
     check_model_name,
+    matches,
 )
 from tui.model.settings_types import (
     ContextName,
@@ -44,7 +46,6 @@ MAX_MODELS: Final = 200
 """Most models with a price."""
 
 MILLION: Final = 1_000_000
-ANY: Final = "*"
 
 MAX_KEEP_DAYS: Final = 36_500
 """Largest value of `sessions.keepDays`."""
@@ -69,6 +70,12 @@ MAX_RESULT_SIZE: Final = 1_000_000
 
 MAX_PATTERNS: Final = 1_000
 """Most rules in `alwaysAllow` or `alwaysDeny`."""
+
+MAX_PROFILES: Final = 100
+"""Most profiles."""
+
+PROFILE_NAME: Final = r"^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,39}$"
+"""What a profile can be called, so that its name is shown as it is."""
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
@@ -400,6 +407,39 @@ class ToolPattern(Section):
         "*", min_length=1, max_length=200, description="Name of the tool; * matches any characters."
     )
 
+    def matches(self, server: str, tool: str) -> bool:
+        """Return whether it is about a tool, by the exact characters of its names."""
+        return matches(self.server, server) and matches(self.tool, tool)
+
+
+class Profile(Section):
+    """One of ``gemdeck.profiles``. It leaves out servers and tools, and allows nothing."""
+
+    model_config = ConfigDict(extra="forbid")  # a list by a wrong name would leave nothing out
+
+    description: str = Field("", description="Your words on it, shown where you choose one.")
+    servers: Words | None = Field(
+        None, max_length=MAX_PATTERNS, description="Only these servers run. If not set, all do."
+    )
+    tools: tuple[ToolPattern, ...] | None = Field(
+        None,
+        max_length=MAX_PATTERNS,
+        description="Of their tools the model holds only these. If not set, all.",
+    )
+
+    def includes(self, server: str, tool: str = "") -> bool:
+        """Return whether it has a server, or a tool of it, by its name as the server spells it."""
+        if self.servers is not None and server not in self.servers:
+            return False
+        return not tool or self.tools is None or any(p.matches(server, tool) for p in self.tools)
+
+
+EVERYTHING: Final = Profile()
+"""Stands where there is no profile."""
+
+NOTHING: Final = Profile(servers=())
+"""Stands for a profile that nobody knows any more."""
+
 
 class GemdeckSettings(Section):
     """``gemdeck``: gemdeck's own settings."""
@@ -498,6 +538,12 @@ class GemdeckSettings(Section):
     prices: PriceSettings = Field(
         default_factory=PriceSettings,
         description="What models cost. Without prices no cost is shown.",
+    )
+    profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(
+        default_factory=dict,
+        max_length=MAX_PROFILES,
+        description="Servers and tools for a task, by a name that `--profile` and `/profile` take. "
+        "Has no effect in a project's file.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

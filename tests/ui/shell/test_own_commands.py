@@ -16,7 +16,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.models import PricesSet
 from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.settings import PriceSettings
@@ -277,7 +277,7 @@ def test_parts_servers_and_themes_are_completed() -> None:
     servers = decks.full_store().state.servers
 
     def offered(before: str) -> list[str]:
-        found = complete_command(before, servers, ("gemdeck-dark", "nord"))
+        found = complete_command(before, servers, {Takes.THEME: ("gemdeck-dark", "nord")})
         return [before[: found.start] + one.text for one in found.completions] if found else []
 
     assert offered("/mcp re") == ["/mcp refresh ", "/mcp restart "]

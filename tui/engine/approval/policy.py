@@ -21,10 +21,8 @@ from tui.model.events import GrantsChanged
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import ToolPattern
+from tui.model.settings_rules import ANY, matches
 from tui.text import INVISIBLE, LATIN_ALIKE, sanitize_line
-
-ANY: Final = "*"
-"""Stands for any characters, also none."""
 
 _REMEMBERED: Final = 65_536
 """Names whose likeness is remembered: those of a large catalog are compared with each call."""
@@ -68,10 +66,7 @@ class AllowingPatterns:
         self.patterns = tuple(patterns)
 
     def match(self, server: str, tool: str) -> bool:
-        return is_plain(tool) and any(
-            _matches(pattern.server, server) and _matches(pattern.tool, tool)
-            for pattern in self.patterns
-        )
+        return is_plain(tool) and any(rule.matches(server, tool) for rule in self.patterns)
 
 
 class DenyingPatterns:
@@ -99,7 +94,7 @@ class DenyingPatterns:
             if name in exact:
                 return exact[name]
             for pattern, rule in wild.items():
-                if _matches(pattern, name):
+                if matches(pattern, name):
                     return rule
         return None
 
@@ -111,7 +106,7 @@ class DenyingPatterns:
             exact = {
                 likeness(rule.tool): rule
                 for rule in self.patterns
-                if any(_matches(likeness(rule.server), form) for form in forms)
+                if any(matches(likeness(rule.server), form) for form in forms)
             }
             wild = {pattern: rule for pattern, rule in exact.items() if ANY in pattern}
             known = self._by_server[server] = exact, wild
@@ -144,23 +139,6 @@ def _looks(server: str, tool: str, given: str) -> frozenset[str]:
     plain, start = sanitize_name(tool), "" if server.startswith("mcp_") else "mcp_"
     theirs = f"{start}{server}_{tool}", f"{start}{sanitize_name(server)}_{plain}"
     return frozenset(map(likeness, (tool, sanitize_line(tool), plain, given or tool, *theirs)))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Match a whole name, in time that grows with pattern times name at most."""
-    first, *others = pattern.split(ANY)
-    if not others:
-        return pattern == name
-    *inner, last = others
-    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
-        return False
-    start, end = len(first), len(name) - len(last)
-    for piece in inner:
-        found = name.find(piece, start, end)
-        if found < 0:
-            return False
-        start = found + len(piece)
-    return True
 
 
 _WHOLE_SERVER: Final = ".*"
