@@ -338,8 +338,10 @@ class Engine:
         gemdeck = reading.settings.gemdeck
         self._publish(PricesSet(gemdeck.prices))
         in_use = self.conversations.profiles  # what the settings have no more stays as it was
-        self._turns.profiles = {"": EVERYTHING, **in_use, **gemdeck.profiles}
-        self._publish(ProfilesSet(self._turns.profiles))
+        profiles = {"": EVERYTHING, **in_use, **gemdeck.profiles}
+        self._turns.profiles.clear()
+        self._turns.profiles.update(profiles)
+        self._publish(ProfilesSet(profiles))
         keys = {name: ",".join(own) for name, own in gemdeck.keys.items()}
         self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys))
         self._redactor.register(*environment_secrets(reading.settings.variables))

@@ -273,11 +273,14 @@ async def test_the_folders_and_the_context_files_are_listed() -> None:
         assert "GEMINI.md  ✕ not used: its folder is not trusted" in lines
 
 
+NAMES = {Takes.THEME: ("gemdeck-dark", "nord"), Takes.SOME_PROFILE: ("", "review")}
+
+
 def test_parts_servers_and_themes_are_completed() -> None:
     servers = decks.full_store().state.servers
 
     def offered(before: str) -> list[str]:
-        found = complete_command(before, servers, {Takes.THEME: ("gemdeck-dark", "nord")})
+        found = complete_command(before, servers, NAMES)
         return [before[: found.start] + one.text for one in found.completions] if found else []
 
     assert offered("/mcp re") == ["/mcp refresh ", "/mcp restart "]
@@ -289,6 +292,7 @@ def test_parts_servers_and_themes_are_completed() -> None:
     assert "/mcp disable legacy" not in offered("/mcp disable ")
     assert offered("/mcp disable git") == []
     assert offered("/theme n") == ["/theme nord"]
+    assert offered("/profile ") == ["/profile review"]
     assert offered("/theme") == offered("/help x") == offered("/mcp nothing x") == []
     assert offered("/none x") == offered("see /mcp re") == offered("/mcp\nre") == []
 

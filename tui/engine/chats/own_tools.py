@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from sys import getsizeof
@@ -23,6 +23,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.registry import MAX_QUERY, search
 from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import find_resource
@@ -32,7 +33,6 @@ from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.text import clip, counted, for_model, sanitize, sanitize_line
 
 if TYPE_CHECKING:
-    from tui.engine.chats.turn import TurnSetup
     from tui.engine.mcp.session.features import Features
 
 GEMDECK: Final = ServerId("gemdeck")
@@ -65,19 +65,17 @@ class ProfiledServers:
     Another profile counts from the next question on.
 
     Args:
-        setup: Has all servers, and the profiles.
-        asked: Names the profile of the conversation.
-
-    Attributes:
-        every: All servers.
+        every: All servers; the same attribute.
+        profiles: The profiles by name; they may change.
+        asked: Names the profile of the conversation; likewise.
     """
 
-    def __init__(self, setup: "TurnSetup", asked: Asked) -> None:
-        self.every, self._setup, self._asked = setup.tools, setup, asked
+    def __init__(self, every: ServerManager, profiles: Mapping[str, Profile], asked: Asked) -> None:
+        self.every, self._profiles, self._asked = every, profiles, asked
 
     @property
     def profile(self) -> Profile:
-        return self._setup.profiles.get(self._asked.options.profile, NOTHING)
+        return self._profiles.get(self._asked.options.profile, NOTHING)
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return self.every.offered_tools(self.profile)

@@ -183,7 +183,7 @@ class TurnSetup:
     reviewer: ResultReviewer | None = None
     max_steps: int | None = None
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
-    profiles: Mapping[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
+    profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new_id(self, kind: str) -> EntryId:
@@ -224,7 +224,7 @@ class TurnContext:
     servers: ProfiledServers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.servers = ProfiledServers(self.setup, self.asked)
+        self.servers = ProfiledServers(self.setup.tools, self.setup.profiles, self.asked)
 
     def new_entry(self) -> EntryId:
         return self.setup.new_id("e")
