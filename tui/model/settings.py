@@ -74,8 +74,8 @@ MAX_PATTERNS: Final = 1_000
 MAX_PROFILES: Final = 100
 """Most profiles."""
 
-PROFILE_NAME: Final = r"^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,39}$"
-"""What a profile can be called, so that its name is shown as it is."""
+PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
+"""What a profile can be called: words of any script, in one line."""
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""

@@ -207,7 +207,8 @@ class ModelCommands:
             self._say(Severity.ERROR, sanitize_line(words))
             return
         self.begin_profile(name)
-        self._say(Severity.INFO, f"This tab uses {name or 'all servers and tools'} from now on.")
+        what = f"the profile {name}" if name else "all servers and tools"
+        self._say(Severity.INFO, f"This tab uses {what} from now on.")
 
     def begin_profile(self, name: str) -> None:
         """Let the current conversation go by a profile, known or not, without a word."""
