@@ -23,7 +23,7 @@ class Takes(StrEnum):
     SOME_NUMBER = "[NUMBER]"
     SOME_SESSION = "[ID]"
     SOME_FILE = "[FILE]"
-    SOME_PROFILE = "[PROFILE]"
+    SOME_PROFILE = "[NAME]"
 
 
 class OwnCommand(Frozen):
