@@ -298,6 +298,44 @@ async def test_only_named_servers_start_and_all_their_tools_may_run(gemini: Fake
     assert "there is no server gone; configured are: notes, other" in warning
 
 
+@pytest.mark.usefixtures("note")
+async def test_only_the_servers_and_tools_of_a_profile_are_there(gemini: FakeGemini) -> None:
+    canary = Path.home() / "ran"
+    other = {"command": "touch", "args": [str(canary)]}
+    profiles = {"brief": {"servers": ["notes"], "tools": [{"tool": "add_*"}]}, "bro\x1b[2Jken": {}}
+    servers = {"notes": notes_server(), "other": other}
+    write_settings({"mcpServers": servers, "gemdeck": {"profiles": {**profiles, "other": {}}}})
+    refused = await run("-p", "add it", "--profile", "brief", gemini=gemini)
+    assert refused.code == ExitCode.USAGE, "a name that cannot be shown voids the key"
+    assert "\x1b" not in refused.stderr
+    del profiles["bro\x1b[2Jken"]
+    write_settings({"mcpServers": servers, "gemdeck": {"profiles": {**profiles, "other": {}}}})
+    for words in (("-p", "x"), (), ("mcp", "list")):
+        unknown = await run(*words, "--profile", "gone\x1b[2J", gemini=gemini)
+        assert (unknown.code, unknown.stdout) == (ExitCode.USAGE, "")
+        assert "there is no profile gone; your settings have: brief, other." in unknown.stderr
+        assert "\x1b" not in unknown.stderr
+
+    command = ("-p", "add it", "-o", "json", "--profile", "brief", "--allowed-tools", "notes")
+    result = await run(*command, gemini=gemini)
+    assert (result.code, result.json["warnings"]) == (0, [])
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+    [tools] = gemini.requests[0].body["tools"]
+    names = [one["name"] for one in tools["functionDeclarations"]]
+    assert names == ["add_note", "list_mcp_resources", "read_mcp_resource"]
+
+    listed = await run("mcp", "list", "--json", "--profile", "brief")
+    found = {one["name"]: (one["status"], one["reason"]) for one in listed.json["servers"]}
+    assert listed.code == ExitCode.OK
+    assert found["notes"] == ("ready", "")
+    assert found["other"] == ("disabled", "Left out by the profile brief.")
+    assert not canary.exists()
+
+    (Path.home() / ".gemini" / "settings.json").write_text("{")
+    broken = await run("-p", "x", "--profile", "brief", gemini=gemini)
+    assert broken.code == ExitCode.BAD_SETTINGS
+
+
 async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined_with_a_word(
     gemini: FakeGemini, tmp_path: Path
 ) -> None:

@@ -227,6 +227,7 @@ async def deck(
     allows_all: bool = False,
     private: bool = False,
     ready: bool = True,
+    **more: Any,  # noqa: ANN401 - as for `EngineOptions`
 ) -> AsyncIterator[Deck]:
     """Run an engine with these servers in the user's settings, until the block ends."""
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
@@ -242,10 +243,10 @@ async def deck(
     options = EngineOptions(
         place,
         demo_without_key=False,
-        follow_settings=False,
         attended=True,
         allows_all=allows_all,
         private=private,
+        **{"follow_settings": False, **more},
     )
     async with Engine(options, bus.publish) as engine:
         await engine.start()

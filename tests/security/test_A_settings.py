@@ -26,6 +26,7 @@ from tui.model.settings import (
     ModelSettings,
     OAuthSettings,
     PriceSettings,
+    Profile,
     ServerSettings,
     SessionSettings,
     ToolPattern,
@@ -58,6 +59,8 @@ def schema_paths() -> set[str]:
         *keys(ModelSettings, "model."),
         *keys(ToolPattern, "gemdeck.alwaysAllow[]."),
         *keys(ToolPattern, "gemdeck.alwaysDeny[]."),
+        *keys(Profile, "gemdeck.profiles.*."),
+        *keys(ToolPattern, "gemdeck.profiles.*.tools[]."),
     }
 
 

@@ -8,7 +8,7 @@ from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolV
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.events import ContextFile, ContextRead
 from tui.model.requests import ConfirmationRequest, TerminalSet
-from tui.model.settings import PriceSettings
+from tui.model.settings import PriceSettings, Profile
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
@@ -142,6 +142,7 @@ def one_of_each() -> dict[type, e.Event]:
         sessions.SessionsListed((SESSION,)),
         sessions.LastSessionFound(SESSION, is_cut=True),
         models.PricesSet(PriceSettings(currency="EUR")),
+        models.ProfilesSet({"review": Profile(servers=("git",))}),
         models.ModelsListed((models.ModelOffer("gemini-3.8-flash"),)),
         models.ModelOptionsChanged(models.ModelOptions(temperature=1.0)),
         models.ContextMeasured((models.ContextPart("messages", 5),)),

@@ -286,11 +286,11 @@ class _Session:
 
     def _name_missing(self) -> None:
         """Name once, as the turn goes out, every server that it goes out without, and why."""
-        missing = [
-            view for view in self.store.state.servers if view.status is not ServerStatus.READY
-        ]
+        state = self.store.state
+        missing = [view for view in state.servers if view.status is not ServerStatus.READY]
         for view in missing if not self.is_out else ():
-            self.warn(f"without server {view.id}: {_why_missing(view)}")
+            if not state.leaves_out(view.id):
+                self.warn(f"without server {view.id}: {_why_missing(view)}")
         self.is_out = True
 
     def _say_waiting(self) -> None:

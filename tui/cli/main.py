@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from tui import __version__
 from tui.cli.output import ExitCode, output_problem, say
-from tui.cli.shared_options import trace_option, trust_option
+from tui.cli.shared_options import profile_option, trace_option, trust_option
 from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
@@ -236,6 +236,7 @@ def _prepare_terminal() -> None:
 )
 @click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
+@profile_option
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @trace_option
 @click.option(

@@ -60,10 +60,12 @@ from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
-from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
-from tui.model.models import PricesSet
+from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
 from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
+from tui.model.sessions import ConversationClosed
+from tui.model.settings import EVERYTHING
 from tui.model.trust import FolderTrust, TrustAnswer
 from tui.text import counted, sanitize_line
 
@@ -169,9 +171,11 @@ class Engine:
         self.service = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
+        use_model, profile = self.service.use_model, options.profile or ""
         self.model = ModelCommands(
-            bus, self._tasks, self.sessions, self.servers, self.service.use_model
+            bus, self._tasks, self.sessions, self.servers, use_model, profile
         )
+        bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 
     def _open_folder(self, state: Path | None) -> OpenedFolder:
@@ -253,6 +257,11 @@ class Engine:
         if options.attended and not options.private and options.resume is None:
             self._tasks.start(self.sessions.find_last())
         self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
+        profile = options.profile
+        if profile is None and options.resume is not None:  # what it leaves out is not to start
+            profile = await self.sessions.profile_of(options.resume)
+        if profile:
+            self.model.begin_profile(profile)
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
@@ -297,6 +306,7 @@ class Engine:
         sources = reading.settings.only(frozenset({server_id(name)}))
         trust = replace(reading.trust, refused={})
         answers = replace(self._answers, accepted=Answers().reading(sources, trust).accepted)
+        answers = replace(answers, profiles=Answers().profiles)
         [one] = plan(sources, trust, replace(answers, demo=False, demo_servers=False)).definitions
         return one, [problem for problem in sources.problems if not problem.file]
 
@@ -330,6 +340,11 @@ class Engine:
         """Go by settings that were read."""
         gemdeck = reading.settings.gemdeck
         self._publish(PricesSet(gemdeck.prices))
+        in_use = self.conversations.profiles  # what the settings have no more stays as it was
+        profiles = {"": EVERYTHING, **in_use, **gemdeck.profiles}
+        self._turns.profiles.clear()
+        self._turns.profiles.update(profiles)
+        self._publish(ProfilesSet(profiles))
         keys = {name: ",".join(own) for name, own in gemdeck.keys.items()}
         self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys))
         self._redactor.register(*environment_secrets(reading.settings.variables))
@@ -338,7 +353,13 @@ class Engine:
         if verdict.source and verdict.trust is not trust:
             folder = str(self._options.folder)
             self._trust.record(folder, verdict.hash, verdict.trust.value, verdict.source)
-        self._plan_again(self._answers.reading(reading.settings, reading.trust))
+        answers = self._answers.reading(reading.settings, reading.trust)
+        self._plan_again(replace(answers, profiles=self.conversations.profiles))
+
+    def _heed(self, event: Event) -> None:
+        """Let those servers run that the open conversations may use."""
+        if isinstance(event, ModelOptionsChanged | ConversationClosed):
+            self._plan_again(replace(self._answers, profiles=self.conversations.profiles))
 
     def _plan_again(self, answers: Answers) -> None:
         """Go by what was answered."""

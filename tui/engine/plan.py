@@ -29,13 +29,14 @@ from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus
-from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
 _REFUSED: Final = "Not started: you refused it when it appeared in your settings."
+_OTHER_PROFILE: Final = "Choose another profile with /profile, or enable it here for now."
 _ASKS: Final = "counts only in a folder that you trust"
 
 FolderKey = tuple[object, ...]
@@ -66,6 +67,7 @@ class Answers(Frozen):
         allow: The permissions that the user's settings gave at first.
         deny: What the user's settings denied at any time.
         inheritance: Which variables servers inherited at first.
+        profiles: Those that the open conversations go by, by name.
     """
 
     demo: bool = False
@@ -81,6 +83,12 @@ class Answers(Frozen):
     allow: frozenset[tuple[object, ...]] = frozenset()
     deny: tuple[ToolPattern, ...] = ()
     inheritance: Inheritance = field(default_factory=Inheritance)
+    profiles: Mapping[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
+
+    def left_out(self, server: ServerId) -> str:
+        """Return why no conversation may use a server; empty if one may."""
+        is_in = any(profile.includes(server) for profile in self.profiles.values())
+        return "" if is_in else f"Left out by the profile {' and '.join(self.profiles)}."
 
     def reading(self, sources: LoadedSettings, trust: Trust) -> "Answers":
         """Take note of settings that were read; the first ones are the user's own word."""
@@ -191,7 +199,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
     trust = _up_to_date(trust, answers)
     servers = tuple(_admitted(one, trust, answers) for one in sources.servers)
     bundled = [_bundled(servers)] if answers.demo or answers.demo_servers else []
-    definitions = (*servers, *bundled)
+    definitions = tuple(_within_profiles(one, answers) for one in (*servers, *bundled))
     verdict = sources.project
     is_withdrawn = trust.withdrawals < answers.withdrawals
     folder = verdict.trust
@@ -214,6 +222,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         notices.append(Notice(Severity.WARNING, sanitize_line(words)))
     if gone:
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
+    notices += _profile_notices(sources, definitions, answers)
     context = verdict.offer.context if folder is FolderTrust.TRUSTED and verdict.offer else ()
     return Plan(definitions, rules, questions, tuple(notices), folder, asks, context)
 
@@ -267,6 +276,29 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
     return outside(one, trust.outside) if leaves and trust.outside is not None else one
 
 
+def _within_profiles(one: ServerDefinition, answers: Answers) -> ServerDefinition:
+    """Give a server as it may run; withheld if no conversation may use it."""
+    if one.withheld is not None or not (reason := answers.left_out(one.id)):
+        return one
+    return one.held(ServerStatus.DISABLED, reason, _OTHER_PROFILE, may_enable=True)
+
+
+def _profile_notices(
+    sources: LoadedSettings, definitions: Sequence[ServerDefinition], answers: Answers
+) -> Iterator[Notice]:
+    """Say which profiles in use are gone, and which servers in them are unknown."""
+    known = {one.id for one in definitions}
+    for name, profile in answers.profiles.items():
+        missing = [server for server in profile.servers or () if server not in known]
+        if name and name not in sources.gemdeck.profiles:
+            words = f"Your settings have no profile {name}: what it left out last stays left out."
+        elif missing:
+            words = f"The profile {name} names servers that are not here: {', '.join(missing)}."
+        else:
+            continue
+        yield Notice(Severity.WARNING, sanitize_line(words))
+
+
 def _why_held(start: Start) -> str:
     shown = start.folder.shown
     if start.folder.identity is None:
@@ -292,7 +324,8 @@ def _start_questions(sources: LoadedSettings, trust: Trust, answers: Answers) ->
     """
     asked: dict[StartFolder, list[tuple[ServerDefinition, Start]]] = {}
     for one in sources.servers:
-        if is_new(one, answers.accepted or frozenset()):
+        is_due = answers.reviews_starts or not answers.left_out(one.id)
+        if is_new(one, answers.accepted or frozenset()) or not is_due:
             continue
         starts = trust.starts.get(one.id, ())
         held = [start for start in starts if not start.is_allowed][:1]

@@ -8,7 +8,9 @@ from tui.model.servers import ServerId
 from tui.text import counted
 
 if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
-    from tui.model.settings import PriceSettings
+    from collections.abc import Mapping
+
+    from tui.model.settings import PriceSettings, Profile
 
 
 class ModelOffer(Frozen):
@@ -27,11 +29,13 @@ class ModelOptions(Frozen):
         thinking: A level (``low``, ``high``) or for Gemini 2.5 a budget in tokens, as text.
         temperature: From 0 to 2.
         max_output: Most tokens of one answer.
+        profile: The profile that says which servers and tools it may use; empty for all.
     """
 
     thinking: str | None = None
     temperature: float | None = None
     max_output: int | None = None
+    profile: str = ""
 
 
 OWN_OPTIONS: Final = ModelOptions()
@@ -107,4 +111,10 @@ class PricesSet(ModelEvent):
     prices: "PriceSettings"
 
 
-ModelEvents = ModelsListed | ModelOptionsChanged | ContextMeasured | PricesSet
+class ProfilesSet(ModelEvent):
+    """The profiles there are, by name: of the settings and still in use; "" stands for none."""
+
+    profiles: "Mapping[str, Profile]"
+
+
+ModelEvents = ModelsListed | ModelOptionsChanged | ContextMeasured | PricesSet | ProfilesSet

@@ -7,17 +7,19 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import (
+    ANY,
     DEFAULT_MAX_TOOLS,
     DEFAULT_RESULT_SIZE,
     DEFAULT_TOOL_SHARE,
     MAX_WAIT,
     check_model_name,
+    matches,
 )
 from tui.model.settings_types import (
     ContextName,
@@ -45,7 +47,6 @@ MAX_MODELS: Final = 200
 """Most models with a price."""
 
 MILLION: Final = 1_000_000
-ANY: Final = "*"
 
 MAX_KEEP_DAYS: Final = 36_500
 """Largest value of `sessions.keepDays`."""
@@ -70,6 +71,12 @@ MAX_RESULT_SIZE: Final = 1_000_000
 
 MAX_PATTERNS: Final = 1_000
 """Most rules in `alwaysAllow` or `alwaysDeny`."""
+
+MAX_PROFILES: Final = 100
+"""Most profiles."""
+
+PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
+"""What a profile can be called: words of any script, in one line."""
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
@@ -388,8 +395,8 @@ class ContextSettings(Section):
         return data
 
 
-class ToolPattern(Section):
-    """One rule on tools. ``*`` matches any characters within a name."""
+class ToolNames(Section):
+    """The names of tools. ``*`` matches any characters within a name."""
 
     server: str = Field(
         "*",
@@ -400,6 +407,15 @@ class ToolPattern(Section):
     tool: str = Field(
         "*", min_length=1, max_length=200, description="Name of the tool; * matches any characters."
     )
+
+    def matches(self, server: str, tool: str) -> bool:
+        """Return whether it is about a tool, by the exact characters of its names."""
+        return matches(self.server, server) and matches(self.tool, tool)
+
+
+class ToolPattern(ToolNames):
+    """One rule on tools, or on calls of them with certain arguments."""
+
     arguments: dict[str, dict[ConditionKind, Any]] = Field(
         default_factory=dict,
         min_length=1,
@@ -434,6 +450,35 @@ def _condition_text(kind: ConditionKind, value: object) -> str:
     if kind is ConditionKind.IS:
         return exact_text(value)
     return value if isinstance(value, str) else "" if value is True else "\ud800"
+
+
+class Profile(Section):
+    """One of ``gemdeck.profiles``. It leaves out servers and tools, and allows nothing."""
+
+    model_config = ConfigDict(extra="forbid")  # a list by a wrong name would leave nothing out
+
+    description: str = Field("", description="Your words on it, shown where you choose one.")
+    servers: Words | None = Field(
+        None, max_length=MAX_PATTERNS, description="Only these servers run. If not set, all do."
+    )
+    tools: tuple[ToolNames, ...] | None = Field(
+        None,
+        max_length=MAX_PATTERNS,
+        description="Of their tools the model holds only these. If not set, all.",
+    )
+
+    def includes(self, server: str, tool: str = "") -> bool:
+        """Return whether it has a server, or a tool of it, by its name as the server spells it."""
+        if self.servers is not None and server not in self.servers:
+            return False
+        return not tool or self.tools is None or any(p.matches(server, tool) for p in self.tools)
+
+
+EVERYTHING: Final = Profile()
+"""Stands where there is no profile."""
+
+NOTHING: Final = Profile(servers=())
+"""Stands for a profile that nobody knows any more."""
 
 
 class GemdeckSettings(Section):
@@ -533,6 +578,12 @@ class GemdeckSettings(Section):
     prices: PriceSettings = Field(
         default_factory=PriceSettings,
         description="What models cost. Without prices no cost is shown.",
+    )
+    profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(
+        default_factory=dict,
+        max_length=MAX_PROFILES,
+        description="Servers and tools for a task, by a name that `--profile` and `/profile` take. "
+        "Has no effect in a project's file.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

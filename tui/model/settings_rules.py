@@ -15,6 +15,9 @@ DEFAULT_MAX_TOOLS: Final = 128
 DEFAULT_TOOL_SHARE: Final = 5.0
 """Default for what these may take of the model's context, in percent."""
 
+ANY: Final = "*"
+"""Stands for any characters, also none."""
+
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 
 
@@ -27,3 +30,20 @@ def check_model_name(name: str) -> str:
     if not _MODEL_NAME.fullmatch(name) or ".." in name or "//" in name:
         raise ValueError("must be the name of a model, such as gemini-3.8-flash")
     return name
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Match a whole name, in time that grows with pattern times name at most."""
+    first, *others = pattern.split(ANY)
+    if not others:
+        return pattern == name
+    *inner, last = others
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for piece in inner:
+        found = name.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True

@@ -30,6 +30,7 @@ from tui.model.models import (
     ModelOptionsChanged,
     ModelsListed,
     PricesSet,
+    ProfilesSet,
 )
 from tui.model.requests import PendingRequest, TerminalSet
 from tui.model.runs import PromptRendered, RunEvents, SavedCallsChanged, ToolRun, ToolRunChanged
@@ -491,6 +492,8 @@ def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppS
             return replace(state, models=event)
         case PricesSet(prices):
             return replace(state, prices=prices)
+        case ProfilesSet(profiles):
+            return replace(state, profiles=profiles)
         case ContextMeasured(parts, servers):
             return replace(state, context_parts=parts, context_servers=servers)
         case SessionsListed(sessions):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.requests import PendingRequest
     from tui.model.runs import PromptRendered, SavedCall, ToolRun
     from tui.model.sessions import LastSessionFound, SessionPreviewed, SessionView
-    from tui.model.settings import PriceSettings
+    from tui.model.settings import PriceSettings, Profile
 
 MAX_LOG_LINES: Final = 1_000
 """Log lines kept per server."""
@@ -151,6 +151,7 @@ class AppState(Frozen):
         last_session: What an earlier run left to go on with, or None.
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
+        profiles: The profiles that can be chosen, and those in use, by name.
         standing: The last requested explanation of a tool's permission, or None.
         wire_revision: Grows with the frames of the wire while somebody watches it.
         runs: The calls that the user made by hand, oldest first.
@@ -194,6 +195,7 @@ class AppState(Frozen):
     last_session: "LastSessionFound | None" = None
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
+    profiles: "Mapping[str, Profile]" = field(default_factory=lambda: MappingProxyType({}))
     standing: "ToolStanding | None" = None
     wire_revision: int = 0
     runs: "Mapping[EntryId, ToolRun]" = field(default_factory=lambda: MappingProxyType({}))
@@ -216,3 +218,8 @@ class AppState(Frozen):
     @property
     def options(self) -> ModelOptions:
         return self.conversation.options
+
+    def leaves_out(self, server: ServerId, tool: str = "") -> bool:
+        """Return whether the profile of this tab leaves out a server, or a tool of it."""
+        profile = self.profiles.get(self.options.profile)
+        return profile is not None and not profile.includes(server, tool)

@@ -23,7 +23,7 @@ from tui.ui.widgets.text.describe import moment
 from tui.ui.widgets.text.plain import one_line
 
 OFFERED: Final = frozenset(
-    {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "quit"}
+    {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "profile", "quit"}
 )
 """Typed commands that the palette offers in other words."""
 
@@ -116,6 +116,7 @@ def palette_actions(deck: MainScreen) -> Actions:
     yield from _app_actions(deck)
     yield from _tab_actions(deck)
     yield from chain.from_iterable(groups.values())
+    yield from _profiles(deck)
     yield from _themes(deck)
 
 
@@ -302,6 +303,14 @@ def _models(deck: MainScreen) -> Actions:
         yield PaletteAction(
             f"Model: {model.name}", title, partial(deck.commands.engine.model.use_model, model.name)
         )
+
+
+def _profiles(deck: MainScreen) -> Actions:
+    state, use = deck.bridge.state, deck.commands.engine.model.use_profile
+    for name, profile in state.profiles.items() if len(state.profiles) > 1 else ():
+        words = "current" if name == state.options.profile else one_line(profile.description)
+        title = f"Use profile {name}" if name else "Use all servers"
+        yield PaletteAction(title, words, partial(use, name))
 
 
 def _themes(deck: MainScreen) -> Actions:

@@ -28,13 +28,17 @@ from tui.model.models import (
     ModelOptions,
     ModelOptionsChanged,
     ModelsListed,
+    ProfilesSet,
 )
 from tui.model.servers import ServerId
+from tui.model.settings import EVERYTHING, Profile, ToolPattern
 from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.store import Store
 from tui.ui.dialogs.choices import ModelsScreen
-from tui.ui.dialogs.list_dialog import DetailsScreen
+from tui.ui.dialogs.list_dialog import DetailsScreen, ListDialog
+from tui.ui.palette import palette_actions
+from tui.ui.panes.browser import ToolsPane
 
 OFFERS = (
     ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),
@@ -84,6 +88,42 @@ async def test_options_are_set_and_shown() -> None:
         shown = await report(deck, "/options")
         assert "thinking     high" in shown
         assert "/options temperature 0.5" in shown
+
+
+async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> None:
+    review = Profile(servers=("git",), tools=(ToolPattern(server="git", tool="*diff*"),))
+    profiles = {"": EVERYTHING, "review": review, "docs": Profile(description="[b]Docs[/b]")}
+    async with running(decks.full_store(), (120, 30)) as deck:
+        assert not [one for one in palette_actions(deck.app.deck) if "Use " in one.name]
+        deck.dispatch(ProfilesSet(profiles))
+        offered = {one.name: one for one in palette_actions(deck.app.deck) if "Use " in one.name}
+        assert {name: one.help for name, one in offered.items()} == {
+            "Use all servers": "current",
+            "Use profile review": "",
+            "Use profile docs": "[b]Docs[/b]",
+        }
+        offered["Use profile docs"].run()
+        await deck.typed("/profile review")
+        await deck.typed("/profile")
+        await deck.until(lambda: deck.on_top(ListDialog))
+        await deck.press("enter")
+        assert deck.asked("model.use_profile") == [("docs",), ("review",), ("",)]
+        await deck.press("f3")
+        tools = deck.one(ToolsPane).entries
+
+        def tails() -> dict[str, str]:
+            return {entry.row.label: entry.row.tail for entry in tools.shown}
+
+        before = tails()
+        assert "left out" not in before.values()
+        assert "review" not in deck.lines[0]
+        deck.dispatch(ModelOptionsChanged(ModelOptions(profile="review")))
+        await deck.until(lambda: "left out" in tails().values())
+        held = {name for name, tail in tails().items() if not tail}
+        assert held == {name for name in before if "diff" in name}
+        assert " · review" in deck.lines[0]
+        deck.dispatch(ModelOptionsChanged(ModelOptions()))
+        await deck.until(lambda: tails() == before)
 
 
 async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:

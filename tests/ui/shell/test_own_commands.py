@@ -16,7 +16,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.models import PricesSet
 from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.settings import PriceSettings
@@ -273,11 +273,14 @@ async def test_the_folders_and_the_context_files_are_listed() -> None:
         assert "GEMINI.md  ✕ not used: its folder is not trusted" in lines
 
 
+NAMES = {Takes.THEME: ("gemdeck-dark", "nord"), Takes.SOME_PROFILE: ("", "review")}
+
+
 def test_parts_servers_and_themes_are_completed() -> None:
     servers = decks.full_store().state.servers
 
     def offered(before: str) -> list[str]:
-        found = complete_command(before, servers, ("gemdeck-dark", "nord"))
+        found = complete_command(before, servers, NAMES)
         return [before[: found.start] + one.text for one in found.completions] if found else []
 
     assert offered("/mcp re") == ["/mcp refresh ", "/mcp restart "]
@@ -289,6 +292,7 @@ def test_parts_servers_and_themes_are_completed() -> None:
     assert "/mcp disable legacy" not in offered("/mcp disable ")
     assert offered("/mcp disable git") == []
     assert offered("/theme n") == ["/theme nord"]
+    assert offered("/profile ") == ["/profile review"]
     assert offered("/theme") == offered("/help x") == offered("/mcp nothing x") == []
     assert offered("/none x") == offered("see /mcp re") == offered("/mcp\nre") == []
 

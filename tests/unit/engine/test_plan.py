@@ -12,7 +12,7 @@ from tui.engine.trust.folder_gate import NO_ID, Trust
 from tui.engine.trust.starts import entry_keys
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings import EVERYTHING, NOTHING, GemdeckSettings, Profile, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
 
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
@@ -263,3 +263,56 @@ def test_the_demos_server_takes_a_name_that_is_free() -> None:
     found = sources(server("notes"))
     now = plan(found, Trust(), replace(first(found), demo=True))
     assert [str(one.id) for one in now.definitions] == ["notes", "demo-notes"]
+
+
+REVIEW, DOCS = Profile(servers=("git", "gone")), Profile(servers=("wiki",))
+OFF = ServerStatus.DISABLED
+
+
+def test_a_server_runs_if_a_profile_in_use_has_it_and_a_profile_allows_nothing() -> None:
+    waits = server("new").held(WAITS, "why", "")
+    excluded = server("git").held(OFF, "Disabled: listed in mcp.excluded.", "")
+    found = sources(
+        server("git"), server("wiki"), waits, profiles={"review": REVIEW, "docs": DOCS, "x": {}}
+    )
+    for profiles, off in (
+        ({"": EVERYTHING}, set()),
+        ({"x": Profile()}, set()),
+        ({"review": REVIEW}, {"wiki"}),
+        ({"docs": DOCS}, {"git"}),
+        ({"docs": DOCS, "review": REVIEW}, set()),
+        ({"": EVERYTHING, "review": REVIEW}, set()),
+        ({"review": NOTHING}, {"git", "wiki"}),
+    ):
+        now = plan(found, Trust(), replace(first(found), profiles=profiles))
+        assert {name for name, status in withheld(now).items() if status is OFF} == off
+        assert withheld(now)["new"] is WAITS
+    now = plan(found, Trust(), replace(first(found), profiles={"a": NOTHING, "b": NOTHING}))
+    why = now.definitions[0].failure
+    assert why is not None
+    assert why.reason == "Left out by the profile a and b."
+    assert now.definitions[0].may_enable
+    in_review = replace(first(found), profiles={"review": REVIEW})
+    [kept] = plan(sources(excluded), Trust(), in_review).definitions
+    assert (kept, kept.may_enable) == (excluded, False)
+
+
+def test_a_profile_in_use_that_is_gone_or_names_unknown_servers_is_told_of() -> None:
+    found = sources(server("git"), profiles={"review": REVIEW, "docs": DOCS})
+    words = [n.text for n in plan(found, Trust(), first(found)).notices]
+    assert words == []
+    answers = replace(first(found), profiles={"review": REVIEW, "old\x1b[31m": DOCS})
+    words = [n.text for n in plan(found, Trust(), answers).notices]
+    assert words == [
+        "The profile review names servers that are not here: gone.",
+        "Your settings have no profile old: what it left out last stays left out.",
+    ]
+
+
+def test_a_server_that_a_profile_leaves_out_asks_about_no_folder_but_on_review() -> None:
+    found, trust = sources(server("npx")), starting()
+    answers = replace(first(found), profiles={"docs": DOCS})
+    now = plan(found, trust, answers)
+    assert (withheld(now), now.questions) == ({"npx": WAITS}, ())
+    assert len(plan(found, trust, answers.reviewing(None)).questions) == 1
+    assert len(plan(found, trust, replace(answers, profiles={"": EVERYTHING})).questions) == 1

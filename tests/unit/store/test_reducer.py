@@ -81,7 +81,7 @@ def test_there_is_a_sample_of_every_event() -> None:
 
 def test_every_event_changes_the_state_and_not_the_snapshot_before() -> None:
     before = populated_state()
-    mapped = ("logs", "log_levels", "conversations", "instructions", "keys", "runs")
+    mapped = ("logs", "log_levels", "conversations", "instructions", "keys", "runs", "profiles")
     mappings = {name: dict(getattr(before, name)) for name in mapped}
     names = set(AppState.__slots__) - set(mappings)
     kept = {name: copy.deepcopy(getattr(before, name)) for name in names}

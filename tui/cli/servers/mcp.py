@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +44,7 @@ from tui.cli.servers.server_session import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
+from tui.cli.shared_options import profile_option
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
@@ -87,10 +89,11 @@ mcp.add_command(logout)
 
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")
 @prints_json
+@profile_option
 @starts_servers
-async def list_servers(start: StartOptions) -> CommandOutput:
+async def list_servers(start: StartOptions, profile: str | None) -> CommandOutput:
     """List the servers and whether each gets ready; all are started, side by side."""
-    async with serving(start, None) as session:
+    async with serving(replace(start, profile=profile), None) as session:
         found = [_server(view, session) for view in session.views]
         rows = [
             (

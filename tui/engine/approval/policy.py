@@ -30,10 +30,8 @@ from tui.model.events import GrantsChanged
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.settings import ToolPattern
+from tui.model.settings_rules import ANY, matches
 from tui.text import sanitize_line
-
-ANY: Final = "*"
-"""Stands for any characters, also none."""
 
 _REMEMBERED: Final = 65_536
 """Names whose likeness is remembered: those of a large catalog are compared with each call."""
@@ -73,11 +71,7 @@ class AllowingPatterns:
 
     def find(self, server: str, tool: str) -> Iterator[ToolPattern]:
         """Give the rules that match a tool, those for certain arguments last."""
-        found = (
-            pattern
-            for pattern in self.patterns
-            if _matches(pattern.server, server) and _matches(pattern.tool, tool)
-        )
+        found = (rule for rule in self.patterns if rule.matches(server, tool))
         yield from sorted(found, key=lambda one: bool(one.arguments)) if is_plain(tool) else ()
 
 
@@ -106,7 +100,7 @@ class DenyingPatterns:
             if name in exact:
                 return exact[name]
             for pattern, rule in wild.items():
-                if _matches(pattern, name):
+                if matches(pattern, name):
                     return rule
         return None
 
@@ -118,7 +112,7 @@ class DenyingPatterns:
             exact = {
                 likeness(rule.tool): rule
                 for rule in self.patterns
-                if any(_matches(likeness(rule.server), form) for form in forms)
+                if any(matches(likeness(rule.server), form) for form in forms)
             }
             wild = {pattern: rule for pattern, rule in exact.items() if ANY in pattern}
             known = self._by_server[server] = exact, wild
@@ -136,23 +130,6 @@ def _looks(server: str, tool: str, given: str) -> frozenset[str]:
     plain, start = sanitize_name(tool), "" if server.startswith("mcp_") else "mcp_"
     theirs = f"{start}{server}_{tool}", f"{start}{sanitize_name(server)}_{plain}"
     return frozenset(map(likeness, (tool, sanitize_line(tool), plain, given or tool, *theirs)))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Match a whole name, in time that grows with pattern times name at most."""
-    first, *others = pattern.split(ANY)
-    if not others:
-        return pattern == name
-    *inner, last = others
-    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
-        return False
-    start, end = len(first), len(name) - len(last)
-    for piece in inner:
-        found = name.find(piece, start, end)
-        if found < 0:
-            return False
-        start = found + len(piece)
-    return True
 
 
 _WHOLE_SERVER: Final = ".*"

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import queue
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Final
@@ -33,6 +33,7 @@ from tui.model.sessions import (
     ConversationSelected,
     SessionId,
 )
+from tui.model.settings import NOTHING, Profile
 
 MAX_QUEUED: Final = 20
 """Most messages queued behind the running turn."""
@@ -301,7 +302,7 @@ class Conversations:
         bus: Takes the events, and tells what is to be written.
         tasks: Run the turns.
         new_recorder: Makes what writes a conversation down.
-        setup: What the turns of all go by.
+        setup: What the turns of all go by; the same attribute.
         attended: Whether a user sees a wait for another try, and can end it.
 
     Attributes:
@@ -322,7 +323,7 @@ class Conversations:
         self._publish = bus.publish
         self._tasks = tasks
         self._new_recorder = new_recorder
-        self._setup = setup
+        self.setup = setup
         self.attended = attended
         self.on_context: Callable[[int], None] = lambda _: None
         self._is_saved = False
@@ -341,6 +342,12 @@ class Conversations:
 
     def get(self, key: ConversationId | None = None) -> Conversation | None:
         return self.current if key is None else self._open.get(key)
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """The profiles that they go by, by name."""
+        names = sorted({one.asked.options.profile for one in self})
+        return {name: self.setup.profiles.get(name, NOTHING) for name in names}
 
     def with_session(self, session: SessionId) -> Conversation | None:
         """Return the conversation that a session is open in."""
@@ -405,7 +412,7 @@ class Conversations:
             history = History()
             one.recorder.follow(history)
             one.context = TurnContext(
-                self._setup,
+                self.setup,
                 backend,
                 one.publish,
                 history,

@@ -4,12 +4,13 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from sys import getsizeof
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Never
 
+from tui.engine.chats.backends.backend import Asked
 from tui.engine.mcp.catalog.offered_tool import (
     MAX_STRUCTURED,
     JsonObject,
@@ -27,8 +28,12 @@ from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import find_resource
 from tui.model.servers import ServerId
+from tui.model.settings import NOTHING, Profile
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.text import clip, counted, for_model, sanitize, sanitize_line
+
+if TYPE_CHECKING:
+    from tui.engine.mcp.session.features import Features
 
 GEMDECK: Final = ServerId("gemdeck")
 """What stands for a server where a tool is gemdeck's own."""
@@ -52,6 +57,55 @@ GONE: Final = (
     "No result is kept under this id: the oldest go first, and all with the end of gemdeck. "
     "Repeat the call that gave it."
 )
+
+
+class ProfiledServers:
+    """The servers as one conversation may use them: without what its profile leaves out.
+
+    Another profile counts from the next question on.
+
+    Args:
+        every: All servers; the same attribute.
+        profiles: The profiles by name; they may change.
+        asked: Names the profile of the conversation; likewise.
+    """
+
+    def __init__(self, every: ServerManager, profiles: Mapping[str, Profile], asked: Asked) -> None:
+        self.every, self._profiles, self._asked = every, profiles, asked
+
+    @property
+    def profile(self) -> Profile:
+        return self._profiles.get(self._asked.options.profile, NOTHING)
+
+    def offered_tools(self) -> Sequence[OfferedTool]:
+        return self.every.offered_tools(self.profile)
+
+    def held_tools(self) -> Sequence[OfferedTool]:
+        return self.every.held_tools(self.profile)
+
+    def features(self, server: ServerId) -> "Features":
+        """Return the prompts and resources of a server.
+
+        Raises:
+            ServerCallError: If it is left out or not ready.
+        """
+        if words := self.left_out(server):
+            raise ServerCallError(words)
+        return self.every.features(server)
+
+    def left_out(self, server: ServerId, tool: str = "") -> str:
+        """Return why a server, or a tool of it, cannot be used; empty if it can."""
+        what = "this tool" if tool else f"the server {server}"
+        words = f"The profile {self._asked.options.profile} leaves {what} out."
+        return "" if self.profile.includes(server, tool) else words
+
+    def refusals(self, names: Collection[str]) -> Iterator[OwnTool]:
+        """Yield what stands for the tools of these names that are left out: a call is told so."""
+        for tool in self.every.offered_tools():
+            if tool.id in names and (words := self.left_out(tool.server, tool.name)):
+                refuse = partial(_refuse, words)
+                made = make_own_tool(tool.id, "", {}, refuse, is_free=True)
+                yield replace(made, server=tool.server, view=tool.view, bind=refuse)
 
 
 def make_own_tool(
@@ -82,12 +136,16 @@ def make_own_tool(
     )
 
 
+def _refuse(words: str, _: JsonObject) -> Never:
+    raise ToolCallError(words)
+
+
 def text_result(text: str) -> ToolResult:
     """Return a text for the model, and the same for the screen."""
     return ToolResult((TextPart(for_model(text)[0]),), sanitize(text))
 
 
-def tool_search(servers: ServerManager) -> OwnTool | None:
+def tool_search(servers: ProfiledServers) -> OwnTool | None:
     """Return the search, if the servers have more tools than the model holds."""
     offered = servers.offered_tools()
     more = len(offered) - len(servers.held_tools())
@@ -107,7 +165,7 @@ def tool_search(servers: ServerManager) -> OwnTool | None:
     async def run(arguments: JsonObject) -> ToolResult:
         tools = servers.offered_tools()
         found = await asyncio.to_thread(search, str(arguments.get("query", "")), tools)
-        servers.load_tools(found)
+        servers.every.load_tools(found)
         if not found:
             return text_result("No tool fits. Try other words.")
         return text_result("\n".join(["These tools are loaded now:", *map(_line, found)]))
@@ -132,7 +190,7 @@ _QUERY: Final = {"type": "string", "description": "Lists only what contains thes
 _URI: Final = {"type": "string", "description": "The URI, or a template filled in."}
 
 
-def resource_tools(servers: ServerManager) -> Iterator[OwnTool]:
+def resource_tools(servers: ProfiledServers) -> Iterator[OwnTool]:
     """Yield the tools, if a server that can be asked has resources."""
     if not _asked(servers):
         return
@@ -155,10 +213,10 @@ def resource_tools(servers: ServerManager) -> Iterator[OwnTool]:
     yield replace(reading, bind=partial(_bind, servers, reading))
 
 
-def _asked(servers: ServerManager) -> dict[ServerId, Catalog]:
+def _asked(servers: ProfiledServers) -> dict[ServerId, Catalog]:
     """Return the catalogs of the servers with resources that can be asked."""
     found = {}
-    for server, catalog in servers.catalogs.copy().items():
+    for server, catalog in servers.every.catalogs.copy().items():
         if catalog.resources or catalog.templates:
             try:
                 servers.features(server)
@@ -168,7 +226,7 @@ def _asked(servers: ServerManager) -> dict[ServerId, Catalog]:
     return found
 
 
-async def _list(servers: ServerManager, arguments: JsonObject) -> ToolResult:
+async def _list(servers: ProfiledServers, arguments: JsonObject) -> ToolResult:
     named, query = arguments.get("server"), str(arguments.get("query", ""))
     lines = [
         line
@@ -196,10 +254,10 @@ def _resource_line(*parts: str) -> str:
     return "- " + " | ".join(clip(sanitize_line(part), MAX_DESCRIPTION) for part in parts if part)
 
 
-def _bind(servers: ServerManager, tool: OwnTool, arguments: JsonObject) -> OwnTool:
+def _bind(servers: ProfiledServers, tool: OwnTool, arguments: JsonObject) -> OwnTool:
     """Let a reading be shown, asked about and allowed as one of the server that is read from."""
     server = ServerId(str(arguments.get("server", "")))
-    definition = servers.registry.definition(server)
+    definition = servers.every.registry.definition(server)
     if definition is None or server not in _asked(servers):
         names = ", ".join(_asked(servers)) or "none"
         raise ToolCallError(f"No server {sanitize_line(server)} has resources. Those are: {names}.")
@@ -213,12 +271,12 @@ def _bind(servers: ServerManager, tool: OwnTool, arguments: JsonObject) -> OwnTo
     )
 
 
-async def _read(servers: ServerManager, allowed: str, arguments: JsonObject) -> ToolResult:
+async def _read(servers: ProfiledServers, allowed: str, arguments: JsonObject) -> ToolResult:
     server, typed = ServerId(str(arguments["server"])), str(arguments["uri"])
     if server != allowed:
         raise ToolCallError("Another server was asked about; it was not read.")
     try:
-        uri = find_resource(typed, servers.catalogs[server])
+        uri = find_resource(typed, servers.every.catalogs[server])
         if not uri:
             raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
         reading = await servers.features(server).read_resource(uri)

@@ -16,7 +16,7 @@ from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, M
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, compose
-from tui.engine.chats.own_tools import KeptResults, resource_tools, tool_search
+from tui.engine.chats.own_tools import KeptResults, ProfiledServers, resource_tools, tool_search
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -42,7 +42,7 @@ from tui.model.chat import (
 )
 from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
-from tui.model.settings import GemdeckSettings
+from tui.model.settings import EVERYTHING, GemdeckSettings, Profile
 from tui.text import AdvisedError, counted, for_model, sanitize, sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 1
@@ -167,21 +167,23 @@ class TurnSetup:
     Attributes:
         tools: The servers, whose tools a model may call.
         gate: Decides on each call before it runs.
-        prepare: Awaited at the start of each turn; returns servers to go without.
+        prepare: Awaited at the start of each turn, for its profile; returns servers to go without.
         context_files: Reads the files of context, at the start of each turn.
         reviewer: Shows results to the user before the model gets them.
         max_steps: Most answers of the model in one turn; None for any number.
         settings: Say how much a turn may do, and instruct the model.
+        profiles: Those that can be chosen, and those in use, by name; "" stands for none.
         numbers: Source of all numbers in ids, so that no id of a conversation is another's.
     """
 
     tools: ServerManager
     gate: Gate
-    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    prepare: Callable[[Profile], Awaitable[Sequence[ServerId]]] | None = None
     context_files: Callable[[], Awaitable[Sequence[e.ContextFile]]] | None = None
     reviewer: ResultReviewer | None = None
     max_steps: int | None = None
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
+    profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new_id(self, kind: str) -> EntryId:
@@ -205,6 +207,7 @@ class TurnContext:
         refused: Tools this model refused.
         kept: The results that were cut for the model.
         instructions: What servers say about themselves, as it was sent last.
+        servers: The servers without what its profile leaves out.
     """
 
     setup: TurnSetup
@@ -218,6 +221,10 @@ class TurnContext:
     refused: set[RefusedTool] = field(default_factory=set)
     kept: KeptResults = field(default_factory=KeptResults)
     instructions: Instructions = ()
+    servers: ProfiledServers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.servers = ProfiledServers(self.setup.tools, self.setup.profiles, self.asked)
 
     def new_entry(self) -> EntryId:
         return self.setup.new_id("e")
@@ -285,7 +292,7 @@ class Turn:
         try:
             if self._setup.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
-                self._name_missing(await self._setup.prepare())
+                self._name_missing(await self._setup.prepare(self._context.servers.profile))
             if self._setup.context_files is not None:
                 self._files = await self._setup.context_files()
             await self._add_message()
@@ -313,17 +320,23 @@ class Turn:
 
     async def _add_message(self) -> None:
         """Add the user's message to the history, with what servers add to it."""
-        fetch, ask = self._message.fetch, partial(self._set_phase, TurnPhase.ASKING)
+        fetch = self._message.fetch
         if fetch is None:
             content = MessageContent.of_text(self._message.text)
         else:
-            content = fetch if isinstance(fetch, MessageContent) else await fetch(ask)
+            content = fetch if isinstance(fetch, MessageContent) else await fetch(self._ask)
             shown, typed = content.shown, sanitize(self._message.text)
             self._publish(
                 e.MessageExpanded(UserMessage(self._entry, shown, typed, content.servers))
             )
         self._record.read.update(dict.fromkeys(content.servers))
         self._history.add_user(content.parts, content.before)
+
+    def _ask(self, server: ServerId) -> None:
+        """Say that the message asks a server for what it names."""
+        if words := self._context.servers.left_out(server):
+            raise MessageError(words, "/profile chooses another one.")
+        self._set_phase(TurnPhase.ASKING, server)
 
     async def _run_steps(self) -> TurnOutcome:
         for step in itertools.count():
@@ -360,7 +373,7 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
-        tools = self._setup.tools
+        tools = self._context.servers
         own = (*filter(None, [tool_search(tools)]), *resource_tools(tools))
         reading = self._context.kept.declared()
         return self._not_refused((*tools.held_tools(), *own, *reading))
@@ -372,13 +385,17 @@ class Turn:
     def _callable(
         self, calls: Iterable[FunctionCall], offered: Mapping[str, OfferedTool]
     ) -> Mapping[str, OfferedTool]:
-        """Add the tools that the model does not hold; it does hold those that it calls."""
-        others = self._not_refused(self._setup.tools.offered_tools())
+        """Add the tools that the model does not hold; it does hold those that it calls.
+
+        Of those that its profile leaves out each call is answered so.
+        """
+        others = self._not_refused(self._context.servers.offered_tools())
         called = [others[call.name] for call in calls if call.name in others.keys() - offered]
         if called:
             self._setup.tools.load_tools(called)
         reading = self._context.kept.tool()
-        return {reading.id: reading, **others, **offered}
+        refusals = self._context.servers.refusals({call.name for call in calls})
+        return {reading.id: reading, **others, **offered, **{one.id: one for one in refusals}}
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
@@ -440,7 +457,8 @@ class Turn:
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
-        own, said_now = self._setup.settings.system_instruction, self._setup.tools.instructions()
+        own, includes = self._setup.settings.system_instruction, context.servers.profile.includes
+        said_now = [one for one in self._setup.tools.instructions() if includes(one[0])]
         instruction, said = compose(own, self._files, said_now)
         if said != context.instructions:
             context.instructions = said

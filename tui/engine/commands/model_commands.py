@@ -145,6 +145,7 @@ class ModelCommands:
         sessions: Keep the options, and the history before a summary.
         servers: Have the tools and the instructions that are measured.
         use_model: Lets another model of the same service answer in a conversation.
+        profile: The profile of this run, which counts for what is resumed, too; or "".
     """
 
     def __init__(
@@ -154,7 +155,9 @@ class ModelCommands:
         sessions: SessionCommands,
         servers: ServerManager,
         use_model: Callable[[str, Conversation], None],
+        profile: str,
     ) -> None:
+        self._profile = profile
         self._publish = bus.publish
         self._tasks = tasks
         self._sessions = sessions
@@ -208,6 +211,23 @@ class ModelCommands:
         words = "The model answers like this from the next request on; /options shows all."
         self._say(Severity.INFO, words)
 
+    def use_profile(self, name: str) -> None:
+        """Let a profile say which servers and tools this conversation may use, or none by ""."""
+        known = self._conversations.setup.profiles
+        if name not in known:
+            words = f"There is no profile {name}. Your settings have: {', '.join(known)}"
+            self._say(Severity.ERROR, sanitize_line(words))
+            return
+        self.begin_profile(name)
+        what = f"the profile {name}" if name else "all servers and tools"
+        self._say(Severity.INFO, f"This tab uses {what} from now on.")
+
+    def begin_profile(self, name: str) -> None:
+        """Let the current conversation go by a profile, known or not, without a word."""
+        one = self._conversations.current
+        self._apply(replace(one.asked.options, profile=name), one)
+        one.keep_settings()
+
     async def restore(self, one: Conversation, kept: Mapping[str, Any]) -> None:
         """Go by what was kept with the session of a conversation, as far as it is sound.
 
@@ -217,6 +237,7 @@ class ModelCommands:
             kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
             kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
+            self._profile or str(kept.get("profile", one.asked.options.profile)),
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
         chosen = one.model, one.choosing
@@ -226,7 +247,7 @@ class ModelCommands:
                 return  # the user chose meanwhile
             await self._switch(name, one)
         if one.asked.options == options and _problem(options, one):
-            self._apply(ModelOptions(), one)
+            self._apply(ModelOptions(profile=options.profile), one)
 
     async def _is_gone(self, name: str, one: Conversation) -> bool:
         """Return whether the service lists models without this one, and say so."""
@@ -294,7 +315,7 @@ class ModelCommands:
     async def _measure(self, one: Conversation, context: TurnContext) -> tuple[ContextPart, ...]:
         setup, contents = context.setup, [*context.history.contents]
         instructions = (one.asked.last or setup.settings).system_instruction
-        tools, counted = setup.tools.held_tools(), one.usage.context
+        tools, counted = context.servers.held_tools(), one.usage.context
         parts = await asyncio.to_thread(context_parts, tools, instructions, contents, counted)
         self._publish(ContextMeasured(parts))
         return parts
@@ -346,7 +367,7 @@ class ModelCommands:
         one.has_offered = False
 
     def _apply(self, options: ModelOptions, one: Conversation) -> None:
-        one.asked.options = options
+        one.asked.options = options = replace(options, profile=sanitize_line(options.profile))
         self._publish(ModelOptionsChanged(options, one.key))
 
     def _heed(self, event: e.Event) -> None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -44,6 +45,7 @@ from tui.model.events import (
     ServerStatusChanged,
 )
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
+from tui.model.settings import EVERYTHING, Profile
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:
@@ -276,9 +278,10 @@ class ServerManager:
         self.registry.switch(server, tool, off=off)
         self._publish_catalogs()
 
-    def waiting_for(self) -> tuple[ServerId, ...]:
+    def waiting_for(self, profile: Profile = EVERYTHING) -> tuple[ServerId, ...]:
         """Return the servers that are starting for the first time."""
-        return tuple(s.id for s in self._supervisors.values() if s.is_first_start)
+        starting = (s.id for s in self._supervisors.values() if s.is_first_start)
+        return tuple(filter(profile.includes, starting))
 
     async def wait_discovered(self, patience: float) -> None:
         await self.wait_while(lambda: bool(self.waiting_for()), patience)
@@ -288,11 +291,11 @@ class ServerManager:
         if self.waiting_for():
             await asyncio.wait({self._import()})
 
-    def offered_tools(self) -> Sequence[OfferedTool]:
-        return self.registry.offered()
+    def offered_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
+        return self.registry.offered(profile)
 
-    def held_tools(self) -> Sequence[OfferedTool]:
-        return self.registry.held()
+    def held_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
+        return self.registry.held(profile)
 
     def load_tools(self, tools: Sequence[OfferedTool]) -> None:
         self.registry.load(tools)
@@ -514,13 +517,13 @@ class FirstStarts:
         self._servers = servers
         self._given_up = set[ServerId]()
 
-    async def wait(self) -> tuple[ServerId, ...]:
+    async def wait(self, profile: Profile) -> tuple[ServerId, ...]:
         """Wait at most `patience`; return the servers to go without, if not named before."""
-        named = frozenset(self._given_up)
+        named, waiting_for = frozenset(self._given_up), partial(self._servers.waiting_for, profile)
         await self._servers.wait_while(
-            lambda: not self._given_up.issuperset(self._servers.waiting_for()), self.patience
+            lambda: not self._given_up.issuperset(waiting_for()), self.patience
         )
-        missing = tuple(one for one in self._servers.waiting_for() if one not in named)
+        missing = tuple(one for one in waiting_for() if one not in named)
         self._given_up.update(missing)
         return missing
 

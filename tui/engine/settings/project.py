@@ -75,7 +75,9 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
         "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
         " waitForServers bell title systemInstruction protocols alwaysAllow environmentAllow"
-        " environmentBlock developedServers keys sessions prices",
+        " environmentBlock developedServers keys sessions prices profiles",
+        "gemdeck.profiles.*.": "description servers tools",
+        "gemdeck.profiles.*.tools[].": "server tool",
         "gemdeck.sessions.": "save keepDays",
         # A project cannot make what it lets a model spend look cheap.
         "gemdeck.prices.": "currency models",

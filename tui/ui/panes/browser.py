@@ -389,15 +389,18 @@ class ToolsPane(BrowserPane[OwnedTool]):
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.standing, self._on_standing)
         self._bridge.watch(self, lambda state: state.grants, self._on_grants)
+        self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)
         self._bridge.watch(self, lambda state: state.saved_calls, lambda _: self.show_details())
 
     def on_descendant_focus(self) -> None:
         self._explain()
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
+        here = self._bridge.state
         for tool in catalog.tools:
-            on_demand = "on demand" if tool.id in catalog.excess else ""
-            state = "not offered" if tool.problem else on_demand
+            is_on_demand = tool.id in catalog.excess and not here.options.profile
+            held = "left out" if here.leaves_out(server, tool.name) else "on demand" * is_on_demand
+            state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
 
@@ -500,6 +503,11 @@ class ToolsPane(BrowserPane[OwnedTool]):
             return
         if (standing.server, standing.tool) == (item[0], item[1].name):
             super().show_details()
+
+    def _on_profile(self, _: object) -> None:
+        """Mark what the profile of the tab leaves out."""
+        self._built = {}
+        self._on_catalogs(self._catalogs)
 
     def _on_grants(self, _: tuple[GrantView, ...]) -> None:
         self._asked = None

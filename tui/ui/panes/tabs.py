@@ -54,7 +54,7 @@ class Tab(Frozen):
         title: The words that name it.
         state: ``asks``, ``runs``, ``news``, or an empty string.
         is_current: Whether it is on the screen.
-        model: The model that answers in it.
+        model: The model that answers in it, and its profile.
     """
 
     key: ConversationId
@@ -106,7 +106,7 @@ def tabs_of(state: AppState) -> tuple[Tab, ...]:
             one_line(one.title).translate(_SIGNS) or NEW,
             "asks" if key in asks else _state_of(one),
             key == state.current,
-            one_line(one.model.name),
+            one_line(" · ".join(filter(None, (one.model.name, one.options.profile)))),
         )
         for number, (key, one) in enumerate(state.conversations.items(), 1)
     )

@@ -74,6 +74,7 @@ class HeaderView(Frozen):
     branch: str = ""
     unasked: bool = False
     cost: str = ""
+    profile: str = ""
 
 
 def header_view(state: AppState) -> HeaderView:
@@ -88,6 +89,7 @@ def header_view(state: AppState) -> HeaderView:
         starting_since=starting_since(state),
         branch=state.branch,
         cost=state.cost,
+        profile=state.options.profile,
         unasked=any(grant.is_unasked for grant in state.grants),
     )
 
@@ -136,10 +138,11 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
 
 
 def _model(view: HeaderView) -> Field:
-    """Return the model, and its service if the name does not tell it."""
+    """Return the model, its service if the name does not tell it, and the profile."""
     model, service = one_line(view.model), one_line(view.backend)
     told = service.casefold() in model.casefold()
-    return ((model, ""), ("" if told else f" {service}", _MUTED))
+    profile = f" · {one_line(view.profile)}" if view.profile else ""
+    return ((model, ""), ("" if told else f" {service}", _MUTED), (profile, ""))
 
 
 def _right(view: HeaderView, now: float, most: int) -> list[Field]:

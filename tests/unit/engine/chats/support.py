@@ -49,7 +49,7 @@ from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.servers import ServerId
-from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
 from tui.store.selectors import entries
 from tui.store.store import Store
 
@@ -149,11 +149,11 @@ class InProcessTools(ServerManager):
     catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
     wire: Wire = field(default_factory=Wire)
 
-    def offered_tools(self) -> Sequence[OfferedTool]:
-        return tuple(self.tools)
+    def offered_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
+        return tuple(tool for tool in self.tools if profile.includes(tool.server, tool.name))
 
-    def held_tools(self) -> Sequence[OfferedTool]:
-        return self.offered_tools()
+    def held_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
+        return self.offered_tools(profile)
 
     def instructions(self) -> Sequence[tuple[ServerId, str]]:
         return self.said

@@ -194,6 +194,7 @@ class Recorder:
     def _show(self, saved: SavedSession) -> None:
         self.messages = {one.id: one for one in saved.entries if isinstance(one, UserMessage)}
         self.starts = dict(saved.starts)
+        self._settings = {**saved.settings} or self._settings
 
     def leave(self) -> None:
         """End the session; the next message begins another."""

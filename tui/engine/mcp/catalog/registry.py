@@ -18,6 +18,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.model.catalog import Catalog, Off, PromptView, ToolId, ToolView
 from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
+from tui.model.settings import EVERYTHING, Profile
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_TOOL_SHARE
 
 MAX_DECLARED_BYTES: Final = 1_000_000
@@ -279,20 +280,21 @@ class Registry:
         """Return the lists of a server as it wrote them."""
         return self._offers.get(server, ServerOffer()).raw
 
-    def offered(self) -> tuple[OfferedTool, ...]:
+    def offered(self, profile: Profile = EVERYTHING) -> tuple[OfferedTool, ...]:
         """Return the tools that can be called, whether the model holds them or not."""
-        return self._callable(frozenset())
+        return self._callable(frozenset(), profile)
 
-    def held(self) -> tuple[OfferedTool, ...]:
-        """Return the tools that the model holds."""
-        return self._callable(self._beyond)
+    def held(self, profile: Profile = EVERYTHING) -> tuple[OfferedTool, ...]:
+        """Return the tools that the model holds, in a profile as if there were no others."""
+        beyond = self._beyond if profile is EVERYTHING else self._excess(profile)
+        return self._callable(beyond, profile)
 
-    def _callable(self, without: frozenset[Key]) -> tuple[OfferedTool, ...]:
+    def _callable(self, without: frozenset[Key], profile: Profile) -> tuple[OfferedTool, ...]:
         ready = {server for server in self._offers if self._is_ready(server)}
         return tuple(
             self._offer(key)
             for key in self._ids
-            if key[0] in ready and self._is_wanted(key) and key not in without
+            if key[0] in ready and key not in without and self._is_open(key, profile)
         )
 
     def load(self, tools: Iterable[OfferedTool]) -> None:
@@ -307,12 +309,7 @@ class Registry:
 
     def count_again(self) -> None:
         """Decide again which tools the model holds, as after a server came or went."""
-        wanted = {
-            server: [tool for tool in tools.values() if self._is_wanted((server, tool.name))]
-            for server, tools in self._usable.items()
-            if self._counts(server)
-        }
-        before, self._beyond = self._beyond, self._holding.beyond(wanted)
+        before, self._beyond = self._beyond, self._excess(EVERYTHING)
         if self._beyond == before:
             return
         excess: dict[ServerId, set[ToolId]] = {}
@@ -321,6 +318,15 @@ class Registry:
         for server, catalog in self._catalogs.items():
             beyond = frozenset(excess.get(server, ()))
             self._catalogs[server] = replace(catalog, excess=beyond)
+
+    def _excess(self, profile: Profile) -> frozenset[Key]:
+        """Return the tools of a profile that the model does not hold, as there are too many."""
+        wanted = {
+            server: [one for name, one in tools.items() if self._is_open((server, name), profile)]
+            for server, tools in self._usable.items()
+            if self._counts(server)
+        }
+        return self._holding.beyond(wanted)
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
         """Return the current version of a tool, off or on; None if it is gone or withheld."""
@@ -344,7 +350,7 @@ class Registry:
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
         """Return a tool that is withheld or off by the model's name for it, and the reason."""
         for key, tool_id in self._ids.items():
-            if tool_id == name and not self._is_wanted(key):
+            if tool_id == name and not self._is_open(key, EVERYTHING):
                 held = self._withheld.get(key[0], {}).get(key[1])
                 return self._offer(key), held.reason if held else self._off[key[0]][key[1]]
         return None
@@ -434,9 +440,10 @@ class Registry:
     def _is_withheld(self, key: Key) -> bool:
         return key[1] in self._withheld.get(key[0], {})
 
-    def _is_wanted(self, key: Key) -> bool:
-        """Whether a tool is neither withheld nor off."""
-        return not self._is_withheld(key) and key[1] not in self._off.get(key[0], {})
+    def _is_open(self, key: Key, profile: Profile) -> bool:
+        """Whether a tool is neither withheld, nor off, nor left out by a profile."""
+        is_off = key[1] in self._off.get(key[0], {})
+        return not is_off and not self._is_withheld(key) and profile.includes(*key)
 
     def _offer(self, key: Key) -> OfferedTool:
         """Return a tool under its name; the previous object if neither has changed."""

@@ -314,14 +314,14 @@ def _best(typed: str, offered: Iterable[Completion]) -> list[Completion]:
 
 
 def complete_command(
-    before_cursor: str, servers: Sequence[ServerView], themes: Iterable[str]
+    before_cursor: str, servers: Sequence[ServerView], names: Mapping[Takes, Iterable[str]]
 ) -> CompletionList | None:
     """Find completions of what stands after a command of the screen.
 
     Args:
         before_cursor: The text from the start of the message to the cursor.
         servers: The servers that it can name.
-        themes: The themes that it can name.
+        names: What else it can name, such as themes.
     """
     match = _TYPED.match(before_cursor)
     command = OWN_COMMANDS.get(match[1]) if match is not None else None
@@ -337,11 +337,11 @@ def complete_command(
         if part is None:
             return None
         command, typed = part, after.lstrip()
-    return _fitting(_values(command, servers, themes), typed, before_cursor)
+    return _fitting(_values(command, servers, names), typed, before_cursor)
 
 
 def _values(
-    command: OwnCommand, servers: Sequence[ServerView], themes: Iterable[str]
+    command: OwnCommand, servers: Sequence[ServerView], names: Mapping[Takes, Iterable[str]]
 ) -> Sequence[Completion]:
     match command.takes:
         case Takes.SERVER | Takes.SOME_SERVERS:
@@ -351,10 +351,8 @@ def _values(
                 if (view.status is ServerStatus.DISABLED) is (command.name == "enable")
                 or command.takes is Takes.SOME_SERVERS
             ]
-        case Takes.THEME:
-            return [Completion(theme, theme) for theme in themes]
         case _:
-            return ()
+            return [Completion(name, name) for name in names.get(command.takes, ()) if name]
 
 
 def _fitting(
@@ -428,15 +426,18 @@ class CompletionPopup(RowList, can_focus=False):
 
     def complete(self) -> None:
         """Offer what completes the word before the cursor; a server's values come later."""
-        query, offered, servers = None, None, self._bridge.state.servers
+        query, offered, state = None, None, self._bridge.state
+        servers = state.servers
         if self._composer.searching:
             offered = found_messages(self._history.matching(self._composer.message))
         elif self._composer.has_focus:
             before = self._composer.before_cursor
-            offered = complete_command(before, servers, self.app.available_themes)
-            offered = offered or complete(before, servers)
+            names = {Takes.THEME: self.app.available_themes, Takes.SOME_PROFILE: state.profiles}
+            offered = complete_command(before, servers, names)
+            usable = [view for view in servers if not state.leaves_out(view.id)]
+            offered = offered or complete(before, usable)
             query = (
-                folder_query(before) or value_query(before, servers) or path_query(before, offered)
+                folder_query(before) or value_query(before, usable) or path_query(before, offered)
             )
         self._ask_later(query)
         self.offer(offered)

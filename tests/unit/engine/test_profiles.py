@@ -1,0 +1,310 @@
+"""Profiles: which servers run, what each tab's model is given, and what outlives the run."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.gemini import FakeGemini, Step
+from tests.fakes.gemini_script import Call, Say
+from tests.security.decks import Deck, Turncoat, deck, tool, write_settings
+from tests.support.waiting import eventually
+from tests.unit.engine.mcp.support import FOLDER
+from tui.model.chat import ChatNotice, ToolCallStatus
+from tui.model.servers import ServerStatus
+from tui.store.selectors import entries
+
+READY, OFF = ServerStatus.READY, ServerStatus.DISABLED
+DONE: Step = [Say("done")]
+PROFILES = {
+    "buying": {"servers": ["shop"], "tools": [{"server": "shop", "tool": "b*"}]},
+    "reading": {"servers": ["lib", "shop"]},
+    "banking": {"servers": ["bank", "gone"]},
+}
+
+
+COUNTING = """
+import os, sys
+
+with open(sys.argv[1], "a") as file:
+    file.write(".")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Notes that it was started, and goes on as a server."""
+
+
+class Town:
+    """The settings of three servers, and how often each was started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "counting.py").write_text(COUNTING)
+        says = folder / "library.json"
+        says.write_text(json.dumps({"resources": ["memo://today"]}))
+        shop, bank = Turncoat("shop", folder), Turncoat("bank", folder)
+        shop.offer(tool("look"), tool("buy"))
+        bank.offer(tool("send"))
+        library = [sys.executable, str(FOLDER / "library.py"), str(says)]
+        self._commands = {
+            "shop": [shop.entry["command"], *shop.entry["args"]],
+            "bank": [bank.entry["command"], *bank.entry["args"]],
+            "lib": library,
+        }
+
+    def settings(self, **profiles: object) -> dict[str, Any]:
+        counting = str(self._folder / "counting.py")
+        entries = {
+            name: {
+                "command": sys.executable,
+                "args": [counting, str(self._folder / name), *command],
+            }
+            for name, command in self._commands.items()
+        }
+        return {"mcpServers": entries, "gemdeck": {"profiles": {**PROFILES, **profiles}}}
+
+    def starts(self) -> dict[str, int]:
+        """How often the process of each server was started."""
+        places = {name: self._folder / name for name in self._commands}
+        found = {name: len(at.read_text()) for name, at in places.items() if at.exists()}
+        return {name: number for name, number in found.items() if number}
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)
+
+
+async def stand(it: Deck, **wanted: ServerStatus) -> None:
+    """Wait until these servers stand so."""
+    await eventually(lambda: {name: it.status(name) for name in wanted} == wanted)
+
+
+def declared(it: Deck, request: int = -1) -> set[str]:
+    """Name what was declared to the model."""
+    found = it.fake.requests[request].body.get("tools", [])
+    return {one["name"] for some in found for one in some["functionDeclarations"]}
+
+
+def answers(it: Deck, request: int = -1) -> list[str]:
+    parts = it.fake.requests[request].contents[-1]["parts"]
+    return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
+
+
+def said(it: Deck) -> str:
+    """The last notice."""
+    return "".join(one.text for one in it.store.state.notices[-1:])
+
+
+async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops_the_rest(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script: list[Step] = [[Call([("look", {}), ("buy", {})])], DONE, DONE, DONE]
+    async with (
+        FakeGemini(script) as fake,
+        deck(
+            fake, monkeypatch, settings=town.settings(), profile="buying", allows_all=True,
+            ready=False,
+        ) as it,
+    ):  # fmt: skip
+        await stand(it, shop=READY, bank=OFF, lib=OFF)
+        bank = next(one for one in it.store.state.servers if one.id == "bank")
+        assert bank.failure is not None
+        assert bank.failure.reason == "Left out by the profile buying."
+        await it.ask("go")
+        assert declared(it, 0) == {"buy"}
+        refused, bought = answers(it, 1)
+        assert refused == "The call cannot be made: The profile buying leaves this tool out."
+        assert "leaves" not in bought
+        assert [call.status for call in it.calls] == [ToolCallStatus.ERROR, ToolCallStatus.OK]
+        assert [call.server for call in it.calls] == ["shop", "shop"]
+        assert town.starts() == {"shop": 1}
+
+        it.engine.model.use_profile("nobody")
+        assert said(it).startswith("There is no profile nobody. Your settings have: ")
+        it.engine.model.use_profile("")
+        await stand(it, shop=READY, bank=READY, lib=READY)
+        assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
+        await it.ask("all")
+        assert declared(it) == {"look", "buy", "send", "list_mcp_resources", "read_mcp_resource"}
+
+        it.engine.model.use_profile("banking")
+        await stand(it, shop=OFF, bank=READY, lib=OFF)
+        assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
+        assert any("not here: gone." in one.text for one in it.store.state.notices)
+        await it.ask("bank")
+        assert declared(it) == {"send"}
+        it.engine.servers.set_enabled(bank.id, enabled=True)
+        lib = next(one.id for one in it.store.state.servers if one.id == "lib")
+        it.engine.servers.set_enabled(lib, enabled=True)
+        await stand(it, lib=READY)
+        assert not (Path.home() / ".gemini" / "disabled-servers.json").exists()
+    assert fake.violations == []
+
+
+async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script: list[Step] = [
+        DONE,
+        [Call([("buy", {}), ("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
+        DONE,
+        DONE,
+    ]
+    async with (
+        FakeGemini(script) as fake,
+        deck(
+            fake, monkeypatch, settings=town.settings(), profile="reading", allows_all=True,
+            ready=False,
+        ) as it,
+    ):  # fmt: skip
+        await stand(it, shop=READY, bank=OFF, lib=READY)
+        conversations = it.engine.conversations
+        first = conversations.current.key
+        conversations.open()
+        assert it.store.state.options.profile == "reading", "that of the tab it is opened from"
+        it.engine.model.use_profile("buying")
+        await it.ask("in the second")
+        assert declared(it) == {"buy"}
+        assert town.starts() == {"shop": 1, "lib": 1}
+
+        await it.ask("what is @lib:memo://today ?")
+        [*_, notice, _] = entries(it.store.state)
+        assert isinstance(notice, ChatNotice)
+        assert notice.text == "The profile buying leaves the server lib out."
+        assert len(it.fake.requests) == 1
+
+        conversations.select(first)
+        assert it.store.state.options.profile == "reading"
+        await it.ask("in the first")
+        assert declared(it) == {"look", "buy", "list_mcp_resources", "read_mcp_resource"}
+        assert "leaves" not in "".join(answers(it))
+
+        conversations.close(first)
+        await stand(it, shop=READY, lib=OFF)
+        await it.ask("alone")
+        assert declared(it) == {"buy"}
+        assert town.starts() == {"shop": 1, "lib": 1}
+    assert fake.violations == []
+
+
+async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script: list[Step] = [[Call([("send", {}), ("buy", {})])], DONE]
+    async with (
+        FakeGemini(script) as fake,
+        deck(
+            fake, monkeypatch, settings=town.settings(), profile="banking", allows_all=True,
+            ready=False,
+        ) as it,
+    ):  # fmt: skip
+        await stand(it, bank=READY)
+        it.engine.conversations.open()
+        it.engine.model.use_profile("buying")
+        await stand(it, bank=READY, shop=READY)
+        await it.ask("go")
+        refused, _ = answers(it)
+        assert refused == "The call cannot be made: The profile buying leaves this tool out."
+        assert not (it.engine.servers.usage(it.calls[0].server)).calls
+
+
+async def test_a_session_keeps_its_profile_and_one_named_in_the_command_wins(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        FakeGemini([DONE]) as fake,
+        deck(fake, monkeypatch, settings=town.settings(), profile="buying", ready=False) as it,
+    ):
+        await stand(it, shop=READY)
+        it.engine.model.use_profile("banking")
+        await stand(it, shop=OFF, bank=READY)
+        await it.ask("remember this")
+    assert town.starts() == {"shop": 1, "bank": 1}
+    for named, kept, started in (
+        (None, "banking", {"shop": 1, "bank": 2}),
+        ("buying", "buying", {"shop": 2, "bank": 2}),
+    ):
+        async with (
+            FakeGemini([]) as fake,
+            deck(
+                fake, monkeypatch, settings=town.settings(), profile=named, resume="latest",
+                ready=False,
+            ) as it,
+        ):  # fmt: skip
+            await eventually(lambda: entries(it.store.state))
+            assert it.store.state.options.profile == kept
+            await stand(it, **{"bank" if kept == "banking" else "shop": READY})
+            assert town.starts() == started, "nothing that it leaves out was started in passing"
+
+    gone = town.settings()
+    del gone["gemdeck"]["profiles"]["banking"]
+    async with (
+        FakeGemini([]) as fake,
+        deck(fake, monkeypatch, settings=gone, resume="latest", ready=False) as it,
+    ):
+        await eventually(lambda: entries(it.store.state))
+        await stand(it, shop=OFF, bank=OFF, lib=OFF)
+        words = "Your settings have no profile banking: what it left out last stays left out."
+        assert words in [one.text for one in it.store.state.notices]
+    assert town.starts() == {"shop": 2, "bank": 2}
+
+
+async def test_a_changed_profile_counts_at_once_and_one_that_is_gone_stays_as_it_was(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        FakeGemini([]) as fake,
+        deck(
+            fake, monkeypatch, settings=town.settings(), profile="buying", ready=False,
+            follow_settings=True,
+        ) as it,
+    ):  # fmt: skip
+        await stand(it, shop=READY, bank=OFF)
+        write_settings(town.settings(buying={"servers": ["shop", "bank"]}))
+        await stand(it, shop=READY, bank=READY)
+        without = town.settings()
+        del without["gemdeck"]["profiles"]["buying"]
+        write_settings(without)
+        await eventually(lambda: "no profile buying" in said(it))
+        assert (it.status("shop"), it.status("bank"), it.status("lib")) == (READY, READY, OFF)
+        it.engine.model.use_profile("reading")
+        await stand(it, bank=OFF, lib=READY)
+        assert not any("next start" in one.text for one in it.store.state.notices)
+
+
+async def test_a_folder_has_no_profiles_and_a_name_that_cannot_be_shown_is_none(
+    town: Town, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clone"
+    (folder / ".gemini").mkdir(parents=True)
+    theirs = {"gemdeck": {"profiles": {"buying": {}, "theirs": {"servers": ["bank"]}}}}
+    (folder / ".gemini" / "settings.json").write_text(json.dumps(theirs))
+    async with (
+        FakeGemini([]) as fake,
+        deck(
+            fake, monkeypatch, settings=town.settings(), profile="buying", ready=False,
+            folder=folder, trusted_folders=(folder,),
+        ) as it,
+    ):  # fmt: skip
+        await stand(it, shop=READY, bank=OFF)
+        assert set(it.store.state.profiles) == {"", *PROFILES}
+        it.engine.model.use_profile("theirs")
+        assert "There is no profile theirs." in said(it)
+        it.engine.model.use_profile("\x1b[31mred\n\u202e")
+        assert said(it).startswith("There is no profile red")
+        assert it.store.state.options.profile == "buying"
+    hostile = ("\x1b[31mred", "two\nlines", "\u202eleft", "", " ", "zero\u200bwidth", "x" * 41)
+    for name in (*hostile, "-p"):
+        loaded: dict[str, Any] = {
+            "mcpServers": {},
+            "gemdeck": {"profiles": {name: {}, "plain": {}}},
+        }
+        async with (
+            FakeGemini([]) as fake,
+            deck(fake, monkeypatch, settings=loaded) as it,
+        ):
+            assert set(it.store.state.profiles) == {""}
+            assert any("profiles" in one.text for one in it.store.state.notices)
+            assert not any("\x1b" in one.text for one in it.store.state.notices)
