@@ -53,7 +53,7 @@ from tui.engine.settings.typed_entries import (
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
 from tui.model.events import OWN_SOURCE
-from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
 MAX_SHOWN: Final = 64
@@ -92,8 +92,8 @@ async def list_servers(start: StartOptions) -> CommandOutput:
             )
             for one in found
         ]
-        off = (ServerStatus.READY, ServerStatus.DISABLED)
-        code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
+        fine = USABLE | {ServerStatus.DISABLED}
+        code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
         lines = zip(table(rows).split("\n"), found, strict=False)
         text = "\n".join("\n    ".join((line, *one["last_output"])) for line, one in lines)

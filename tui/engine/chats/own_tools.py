@@ -157,15 +157,11 @@ def resource_tools(servers: ServerManager) -> Iterator[OwnTool]:
 
 def _asked(servers: ServerManager) -> dict[ServerId, Catalog]:
     """Return the catalogs of the servers with resources that can be asked."""
-    found = {}
-    for server, catalog in servers.catalogs.copy().items():
-        if catalog.resources or catalog.templates:
-            try:
-                servers.features(server)
-            except ServerCallError:
-                continue
-            found[server] = catalog
-    return found
+    return {
+        server: catalog
+        for server, catalog in servers.catalogs.items()
+        if (catalog.resources or catalog.templates) and not servers.away_words(server)
+    }
 
 
 async def _list(servers: ServerManager, arguments: JsonObject) -> ToolResult:
@@ -221,7 +217,7 @@ async def _read(servers: ServerManager, allowed: str, arguments: JsonObject) -> 
         uri = find_resource(typed, servers.catalogs[server])
         if not uri:
             raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
-        reading = await servers.features(server).read_resource(uri)
+        reading = await (await servers.awake(server)).read_resource(uri)
     except (ServerCallError, KeyError) as error:
         raise ToolCallError(f"It could not be read: {error}") from error
     content = reading.content
