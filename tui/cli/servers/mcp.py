@@ -82,7 +82,7 @@ mcp.add_command(logout)
 @prints_json
 @starts_servers
 async def list_servers(start: StartOptions) -> CommandOutput:
-    """List the servers and whether each gets ready; all are started, side by side."""
+    """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(start, None) as session:
         found = [_server(view, session) for view in session.views]
         rows = [

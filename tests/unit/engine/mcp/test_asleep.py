@@ -27,6 +27,7 @@ from tests.unit.engine.mcp.support import (
     script,
     server_processes,
 )
+from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp import manager as module
 from tui.engine.mcp.backoff import RetryPolicy
@@ -34,7 +35,7 @@ from tui.engine.mcp.catalog.kept_catalogs import MAX_CATALOG, CatalogStore
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.model.events import ServersConfigured
+from tui.model.events import ResourceRead, ServersConfigured, SubscriptionChanged
 from tui.model.servers import ServerId, StartMode
 from tui.model.servers import ServerStatus as S
 
@@ -157,6 +158,30 @@ async def test_a_server_sleeps_after_a_time_without_use_and_keeps_what_it_offers
         await watcher.until("raw", S.STOPPING, S.ASLEEP)
 
 
+async def test_a_server_with_a_resource_that_is_followed_does_not_sleep(tmp_path: Path) -> None:
+    says = tmp_path / "says.json"
+    says.write_text(json.dumps({"resources": ["memo://a"]}))
+    known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY, "developed": True}
+    shelf = script("library", str(says), **known)
+    server = shelf.id
+    async with dozing(tmp_path / "kept", shelf, sleep_after=0.1) as (manager, watcher):
+        await watcher.until(server, S.READY, S.STOPPING, S.ASLEEP)
+        commands = FeatureCommands(manager, manager._context, watcher)
+        async with commands:
+            commands.subscribe(server, "memo://a", subscribed=True)
+            await eventually(lambda: watcher.of(SubscriptionChanged))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(watcher.until(server, S.ASLEEP), 0.4)
+            commands.subscribe(server, "memo://a", subscribed=False)
+            await watcher.until(server, S.READY, S.STOPPING, S.ASLEEP)
+            commands.read_resource(server, "memo://a")
+            await eventually(lambda: watcher.of(ResourceRead))
+            assert watcher.of(ResourceRead)[0].failure == ""
+            commands.add_folder(str(tmp_path))  # which wakes nobody
+            await watcher.until(server, S.READY, S.STOPPING, S.ASLEEP)
+            assert watcher.statuses(server).count(S.STARTING) == 3
+
+
 async def test_commands_work_from_sleep_as_from_readiness(tmp_path: Path) -> None:
     async with asleep(tmp_path, lazy()) as (manager, watcher):
         manager.stop(RAW)
@@ -237,7 +262,7 @@ async def test_a_call_waits_a_named_time_and_leaves_nothing_behind_when_it_is_ca
 
 
 async def test_a_call_that_finds_a_server_falling_asleep_wakes_it(tmp_path: Path) -> None:
-    async with dozing(tmp_path, lazy("save"), sleep_after=0.05) as (manager, watcher):
+    async with dozing(tmp_path / "kept", lazy("save", cwd=tmp_path), sleep_after=0.05) as (manager, watcher):
         await watcher.until("raw", S.READY, S.STOPPING)
         tool = find_tool(manager, "echo")
         assert tool is not None, "it can be called at any moment"
