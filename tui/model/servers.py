@@ -195,7 +195,8 @@ class ServerUsage(Frozen):
     """What was measured of a server in this run; a snapshot.
 
     Attributes:
-        starts: How often it was started.
+        starts: How often it was started, not counting when it was woken.
+        woken: How often it was woken.
         pid: Its process while it is connected; 0 over HTTP.
         processes: That and its descendants; 0 where the system does not tell.
         memory: Bytes that those have resident; pages that several share count for each.
@@ -210,6 +211,7 @@ class ServerUsage(Frozen):
     """
 
     starts: int = 0
+    woken: int = 0
     pid: int = 0
     processes: int = 0
     memory: int = 0

@@ -151,7 +151,7 @@ async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(worl
         assert any(line.split()[1:4] == ["◌", "shelf", "asleep"] for line in lines), lines
         assert "1 asleep" in lines[0]
         await deck.open(SHELF)
-        await deck.shows("● ready", "restarts     2")
+        await deck.shows("● ready", "restarts     1", "woken        1 ×")
         assert "Since the last connection" not in deck.page, "it offers the same"
 
 

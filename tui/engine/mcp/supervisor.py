@@ -304,7 +304,7 @@ class Supervisor:
         is_connected = self._is_told = False
         self._log.begin()
         self._backoff.began()
-        self.usage.started()
+        self.usage.started(is_waking=self._dozes)
         try:
             async with asyncio.timeout(self.definition.timeout) as self._deadline:
                 definition = await self._filled()

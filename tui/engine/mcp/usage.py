@@ -31,8 +31,10 @@ class UsageMeter:
         self._offer: ServerOffer | None = None
         self._before: dict[str, object] = {}
 
-    def started(self) -> None:
-        self._now = replace(self._now, starts=self._now.starts + 1)
+    def started(self, *, is_waking: bool) -> None:
+        now = self._now
+        starts, woken = now.starts + (not is_waking), now.woken + is_waking
+        self._now = replace(now, starts=starts, woken=woken)
 
     def recalled(self, offer: ServerOffer, as_of: float) -> None:
         """Take an offer that was kept as that of the connection before."""

@@ -181,6 +181,8 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
         yield field("asleep", f"for {duration(sleeps)} · listed {duration(age)} ago")
     if usage.starts > 1:
         yield field("restarts", f"{usage.starts - 1:,}")
+    if usage.woken:
+        yield field("woken", f"{usage.woken:,} ×")
     if usage.pid:
         others = f" and {usage.processes - 1:,} more" if usage.processes > 1 else ""
         memory = f" · {usage.memory / 1e6:,.1f} MB" if usage.memory else ""
@@ -198,7 +200,8 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
 def _changes(usage: ServerUsage) -> Iterator[Content]:
     """Name what its offer gained, lost and changed."""
     if usage.change:
-        since = "the last connection" if usage.starts > 1 else "it connected"
+        is_again = usage.starts != 1 or usage.woken
+        since = "the last connection" if is_again else "it connected"
         yield from (Content(), section(f"Since {since}"))
     for word, names in usage.change.items():
         more = f", {len(names) - MAX_CHANGES:,} more" if len(names) > MAX_CHANGES else ""

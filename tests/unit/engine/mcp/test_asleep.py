@@ -93,10 +93,11 @@ async def test_a_known_server_has_no_process_until_a_call_wakes_it(tmp_path: Pat
         said = await call(manager, "echo", {"text": "hello"})
         assert said.display == "hello"
         assert watcher.statuses("raw") == [S.STARTING, S.ASLEEP, S.STARTING, S.READY]
-        assert manager.usage(RAW).starts == 1
+        assert (manager.usage(RAW).starts, manager.usage(RAW).woken) == (0, 1)
         assert manager.usage(RAW).change == {}, "it offers what was kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 async def test_nothing_is_sent_to_a_server_over_http_that_sleeps(tmp_path: Path, era: str) -> None:
     on = stateless() if era == "stateless" else {}
@@ -142,6 +143,7 @@ async def test_prompts_resources_and_requests_wake_a_server_too(tmp_path: Path) 
         assert watcher.statuses("raw")[-2:] == [S.STARTING, S.READY]
 
 
+@pytest.mark.slow
 async def test_a_server_sleeps_after_a_time_without_use_and_keeps_what_it_offers(
     tmp_path: Path,
 ) -> None:
@@ -158,6 +160,7 @@ async def test_a_server_sleeps_after_a_time_without_use_and_keeps_what_it_offers
         await watcher.until("raw", S.STOPPING, S.ASLEEP)
 
 
+@pytest.mark.slow
 async def test_a_server_with_a_resource_that_is_followed_does_not_sleep(tmp_path: Path) -> None:
     says = tmp_path / "says.json"
     says.write_text(json.dumps({"resources": ["memo://a"]}))
@@ -182,6 +185,7 @@ async def test_a_server_with_a_resource_that_is_followed_does_not_sleep(tmp_path
             assert watcher.statuses(server).count(S.STARTING) == 3
 
 
+@pytest.mark.slow
 async def test_commands_work_from_sleep_as_from_readiness(tmp_path: Path) -> None:
     async with asleep(tmp_path, lazy()) as (manager, watcher):
         manager.stop(RAW)
@@ -205,6 +209,7 @@ async def test_commands_work_from_sleep_as_from_readiness(tmp_path: Path) -> Non
                     await watcher.until("raw", S.ASLEEP, S.STARTING, S.READY)
 
 
+@pytest.mark.slow
 async def test_settings_read_again_wake_and_replace_and_change_when_it_starts(
     tmp_path: Path,
 ) -> None:
@@ -261,8 +266,10 @@ async def test_a_call_waits_a_named_time_and_leaves_nothing_behind_when_it_is_ca
         assert (await call(manager, "echo", {"text": "late"})).display == "late"
 
 
+@pytest.mark.slow
 async def test_a_call_that_finds_a_server_falling_asleep_wakes_it(tmp_path: Path) -> None:
-    async with dozing(tmp_path / "kept", lazy("save", cwd=tmp_path), sleep_after=0.05) as (manager, watcher):
+    it = lazy("save", cwd=tmp_path)
+    async with dozing(tmp_path / "kept", it, sleep_after=0.05) as (manager, watcher):
         await watcher.until("raw", S.READY, S.STOPPING)
         tool = find_tool(manager, "echo")
         assert tool is not None, "it can be called at any moment"
