@@ -2,16 +2,20 @@
 
 import asyncio
 import gc
+import json
 import statistics
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.benchmarks.test_start_up import deck, home_in, settle
 from tests.servers.sample import server as sample
 from tests.servers.web import serving
 from tests.support.measures import Measure
@@ -64,6 +68,15 @@ LEAN: Final = str(Path(__file__).with_name("lean_server.py"))
 
 MOST_MEGABYTES: Final = 20
 """What the processes in front of `MANY` servers may take together, as proportional set size."""
+
+ASLEEP_TOOLS: Final = 10
+"""Tools of each server that sleeps."""
+
+ASLEEP_MEGABYTES: Final = 1.0
+"""What such a server may take (PSS)."""
+
+ASLEEP_FRAME_LIMIT: Final = 1.5
+"""First frame with `MANY` that sleep as a multiple of one without servers; the budget is 1.0."""
 
 PATIENCE: Final = 30.0
 """Seconds that all servers together may take until a test gives up."""
@@ -119,6 +132,47 @@ async def test_the_reapers_of_many_servers_share_their_memory(measure: Measure) 
         f" beside {servers:.1f} MB of servers that are shell scripts"
     )
     assert guards < MOST_MEGABYTES * 1.25  # Pythons differ in size
+
+
+def home_of_lazy(folder: Path, number: int) -> dict[str, str]:
+    """Give the variables of a home with so many servers that start when they are needed."""
+    folder.mkdir()
+    env = home_in(folder)
+    entry = {"command": sys.executable, "args": ["-S", LEAN, str(ASLEEP_TOOLS)], "start": "lazy"}
+    settings = {"mcpServers": {f"lazy{one}": entry for one in range(number)}}
+    (folder / "home/.gemini/settings.json").write_text(json.dumps(settings))
+    return env
+
+
+def frame_and_memory(env: Mapping[str, str], words: str) -> tuple[float, float]:
+    """Give the seconds until the first frame, and the megabytes (PSS) of the app at rest."""
+    with deck(env) as terminal:
+        frame = terminal.seconds_until(b"gemdeck")
+        terminal.wait_for(words)
+        terminal.wait_for("gemini-")
+        app = psutil.Process(terminal.pid)
+        settle(app)
+        assert app.children(recursive=True) == [] or "ready" in words
+        return frame, app.memory_full_info().pss / 1e6
+
+
+@pytest.mark.timeout(300)
+def test_many_servers_that_sleep_cost_next_to_nothing(tmp_path: Path, measure: Measure) -> None:
+    bare, lazy = home_of_lazy(tmp_path / "bare", 0), home_of_lazy(tmp_path / "lazy", MANY)
+    frame_and_memory(bare, "no servers")  # compiles
+    frame_and_memory(lazy, f"{MANY} ready")
+    runs = [
+        (frame_and_memory(bare, "no servers"), frame_and_memory(lazy, f"{MANY} asleep"))
+        for _ in range(ATTEMPTS)
+    ]
+    frames = statistics.median(with_them[0] / without[0] for without, with_them in runs)
+    each = statistics.median(with_them[1] - without[1] for without, with_them in runs) / MANY
+    measure(
+        f"{MANY} servers of {ASLEEP_TOOLS} tools that sleep: no process, {each:.2f} MB each (budget"
+        f" {ASLEEP_MEGABYTES}), first frame {frames:.2f} times that without servers (budget 1.0)"
+    )
+    assert each <= ASLEEP_MEGABYTES
+    assert frames <= ASLEEP_FRAME_LIMIT
 
 
 async def check_calls(kind: str, client: Client, manager: ServerManager, measure: Measure) -> None:

@@ -16,6 +16,7 @@ from keyring.backend import KeyringBackend, SchemeSelectable
 
 from tests.cli.running import finish, library, notes_server, opened, run, write_settings
 from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Call, Say
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
@@ -515,3 +516,56 @@ async def test_a_link_of_a_folder_does_not_lead_an_entry_into_the_users_settings
         at_home = await run("mcp", *words.split(), cwd=Path.home())
         assert (at_home.code, "use the scope user" in at_home.stderr) == (ExitCode.ERROR, True)
     assert not (Path.home() / ".gemini" / "settings.json").exists()
+
+
+@pytest.mark.slow
+async def test_servers_that_are_known_sleep_and_a_command_wakes_only_its_own(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    records = {name: tmp_path / name for name in ("one", "two")}
+    entries = {}
+    for name, record in records.items():
+        says = tmp_path / f"{name}.json"
+        offered: dict[str, Any] = {"tools": {f"tool_{name}": []}, "prompts": {f"say_{name}": []}}
+        says.write_text(json.dumps({**offered, "resources": ["memo://a"], "record": str(record)}))
+        entry = library()
+        entries[name] = {**entry, "args": [entry["args"][0], str(says)], "start": "lazy"}
+    write_settings({"mcpServers": entries})
+
+    def woken() -> set[str]:
+        found = {name for name, record in records.items() if record.exists()}
+        for record in records.values():
+            record.unlink(missing_ok=True)
+        return found
+
+    first = await run("mcp", "list", "--json")
+    assert outcomes(first.json) == {"one": "ready", "two": "ready"}
+    assert woken() == {"one", "two"}
+    listed = await run("mcp", "list")
+    assert listed.code == ExitCode.OK
+    assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
+        ["one", "asleep"],
+        ["two", "asleep"],
+    ]
+    assert "1 tool, 1 prompt, 1 resource" in listed.stdout
+    tools = await run("mcp", "tools")
+    assert "tool_one" in tools.stdout
+    assert "tool_two" in tools.stdout
+    assert woken() == set()
+    for command in (
+        ("call", "one", "tool_one"),
+        ("prompt", "one", "say_one"),
+        ("read", "one", "memo://a"),
+        ("request", "one", "tools/list"),
+        ("show", "one"),
+        ("logs", "one"),
+    ):
+        result = await run("mcp", *command)
+        assert (result.code, woken()) == (ExitCode.OK, {"one"}), (command, result)
+    gemini.steps = [[Call([("tool_two", {})])], [Say("done")]]
+    said = await run("-p", "go", "--allowed-tools", "two", gemini=gemini)
+    assert (said.code, said.stderr) == (ExitCode.OK, "")
+    assert woken() == {"two"}
+    looked = await run("doctor", "--offline")
+    assert looked.code == ExitCode.OK
+    assert woken() == {"one", "two"}

@@ -74,7 +74,7 @@ MAY_SAY = {
     "gemdeck.alwaysDeny[]": "server tool arguments",
     "mcp": "allowed excluded",
     "mcpServers.*": "command args env cwd url httpUrl type transportType tcp headers timeout"
-    " description includeTools excludeTools oauth reviewResults",
+    " description includeTools excludeTools oauth reviewResults start",
     "mcpServers.*.oauth": "enabled clientId clientSecret scopes audiences redirectUri"
     " tokenParamName grantType privateKey signingAlgorithm",
 }

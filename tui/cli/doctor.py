@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -138,6 +139,8 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
             sections = [_program(), _settings(loaded), _folder(loaded)]
             sections.append(await _model(loaded, session.redactor, offline=offline))
             await engine.wait_ready(start.timeout)
+            wake = partial(engine.servers.wait_awake, patience=start.timeout)
+            await asyncio.gather(*(wake(view.id) for view in session.views))
             for view in session.views:
                 taken = steps.get(view.id, [])
                 sections.append(_server(view, known[view.id], session, taken))

@@ -28,7 +28,7 @@ from tui.engine.logs.log_file import prepare_process
 from tui.engine.logs.redaction import Redactor
 from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
-from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
+from tui.model.servers import USABLE, Failure, ServerId, ServerStatus, ServerView
 from tui.model.sessions import ConversationRestored
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
@@ -287,7 +287,7 @@ class _Session:
     def _name_missing(self) -> None:
         """Name once, as the turn goes out, every server that it goes out without, and why."""
         state = self.store.state
-        missing = [view for view in state.servers if view.status is not ServerStatus.READY]
+        missing = [view for view in state.servers if view.status not in USABLE]
         for view in missing if not self.is_out else ():
             if not state.leaves_out(view.id):
                 self.warn(f"without server {view.id}: {_why_missing(view)}")

@@ -40,6 +40,8 @@ from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
+from tui.engine.mcp.catalog import kept_catalogs
+from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
@@ -208,6 +210,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
+            catalogs=CatalogStore(state and state / kept_catalogs.FOLDER_NAME, self._problems),
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self.access.review,
             redactor=self._redactor,
@@ -340,6 +343,7 @@ class Engine:
         """Go by settings that were read."""
         gemdeck = reading.settings.gemdeck
         self._publish(PricesSet(gemdeck.prices))
+        self._context.sleep_after = gemdeck.sleep_after
         in_use = self.conversations.profiles  # what the settings have no more stays as it was
         profiles = {"": EVERYTHING, **in_use, **gemdeck.profiles}
         self._turns.profiles.clear()
@@ -458,7 +462,7 @@ class Engine:
             ToolCallError: If the call did not run.
         """
         if method != "tools/call":
-            return await self.servers.features(server).request(method, params)
+            return await (await self.servers.awake(server)).request(method, params)
         if extra := params.keys() - {"name", "arguments", "_meta"}:
             raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
         tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})

@@ -289,5 +289,8 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    at_once = ("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices")
-    return loaded.gemdeck.model_copy(update=dict.fromkeys((*at_once, "profiles")))
+    at_once = (
+        *("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices"),
+        *("profiles", "start", "sleep_after"),
+    )
+    return loaded.gemdeck.model_copy(update=dict.fromkeys(at_once))

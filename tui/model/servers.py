@@ -18,6 +18,7 @@ class ServerStatus(StrEnum):
     INVALID = "invalid"
     DISABLED = "disabled"
     UNTRUSTED = "untrusted"
+    ASLEEP = "asleep"
     STOPPED = "stopped"
     STARTING = "starting"
     NEEDS_SIGN_IN = "needs sign-in"
@@ -33,15 +34,16 @@ TRANSITIONS: Final[Mapping[ServerStatus, frozenset[ServerStatus]]] = {
     _S.INVALID: frozenset(),
     _S.UNTRUSTED: frozenset({_S.STOPPED, _S.DISABLED}),
     _S.DISABLED: frozenset({_S.STOPPED}),
+    _S.ASLEEP: frozenset({_S.STARTING, _S.STOPPED, _S.DISABLED}),
     _S.STOPPED: frozenset({_S.STARTING, _S.DISABLED}),
     _S.STARTING: frozenset(
-        {_S.READY, _S.NEEDS_SIGN_IN, _S.RETRYING, _S.FAILED, _S.STOPPING, _S.STOPPED}
+        {_S.READY, _S.NEEDS_SIGN_IN, _S.RETRYING, _S.FAILED, _S.STOPPING, _S.STOPPED, _S.ASLEEP}
     ),
     _S.NEEDS_SIGN_IN: frozenset({_S.STARTING, _S.STOPPED, _S.STOPPING, _S.DISABLED}),
     _S.READY: frozenset({_S.STOPPING, _S.RETRYING, _S.FAILED, _S.NEEDS_SIGN_IN}),
     _S.RETRYING: frozenset({_S.STARTING, _S.STOPPED, _S.FAILED, _S.DISABLED}),
     _S.FAILED: frozenset({_S.STARTING, _S.STOPPED, _S.DISABLED}),
-    _S.STOPPING: frozenset({_S.STOPPED, _S.FAILED}),
+    _S.STOPPING: frozenset({_S.STOPPED, _S.FAILED, _S.ASLEEP}),
 }
 """The allowed next statuses of each status."""
 
@@ -62,6 +64,7 @@ SETTLED: Final = frozenset(
         _S.INVALID,
         _S.DISABLED,
         _S.UNTRUSTED,
+        _S.ASLEEP,
         _S.STOPPED,
         _S.NEEDS_SIGN_IN,
         _S.READY,
@@ -88,6 +91,9 @@ DISCOVERY: Final[Mapping[ServerStatus, str]] = {
 }
 """How far the first listing of what a server offers has come."""
 
+USABLE: Final = frozenset({_S.READY, _S.ASLEEP})
+"""Statuses in which what a server offers can be used; one that sleeps wakes for it."""
+
 UNDECIDED: Final = frozenset({_S.STARTING, _S.STOPPING})
 """Statuses that keep the last failure."""
 
@@ -110,6 +116,16 @@ class ProtocolEra(StrEnum):
     AUTO = "auto"
     HANDSHAKE = "handshake"
     STATELESS = "stateless"
+
+
+class StartMode(StrEnum):
+    """When a server starts: with gemdeck, or once it is needed. The value is that of the settings.
+
+    A lazy server starts once so that what it offers is known.
+    """
+
+    EAGER = "eager"
+    LAZY = "lazy"
 
 
 class Origin(StrEnum):
@@ -179,7 +195,8 @@ class ServerUsage(Frozen):
     """What was measured of a server in this run; a snapshot.
 
     Attributes:
-        starts: How often it was started.
+        starts: How often it was started, not counting when it was woken.
+        woken: How often it was woken.
         pid: Its process while it is connected; 0 over HTTP.
         processes: That and its descendants; 0 where the system does not tell.
         memory: Bytes that those have resident; pages that several share count for each.
@@ -188,11 +205,13 @@ class ServerUsage(Frozen):
         seconds: How long the newest calls took, without the time that the server waited for us.
         connected: Seconds until it had answered the first request, while it is connected.
         listed: Seconds that its lists took after that.
+        as_of: When its catalog was listed last, in seconds since the epoch; 0 if never.
         change: How its offer differs from that of the connection before: the kind and name of
             all that is gained, lost or changed, under these words.
     """
 
     starts: int = 0
+    woken: int = 0
     pid: int = 0
     processes: int = 0
     memory: int = 0
@@ -201,6 +220,7 @@ class ServerUsage(Frozen):
     seconds: tuple[float, ...] = ()
     connected: float = 0.0
     listed: float = 0.0
+    as_of: float = 0.0
     change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -216,7 +236,7 @@ class ServerView(Frozen):
         status: Its status.
         failure: Why it is invalid, untrusted, disabled, retrying or failed.
         retry_at: The time of the next retry, in seconds of `time.monotonic`.
-        info: Its claims about itself, while connected.
+        info: Its claims about itself, while connected or asleep.
         catalog: Its features; kept while it is down so that the screen does not jump.
         last_failure: Why the last attempt failed; kept during the next one.
         since: When it reached its status, in seconds of `time.monotonic`.

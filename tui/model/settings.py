@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validat
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
-from tui.model.servers import ProtocolEra
+from tui.model.servers import ProtocolEra, StartMode
 from tui.model.settings_rules import (
     ANY,
     DEFAULT_MAX_TOOLS,
@@ -243,6 +243,10 @@ MAX_TIMEOUT: Final = 2_147_483_647
 """Longest timeout in milliseconds, the maximum of JavaScript timers."""
 
 
+MAX_SLEEP_AFTER: Final = 86_400
+"""Largest value of `sleepAfter`, in seconds."""
+
+
 MAX_IDLE_TIMEOUT: Final = 3_600
 """Largest value of `idleTimeout`, in seconds."""
 
@@ -286,6 +290,11 @@ class ServerSettings(Section):
         le=MAX_TIMEOUT,
         allow_inf_nan=False,
         description="Timeout of connecting and of each request, in milliseconds.",
+    )
+    start: StartMode | None = Field(
+        None,
+        description="`lazy` starts it when it is needed, `eager` with gemdeck. If not set, "
+        "`gemdeck.start` counts.",
     )
     trust: Flag = Field(
         False,
@@ -525,6 +534,18 @@ class GemdeckSettings(Section):
         le=MAX_WAIT,
         allow_inf_nan=False,
         description="Most seconds that a message waits for servers that are starting.",
+    )
+    start: StartMode = Field(
+        StartMode.EAGER,
+        description="When servers start whose entry does not say: `eager` with gemdeck, `lazy` "
+        "when they are needed.",
+    )
+    sleep_after: Number = Field(
+        600,
+        ge=0,
+        le=MAX_SLEEP_AFTER,
+        allow_inf_nan=False,
+        description="Seconds without use after which a lazy server sleeps again; 0 for never.",
     )
     idle_timeout: Number = Field(
         120,

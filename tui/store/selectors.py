@@ -22,6 +22,7 @@ COUNTED: Final = (
     ServerStatus.RETRYING,
     ServerStatus.NEEDS_SIGN_IN,
     ServerStatus.UNTRUSTED,
+    ServerStatus.ASLEEP,
     ServerStatus.STOPPED,
     ServerStatus.STOPPING,
     ServerStatus.STARTING,

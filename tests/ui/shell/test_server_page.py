@@ -14,7 +14,7 @@ from tests.servers.sample import server as sample
 from tests.servers.web import serving
 from tests.support.node import node_server
 from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import running, ticking, until
+from tests.ui.harness import running, screen_lines, ticking, until
 from tests.ui.shell import decks
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.consent import GrantScope
@@ -132,6 +132,28 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World)
         await deck.pilot.press("escape")
         await until(deck.pilot, lambda: deck.app.screen is deck.app.deck)
         await until(deck.pilot, lambda: ticking() == before)  # nothing is measured any more
+
+
+async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(world: World) -> None:
+    shelf = {**library(tools={"one": [], "two": []}), "start": "lazy"}
+    async with paging(world, shelf=shelf) as deck:
+        await deck.open(SHELF)
+        await deck.shows("● ready")
+        deck.engine._context.sleep_after = 0.2
+        await deck.pilot.press("r")
+        await deck.shows(
+            "◌ asleep", "asleep       for ", " · listed ", "tools        2", "library 1"
+        )
+        await deck.shows("s start      /mcp start shelf", "r restart    /mcp restart shelf")
+        deck.engine._context.sleep_after = 0
+        await deck.pilot.press("escape")
+        await deck.on_top(lambda: deck.app.screen is deck.app.deck)
+        lines = screen_lines(deck.app)
+        assert any(line.split()[1:4] == ["◌", "shelf", "asleep"] for line in lines), lines
+        assert "1 asleep" in lines[0]
+        await deck.open(SHELF)
+        await deck.shows("● ready", "restarts     1", "woken        1 ×")
+        assert "Since the last connection" not in deck.page, "it offers the same"
 
 
 async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http(

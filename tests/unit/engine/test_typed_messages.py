@@ -115,7 +115,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         ("/greet", 'name="…"'),
         ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
         ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
-        ("@off:x", "cannot be asked (disabled). Send the message once it is ready."),
+        ("@off:x", "cannot be called (disabled). Send the message once it is ready."),
         ("!ls -l", f"no shell: !ls -l was not run. {SPACE}"),
         ("!important", f"no shell: !important was not run. {SPACE}"),
         (many, "can bring 20 resources and files along, not more. Send several messages."),

@@ -135,13 +135,14 @@ def test_names_of_nothing_but_near_misses_cost_their_length() -> None:
 ALLOWED = """
 untrusted     -> stopped, disabled
 disabled      -> stopped
+asleep        -> starting, stopped, disabled
 stopped       -> starting, disabled
-starting      -> ready, needs sign-in, retrying, failed, stopping, stopped
+starting      -> ready, needs sign-in, retrying, failed, stopping, stopped, asleep
 needs sign-in -> starting, stopped, stopping, disabled
 ready         -> stopping, retrying, failed, needs sign-in
 retrying      -> starting, stopped, failed, disabled
 failed        -> starting, stopped, disabled
-stopping      -> stopped, failed
+stopping      -> stopped, failed, asleep
 """
 
 

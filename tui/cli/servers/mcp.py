@@ -62,7 +62,7 @@ from tui.engine.settings.typed_entries import (
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
 from tui.model.events import OWN_SOURCE
-from tui.model.servers import Origin, ServerId, ServerStatus, ServerView
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
 
 MAX_SHOWN: Final = 64
@@ -92,7 +92,7 @@ mcp.add_command(logout)
 @profile_option
 @starts_servers
 async def list_servers(start: StartOptions, profile: str | None) -> CommandOutput:
-    """List the servers and whether each gets ready; all are started, side by side."""
+    """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(replace(start, profile=profile), None) as session:
         found = [_server(view, session) for view in session.views]
         rows = [
@@ -102,8 +102,8 @@ async def list_servers(start: StartOptions, profile: str | None) -> CommandOutpu
             )
             for one in found
         ]
-        off = (ServerStatus.READY, ServerStatus.DISABLED)
-        code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
+        fine = USABLE | {ServerStatus.DISABLED}
+        code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
         lines = zip(table(rows).split("\n"), found, strict=False)
         text = "\n".join("\n    ".join((line, *one["last_output"])) for line, one in lines)

@@ -203,6 +203,8 @@ async def serving(
 ) -> AsyncIterator[ServerSession]:
     """Start servers, and wait until each is ready, has failed or has had its time.
 
+    One that starts when it is needed and is known sleeps, unless it is named.
+
     Args:
         start: How to start them.
         names: Their names; None for all.
@@ -222,4 +224,6 @@ async def serving(
         await engine.start()
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
         await engine.wait_ready(start.timeout)
+        waking = (engine.servers.wait_awake(ServerId(name), start.timeout) for name in names or ())
+        await asyncio.gather(*waking)
         yield session

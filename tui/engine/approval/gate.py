@@ -47,7 +47,7 @@ from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, GrantScope, RequestId, ToolStanding
 from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
 from tui.model.requests import ConfirmationRequest, FileChange
-from tui.model.servers import ServerId, ServerStatus
+from tui.model.servers import UNDECIDED, USABLE, ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize, sanitize_line
@@ -311,7 +311,7 @@ def _why_gone(inquiry: Inquiry, event: Event) -> str:
     match event:
         case ConversationClosed(inquiry.turn.conversation):
             return "The conversation was closed before you answered."
-        case ServerStatusChanged(tool.server, status) if status is not ServerStatus.READY:
+        case ServerStatusChanged(tool.server, status) if status not in USABLE | UNDECIDED:
             return "The server disconnected before you answered."
         case CatalogChanged(tool.server, catalog) if not _is_listed(tool, catalog):
             return "The tool changed or was removed before you answered."

@@ -7,7 +7,6 @@ offered again.
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -21,7 +20,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import UnreadableDefinitionError, difference
 from tui.engine.desk import Desk
 from tui.engine.files.entry_format import EntryFormat
-from tui.engine.files.state_file import StateFile, private_file
+from tui.engine.files.state_file import ServerFiles
 from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
 from tui.model.chat import Severity
@@ -46,7 +45,6 @@ MAX_KEPT: Final = 8_000_000
 """Characters of definitions that are kept for one server; of further tools only the hashes."""
 
 _KEY: Final = "tools"
-_FINGERPRINT: Final = re.compile(r"[0-9a-f]{32,128}")
 
 PinKey = str
 """SHA-256 (hex) of a tool's name as the server spells it, which may be no valid Unicode."""
@@ -97,13 +95,11 @@ class PinStore:
     """
 
     def __init__(self, folder: Path | None, on_problem: Callable[[str], None]) -> None:
-        self._folder = folder
-        self._on_problem = on_problem
-        self._files: dict[str, StateFile] = {}
+        self._files = ServerFiles(folder, on_problem)
 
     def load(self, fingerprint: str) -> dict[PinKey, Pin]:
         """Return the pins of a server."""
-        file = self._file(fingerprint)
+        file = self._files.of(fingerprint)
         return _read(file.load() or {}) if file is not None else {}
 
     def save(self, fingerprint: str, pins: Mapping[PinKey, Pin], *, replacing: bool) -> None:
@@ -122,18 +118,9 @@ class PinStore:
             order = [*known, *(key for key in pins if key not in known)]
             return {**content, _KEY: _write({key: merged[key] for key in order})}
 
-        file = self._file(fingerprint)
+        file = self._files.of(fingerprint)
         if file is not None:
             file.update(change)
-
-    def _file(self, fingerprint: str) -> StateFile | None:
-        """Return the file of a server; None if it has no fingerprint."""
-        if self._folder is None or not _FINGERPRINT.fullmatch(fingerprint):
-            return None
-        if fingerprint not in self._files:
-            name = f"{fingerprint}.json"
-            self._files[fingerprint] = private_file(self._folder, name, self._on_problem)
-        return self._files[fingerprint]
 
 
 def _write(pins: Mapping[PinKey, Pin]) -> dict[str, Any]:
@@ -215,6 +202,13 @@ class ToolReview(ToolVisibility):
         pins = await asyncio.to_thread(self._store.load, definition.fingerprint)
         self._drop(definition.id)
         self._servers[definition.id] = _Known(definition, pins)
+
+    def is_known(self, definition: ServerDefinition, tool: Tool) -> bool:
+        """Return whether a tool is just as the user knows it; what cannot be used may be any."""
+        known = self._servers.get(definition.id)
+        pin = known.pins.get(pin_key(tool.name)) if known is not None else None
+        is_as_pinned = pin is not None and pin.definition_hash == tool.definition_hash
+        return is_as_pinned or not tool.is_usable or definition.origin is Origin.DEMO
 
     def keep_only(self, servers: Collection[ServerId]) -> None:
         """Forget servers that are gone, with their questions."""

@@ -83,15 +83,15 @@ class ProfiledServers:
     def held_tools(self) -> Sequence[OfferedTool]:
         return self.every.held_tools(self.profile)
 
-    def features(self, server: ServerId) -> "Features":
-        """Return the prompts and resources of a server.
+    async def awake(self, server: ServerId) -> "Features":
+        """Return the prompts and resources of a server, which wakes if it sleeps.
 
         Raises:
-            ServerCallError: If it is left out or not ready.
+            ServerCallError: If it is left out or cannot be asked.
         """
         if words := self.left_out(server):
             raise ServerCallError(words)
-        return self.every.features(server)
+        return await self.every.awake(server)
 
     def left_out(self, server: ServerId, tool: str = "") -> str:
         """Return why a server, or a tool of it, cannot be used; empty if it can."""
@@ -215,15 +215,12 @@ def resource_tools(servers: ProfiledServers) -> Iterator[OwnTool]:
 
 def _asked(servers: ProfiledServers) -> dict[ServerId, Catalog]:
     """Return the catalogs of the servers with resources that can be asked."""
-    found = {}
-    for server, catalog in servers.every.catalogs.copy().items():
-        if catalog.resources or catalog.templates:
-            try:
-                servers.features(server)
-            except ServerCallError:
-                continue
-            found[server] = catalog
-    return found
+    return {
+        server: catalog
+        for server, catalog in servers.every.catalogs.copy().items()
+        if (catalog.resources or catalog.templates)
+        and not (servers.left_out(server) or servers.every.away_words(server))
+    }
 
 
 async def _list(servers: ProfiledServers, arguments: JsonObject) -> ToolResult:
@@ -279,7 +276,7 @@ async def _read(servers: ProfiledServers, allowed: str, arguments: JsonObject) -
         uri = find_resource(typed, servers.every.catalogs[server])
         if not uri:
             raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
-        reading = await servers.features(server).read_resource(uri)
+        reading = await (await servers.awake(server)).read_resource(uri)
     except (ServerCallError, KeyError) as error:
         raise ToolCallError(f"It could not be read: {error}") from error
     content = reading.content

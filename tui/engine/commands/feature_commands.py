@@ -149,7 +149,7 @@ class FeatureCommands:
 
         async def ask() -> CompletionValues:
             try:
-                features = self._servers.features(server)
+                features = await self._servers.awake(server)
                 own = self._servers.registry.own_prompt_name(server, target)
                 return await features.complete(own, argument, value, others)
             except ServerCallError as error:
@@ -255,7 +255,7 @@ class FeatureCommands:
 
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
-            reading = await self._servers.features(server).read_resource(uri)
+            reading = await (await self._servers.awake(server)).read_resource(uri)
         except ServerCallError as error:
             self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
             return
@@ -266,7 +266,7 @@ class FeatureCommands:
         async with self._subscribing[server]:
             wanted = self._context.subscriptions.setdefault(server, set())
             try:
-                features = self._servers.features(server)
+                features = await self._servers.awake(server)
                 if subscribed:
                     await features.subscribe(uri)
                     wanted.add(uri)
@@ -281,7 +281,7 @@ class FeatureCommands:
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:
         try:
-            await self._servers.features(server).set_log_level(level)
+            await (await self._servers.awake(server)).set_log_level(level)
         except ServerCallError as error:
             self._report_error(f"The log level of {server} was not changed: {error}")
 

@@ -9,6 +9,7 @@ from tui.engine import late
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.registry import ToolVisibility
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
@@ -75,6 +76,8 @@ class ServerTrials:
             subscriptions={},
             log_levels={},
             visibility=ToolVisibility(),
+            catalogs=CatalogStore(),
+            sleep_after=0,
             eras=EraCache(),
             zygote=Zygote(),
         )

@@ -136,10 +136,8 @@ class Attachments:
     def _uri(self, mention: ResourceMention) -> str:
         """Return the URI of the resource that a mention names."""
         server, typed = mention.server, mention.uri
-        try:
-            self._servers.features(server)
-        except ServerCallError as error:
-            raise MessageError(str(error), "Send the message once it is ready.") from error
+        if away := self._servers.away_words(server):
+            raise MessageError(away, "Send the message once it is ready.")
         catalog = self._servers.catalogs[server]
         if uri := find_resource(typed, catalog):
             return uri
@@ -155,7 +153,7 @@ class Attachments:
         """Read a resource: a line for the screen, and the parts for the model."""
         ask(one.server)
         try:
-            reading = await self._servers.features(one.server).read_resource(one.uri)
+            reading = await (await self._servers.awake(one.server)).read_resource(one.uri)
         except ServerCallError as error:
             raise MessageError(f"{one.uri} of {one.server} could not be read: {error}") from error
         if reading.problem:

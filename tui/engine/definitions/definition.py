@@ -16,7 +16,15 @@ from tui.engine.logs.redaction import (
     secrets_in_address,
 )
 from tui.model.frozen import Frozen
-from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
+from tui.model.servers import (
+    Failure,
+    Origin,
+    ProtocolEra,
+    ServerId,
+    ServerStatus,
+    StartMode,
+    Transport,
+)
 from tui.model.settings import AuthProviderType, OAuthSettings
 from tui.text import sanitize_line
 
@@ -236,6 +244,7 @@ class ServerDefinition(Frozen):
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
         failure: Why it is withheld.
+        start: When it starts; no part of what it is.
         developed: Whether the user develops it: then its entry alone says what it is.
         may_enable: Whether the user may let it run all the same, until the end of the run.
         secrets: Values that must not reach the screen or a log: those of variables and
@@ -271,6 +280,7 @@ class ServerDefinition(Frozen):
     timeout: float = 600.0
     trust: bool = False
     review_results: bool = False
+    start: StartMode | None = field(default=None, compare=False)
     developed: bool = False
     description: str = ""
     include_tools: frozenset[str] | None = None
@@ -289,6 +299,11 @@ class ServerDefinition(Frozen):
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
     starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether it starts only when it is needed."""
+        return self.start is StartMode.LAZY
 
     def held(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False

@@ -8,6 +8,7 @@ import copy
 import errno
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -41,6 +42,7 @@ STATE_VERSION: Final = 1
 file of another version is read."""
 
 _VERSION: Final = "version"
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{32,128}")
 
 Content = dict[str, Any]
 """The content of a state file without its version."""
@@ -294,6 +296,29 @@ def private_file(folder: Path | None, name: str, on_problem: Callable[[str], Non
     """Return a file that fails closed, in a state folder; None keeps it in memory."""
     path = folder / name if folder is not None else None
     return StateFile(path, fails_closed=True, on_problem=on_problem)
+
+
+class ServerFiles:
+    """A file for each server, called by its fingerprint; they fail closed.
+
+    Args:
+        folder: The folder of the files; it is made. None keeps nothing.
+        on_problem: Takes a sentence for the user, in the thread that uses a file.
+    """
+
+    def __init__(self, folder: Path | None, on_problem: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._on_problem = on_problem
+        self._files: dict[str, StateFile] = {}
+
+    def of(self, fingerprint: str) -> StateFile | None:
+        """Return the file of a server; None if it has no fingerprint, or nothing is kept."""
+        if self._folder is None or not _FINGERPRINT.fullmatch(fingerprint):
+            return None
+        if fingerprint not in self._files:
+            name = f"{fingerprint}.json"
+            self._files[fingerprint] = private_file(self._folder, name, self._on_problem)
+        return self._files[fingerprint]
 
 
 def _read_content(data: bytes) -> Content:

@@ -80,6 +80,9 @@ SAVE_TIMEOUT: Final = 5.0
 RECONNECT_PATIENCE: Final = 30.0
 """Seconds that a call the server did not run waits for the next connection."""
 
+WAKE_PATIENCE: Final = 60.0
+"""Seconds that whoever needs a server that sleeps waits until it is awake."""
+
 _RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 
 
@@ -183,10 +186,10 @@ class ServerManager:
         self._tasks = TaskSet("a server's supervisor broke down")
         self._running: dict[Supervisor, asyncio.Task[None]] = {}
         self.registry = Registry(
-            lambda server: self._live(server) is not None,
+            self._is_callable,
             context.visibility,
             lambda: context.budget,
-            lambda server: self._status(server) in _RETURNING,
+            lambda server: self._status(server) in _RETURNING or self._is_callable(server),
         )
         self.catalogs: dict[ServerId, Catalog] = {}
         self._changed = asyncio.Event()
@@ -211,12 +214,13 @@ class ServerManager:
                 await self._tasks.wait(KILL_TIMEOUT)
                 await self._saving.wait(SAVE_TIMEOUT)
                 self._saving.cancel()
+                await asyncio.to_thread(self._context.catalogs.close, SAVE_TIMEOUT)
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Set the servers, in settings order.
 
-        New ones start unless they are withheld, missing ones close, changed ones restart, and
-        the others keep running, also where only other tools are left out.
+        New ones start unless they are withheld or sleep, missing ones close, changed ones restart,
+        and the others keep running, also where only other tools are left out.
         """
         if self._closed:
             return
@@ -225,7 +229,7 @@ class ServerManager:
         for definition in definitions:
             known = before.get(definition.id)
             if known is not None and _is_same(known.definition, definition):
-                known.definition = definition  # its line or its tools may be others
+                known.redefine(definition)
                 self._supervisors[definition.id] = before.pop(definition.id)
                 continue
             if known is not None:
@@ -240,7 +244,7 @@ class ServerManager:
         views = (server_view(s, self.catalogs[s.id]) for s in self._supervisors.values())
         self._publish(ServersConfigured(tuple(views)))
         for supervisor in added:
-            supervisor.start()
+            supervisor.begin()
         self._changed.set()
 
     def start(self, server: ServerId) -> None:
@@ -288,7 +292,7 @@ class ServerManager:
 
     async def wait_imported(self) -> None:
         """Wait until what speaks MCP is imported, if a server starts; it may have failed."""
-        if self.waiting_for():
+        if self._importing or any(one.is_launching for one in self._supervisors.values()):
             await asyncio.wait({self._import()})
 
     def offered_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
@@ -304,7 +308,7 @@ class ServerManager:
     def instructions(self) -> Sequence[tuple[ServerId, str]]:
         if not self._context.gives_instructions:
             return ()
-        ready = (s for s in self._supervisors.values() if s.live is not None)
+        ready = (s for s in self._supervisors.values() if s.is_callable)
         return [(s.id, s.info.instructions) for s in ready if s.info and s.info.instructions]
 
     async def call_tool(
@@ -312,6 +316,7 @@ class ServerManager:
     ) -> ToolResult:
         """Run a call that was allowed, if the server has not changed the tool.
 
+        A server that sleeps wakes for it, and what it offers then is reviewed first.
         If the server had lost the session and so did not run the call, it is repeated once after
         reconnecting; no other call is ever repeated. Cancelling the caller cancels the call on
         the server.
@@ -324,6 +329,7 @@ class ServerManager:
         if isinstance(tool, OwnTool):
             permit.check()
             return await tool.run(permit.arguments)
+        await self.wait_awake(tool.server, WAKE_PATIENCE)
         forgotten = self._live(tool.server)
         try:
             return await self._call_once(permit, on_progress)
@@ -339,7 +345,7 @@ class ServerManager:
         tool = permit.tool
         live = self._live(tool.server)
         if live is None:
-            raise ToolCallError(self.away_words(tool.server))
+            raise ToolCallError(self._away_words(tool.server))
         current = self.registry.current(tool)
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
@@ -352,8 +358,28 @@ class ServerManager:
 
     def away_words(self, server: ServerId) -> str:
         """Say that a server cannot be called now, with its status; nothing while it is ready."""
-        is_away = self._live(server) is None
-        return f"The server {server} cannot be called ({self._status(server)})." * is_away
+        return "" if self._is_callable(server) else self._away_words(server)
+
+    def _away_words(self, server: ServerId) -> str:
+        return f"The server {server} cannot be called ({self._status(server)})."
+
+    async def wait_awake(self, server: ServerId, patience: float) -> None:
+        """Wake a server if it sleeps, and wait until it is ready or cannot be."""
+
+        def is_waking() -> bool:
+            found = self._supervisors.get(server)
+            return found is not None and found.wake()
+
+        await self.wait_while(is_waking, patience)
+
+    async def awake(self, server: ServerId) -> "Features":
+        """Return the prompts and resources of a server, which wakes if it sleeps.
+
+        Raises:
+            ServerCallError: If it cannot be asked.
+        """
+        await self.wait_awake(server, WAKE_PATIENCE)
+        return self.features(server)
 
     async def wait_while(self, condition: Callable[[], bool], patience: float) -> None:
         """Wait until a condition, checked whenever a server's status changes, no longer holds."""
@@ -388,8 +414,9 @@ class ServerManager:
         self, server: ServerId, name: str, arguments: Mapping[str, str]
     ) -> RenderedPrompt:
         """Let a server render a prompt, by its name here; raises `ServerCallError`."""
+        features = await self.awake(server)
         own = self.registry.own_prompt_name(server, name)
-        return await self.features(server).get_prompt(own, arguments)
+        return await features.get_prompt(own, arguments)
 
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:
@@ -490,6 +517,10 @@ class ServerManager:
     def _live(self, server: ServerId) -> "Connection | None":
         supervisor = self._supervisors.get(server)
         return supervisor.live if supervisor is not None else None
+
+    def _is_callable(self, server: ServerId) -> bool:
+        supervisor = self._supervisors.get(server)
+        return supervisor is not None and supervisor.is_callable
 
     def _status(self, server: ServerId) -> str:
         supervisor = self._supervisors.get(server)

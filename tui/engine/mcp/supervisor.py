@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.extension_secrets import with_secrets
 from tui.engine.mcp.backoff import Backoff
-from tui.engine.mcp.catalog.offer import ServerOffer
+from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
@@ -21,6 +22,7 @@ from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
 from tui.model.servers import (
     SETTLED,
+    UNDECIDED,
     Failure,
     ServerId,
     ServerInfo,
@@ -47,10 +49,10 @@ CLOSE_TIMEOUT: Final = 4.0
 
 _S = ServerStatus
 _RUNNING: Final = frozenset({_S.STARTING, _S.READY})
-_AT_REST: Final = frozenset({_S.STOPPED, _S.FAILED, _S.RETRYING, _S.NEEDS_SIGN_IN})
+_AT_REST: Final = frozenset({_S.ASLEEP, _S.STOPPED, _S.FAILED, _S.RETRYING, _S.NEEDS_SIGN_IN})
 """Statuses from which a server can start."""
 
-_TRIED: Final = frozenset({_S.READY, _S.RETRYING, _S.FAILED, _S.NEEDS_SIGN_IN})
+_TRIED: Final = frozenset({_S.ASLEEP, _S.READY, _S.RETRYING, _S.FAILED, _S.NEEDS_SIGN_IN})
 """Statuses that end a first start."""
 
 logger = logging.getLogger(__name__)
@@ -79,7 +81,7 @@ class Supervisor:
         since: When the status was reached, in seconds of `time.monotonic`.
         restarted: How often the server was started again by itself and why, or "".
         lacks: What it was started without, why, and what to do; or "".
-        info: The server's description of itself while it is ready, or None.
+        info: The server's description of itself while it can be called, or None.
         live: The connection while the server is ready, or None.
         usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
@@ -121,6 +123,7 @@ class Supervisor:
         self._enabled = enabled and not definition.may_enable
         self._closing = False
         self._is_told = False
+        self._dozes = self._may_recall = False
         self._restarts = 0
         self._cause = ""
 
@@ -136,7 +139,31 @@ class Supervisor:
     @property
     def is_first_start(self) -> bool:
         """Whether it starts, and has been neither ready nor failed since it was told to."""
-        return self.status not in SETTLED and not self._has_settled
+        return self.status not in SETTLED and not self._has_settled and not self._dozes
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether it is ready, or sleeps and wakes for a call."""
+        return self.live is not None or self._dozes
+
+    def begin(self) -> None:
+        """Start the server, unless it starts when it is needed and what it offers is kept."""
+        self.start()
+        if self.definition.is_lazy and self.status is _S.STARTING:
+            self._may_recall, self.is_launching = True, False
+
+    def redefine(self, definition: ServerDefinition) -> None:
+        """Take one that differs only in its line, the tools it leaves out, and when to start."""
+        self.definition = definition
+        if self._dozes and not definition.is_lazy:
+            self.wake()
+        self._wake.set()
+
+    def wake(self) -> bool:
+        """Start the server if it sleeps; return whether it is on its way."""
+        if self._dozes and self.status is not _S.STARTING:
+            self.start()
+        return self._dozes
 
     def start(self) -> None:
         """Start the server, unless it is withheld, disabled or already running.
@@ -155,7 +182,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop the server; it stays stopped."""
-        self._wanted = False
+        self._wanted = self._dozes = False
         if self.status in _RUNNING:
             self._begin_to_stop()
         elif self.status in _AT_REST - {_S.STOPPED}:
@@ -214,6 +241,7 @@ class Supervisor:
             except Exception as error:  # the user must learn of it, and can start it again
                 logger.exception("a server's supervisor broke down")
                 self.status, self.live, self.retry_at = _S.FAILED, None, None
+                self._dozes = False
                 self.failure = self._log.mask_failure(internal_error(error).as_failure())
                 with suppress(Exception):  # it may be the fault
                     self._on_status(self)
@@ -226,6 +254,8 @@ class Supervisor:
         await self._context.visibility.prepare(self.definition)
         while True:
             self._wake.clear()
+            if self._may_recall:
+                await self._recall()
             if self.status in {_S.STARTING, _S.STOPPING}:
                 await self._run_once()
             elif self._closing:
@@ -234,6 +264,25 @@ class Supervisor:
                 await self._pause()
             else:
                 await self._wake.wait()
+
+    async def _recall(self) -> None:
+        """Sleep in place of a start, if what the server offered last is kept.
+
+        Of its tools those are left out whose definition it has not shown itself.
+        """
+        self._may_recall = False
+        definition, visibility = self.definition, self._context.visibility
+        kept = await asyncio.to_thread(self._context.catalogs.load, definition.fingerprint)
+        if kept is not None:
+            offer = await asyncio.to_thread(read_offer, kept.raw)
+            offer = offer.only(lambda tool: visibility.is_known(definition, tool))
+            if not offer.is_empty and self.status is _S.STARTING:
+                self.info = kept.info
+                self.usage.recalled(offer, kept.as_of)
+                self._on_offer(self, offer)
+                self._move(_S.ASLEEP)
+                return
+        self.is_launching = self.status is _S.STARTING
 
     async def _pause(self) -> None:
         """Wait for the next attempt or the next command."""
@@ -255,7 +304,7 @@ class Supervisor:
         is_connected = self._is_told = False
         self._log.begin()
         self._backoff.began()
-        self.usage.started()
+        self.usage.started(is_waking=self._dozes)
         try:
             async with asyncio.timeout(self.definition.timeout) as self._deadline:
                 definition = await self._filled()
@@ -322,11 +371,17 @@ class Supervisor:
         following.add_done_callback(self._report)
         try:
             while not live.ended.is_set() and not self._must_stop():
+                left = self._until_sleep(live)
                 if live.outdated.is_set():
                     self.restart()
-                    break
-                self._wake.clear()
-                await self._wake.wait()
+                elif left <= 0:
+                    self._wanted, self._dozes = False, True
+                    self._begin_to_stop()
+                else:
+                    self._wake.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(left if left < math.inf else None):
+                            await self._wake.wait()
         finally:
             for task in (*waits, following):
                 task.cancel()
@@ -334,8 +389,18 @@ class Supervisor:
             self._fail(live.transport.problem or ServerError(live.transport.ending()))
         await asyncio.wait({*waits, following})
 
+    def _until_sleep(self, live: "Connection") -> float:
+        """Return the seconds until the server sleeps if nobody uses it."""
+        after = self._context.sleep_after
+        if not self.definition.is_lazy or not after:
+            return math.inf
+        return after - min(live.idle(), time.monotonic() - self.since)
+
     def _take_offer(self, offer: ServerOffer, *, is_first: bool = False) -> None:
         self.usage.offered(offer, is_first=is_first)
+        if self.definition.is_lazy and self._attempt is not None:
+            own = self.definition.fingerprint
+            self._context.catalogs.save(own, offer.raw, self._attempt.info)
         self._on_offer(self, offer)
 
     def _must_stop(self) -> bool:
@@ -359,7 +424,7 @@ class Supervisor:
     def _settle(self, error: ServerError | None) -> None:
         """Set the next status after the connection has closed."""
         if self.status is _S.STOPPING:
-            self._move(_S.STOPPED)
+            self._move(_S.ASLEEP if self._dozes else _S.STOPPED)
             if not self._enabled:
                 self._move(_S.DISABLED)
             elif self._wanted and not self._closing:
@@ -398,9 +463,11 @@ class Supervisor:
         self.failure = failure
         self.retry_at = retry_at
         self.since = time.monotonic()
+        self._dozes = status is _S.ASLEEP or (self._dozes and status in UNDECIDED)
         if status is not _S.READY:
-            self.info = None
             self.live = None
+            if not self._dozes:
+                self.info = None
         logger.debug("%s: %s", self.id, status.value)
         self._log.tap.word(status.value, failure.reason if failure is not None else "")
         if failure is not None:

@@ -394,6 +394,7 @@ class ServerReader:
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             review_results=settings.review_results,
+            start=settings.start,
             description=sanitize_line(settings.description, MAX_DESCRIPTION),
             include_tools=None if include is None else frozenset(map(tool_name, include)),
             exclude_tools=frozenset(settings.exclude_tools),

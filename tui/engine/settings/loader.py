@@ -46,7 +46,7 @@ from tui.engine.settings.sources.source import (
     user_variables,
 )
 from tui.model.frozen import Frozen
-from tui.model.servers import Origin, ServerId, ServerStatus
+from tui.model.servers import Origin, ServerId, ServerStatus, StartMode
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
 from tui.model.settings_rules import check_model_name
 
@@ -401,12 +401,22 @@ def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
     return found
 
 
+def _start_of(server: ServerDefinition, usual: StartMode) -> StartMode:
+    """Return when a server starts; a project can only delay it."""
+    can_only_delay = server.origin is Origin.PROJECT and usual is StartMode.LAZY
+    return usual if can_only_delay else server.start or usual
+
+
 def _with_protocols(
     servers: Iterable[ServerDefinition], gemdeck: GemdeckSettings, sources: Iterable[Source]
 ) -> list[ServerDefinition]:
-    """Apply the forced protocol eras, and report those for unknown servers."""
+    """Apply when servers start and the forced protocol eras; report those for unknown ones."""
     changed = [
-        replace(server, protocol=gemdeck.protocols.get(server.id, server.protocol))
+        replace(
+            server,
+            protocol=gemdeck.protocols.get(server.id, server.protocol),
+            start=_start_of(server, gemdeck.start),
+        )
         for server in servers
     ]
     known = {server.id for server in changed}

@@ -57,7 +57,7 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
     ProjectSay.ADDS: {
         "": "mcpServers context context.fileName context.includeDirectories",
         "mcpServers.*.": "command args env cwd url httpUrl type transportType tcp headers timeout"
-        " description includeTools excludeTools oauth reviewResults",
+        " description includeTools excludeTools oauth reviewResults start",
         "mcpServers.*.oauth.": "enabled clientId clientSecret scopes audiences redirectUri"
         " tokenParamName grantType privateKey signingAlgorithm",
     },
@@ -73,9 +73,9 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         " identityToken identityTokenUrl identityClientId",
         # The last three would send the user's Google credentials to the project's address.
         "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
-        "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
-        " waitForServers bell title systemInstruction protocols alwaysAllow environmentAllow"
-        " environmentBlock developedServers keys sessions prices profiles",
+        "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions start"
+        " sleepAfter waitForServers bell title systemInstruction protocols alwaysAllow"
+        " environmentAllow environmentBlock developedServers keys sessions prices profiles",
         "gemdeck.profiles.*.": "description servers tools",
         "gemdeck.profiles.*.tools[].": "server tool",
         "gemdeck.sessions.": "save keepDays",

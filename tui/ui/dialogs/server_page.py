@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import median
-from time import monotonic
+from time import monotonic, time
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -99,6 +99,8 @@ class ServerPage(ServerActions, Dialog):
     def on_mount(self) -> None:
         self._bridge.watch(self, self._select, lambda _: self._show())
         self.set_interval(REFRESH, self._show)
+        if (view := self.current) is not None and view.status is ServerStatus.ASLEEP:
+            self.commands.engine.servers.start(self._server)
 
     def _select(self, state: AppState) -> tuple[ServerView | None, str, Sequence[LogLine]]:
         """Select the server, its instructions as they were sent, and its own last words."""
@@ -205,8 +207,13 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
     """Say how a server does: since when, with what memory, and how quickly it answers."""
     if view.status is ServerStatus.READY and view.since:
         yield field("up", duration(monotonic() - view.since))
+    if view.status is ServerStatus.ASLEEP:
+        sleeps, age = monotonic() - view.since, max(0.0, time() - usage.as_of)
+        yield field("asleep", f"for {duration(sleeps)} · listed {duration(age)} ago")
     if usage.starts > 1:
         yield field("restarts", f"{usage.starts - 1:,}")
+    if usage.woken:
+        yield field("woken", f"{usage.woken:,} ×")
     if usage.pid:
         others = f" and {usage.processes - 1:,} more" if usage.processes > 1 else ""
         memory = f" · {usage.memory / 1e6:,.1f} MB" if usage.memory else ""
@@ -224,7 +231,8 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
 def _changes(usage: ServerUsage) -> Iterator[Content]:
     """Name what its offer gained, lost and changed."""
     if usage.change:
-        since = "the last connection" if usage.starts > 1 else "it connected"
+        is_again = usage.starts != 1 or usage.woken
+        since = "the last connection" if is_again else "it connected"
         yield from (Content(), section(f"Since {since}"))
     for word, names in usage.change.items():
         more = f", {len(names) - MAX_CHANGES:,} more" if len(names) > MAX_CHANGES else ""

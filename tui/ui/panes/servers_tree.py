@@ -18,7 +18,7 @@ from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from tui.model.frozen import Frozen
-from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import EQUALS, Commands, command_line
 from tui.ui import keymap
 from tui.ui.panes import EditServer, PaneName, ShowPane
@@ -122,7 +122,7 @@ class ServerActions(SaysWhy, MessagePump):
         match action:
             case "sign_in" | "sign_out" if view.transport is Transport.STDIO:
                 return f"{name} runs as a command: it needs no sign-in."
-            case "sign_out" if status is not ServerStatus.READY:
+            case "sign_out" if status not in USABLE:
                 return f"{name} is not signed in."
             case "start_stop" if status is ServerStatus.UNTRUSTED:
                 return ""

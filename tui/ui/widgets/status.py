@@ -31,6 +31,7 @@ LOOKS: Final[Mapping[ServerStatus, tuple[str, Tone]]] = {
     _S.STOPPING: ("◐", Tone.BUSY),
     _S.DISABLED: ("○", Tone.OFF),
     _S.STOPPED: ("○", Tone.OFF),
+    _S.ASLEEP: ("◌", Tone.OFF),
     _S.FAILED: ("✕", Tone.BAD),
     _S.INVALID: ("✕", Tone.BAD),
     _S.UNTRUSTED: ("◌", Tone.BUSY),
@@ -41,7 +42,7 @@ LOOKS: Final[Mapping[ServerStatus, tuple[str, Tone]]] = {
 STOPPABLE: Final = frozenset({_S.READY, _S.STARTING, _S.RETRYING, _S.NEEDS_SIGN_IN})
 """Statuses in which a server can be stopped."""
 
-STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
+STARTABLE: Final = frozenset({_S.ASLEEP, _S.STOPPED, _S.FAILED})
 """Statuses in which a server can be started."""
 
 TIMED: Final = frozenset({_S.RETRYING, _S.STARTING})

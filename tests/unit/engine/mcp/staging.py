@@ -40,6 +40,7 @@ class Pretended(Connection):
         self.transport: Any = self
         self.kind, self.pid = Transport.STDIO, 0
         self.clock = monotonic
+        self.unused = 0.0
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]
         self.offer = read_offer(RawOffer(tools=tools))
@@ -74,6 +75,9 @@ class Pretended(Connection):
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         while True:
             on_offer(await self.announced.get())
+
+    def idle(self) -> float:
+        return self.unused
 
     def kill(self) -> None:
         """Do nothing: there is no process."""

@@ -39,6 +39,19 @@ async def test_a_call_in_time_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
         pass
 
 
+async def test_a_connection_is_idle_while_nobody_asks_anything_of_anybody() -> None:
+    dog = CallTimeout(60)
+    await eventually(lambda: dog.idle() > 0.02)
+    with dog.pause():  # a question of the server
+        assert dog.idle() == 0
+    async with dog.watch():
+        async with dog.watch():
+            pass
+        assert dog.idle() == 0
+    assert 0 <= dog.idle() < 0.02
+    await eventually(lambda: dog.idle() > 0.02)
+
+
 async def test_progress_extends_the_silence_and_never_the_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -432,3 +433,26 @@ def test_the_era_of_the_protocol_can_be_forced_by_server(machine: Machine) -> No
     machine.write("user", {"gemdeck": {"protocols": {"git": "modern"}}})
     [problem] = messages(machine.load())
     assert "gemdeck.protocols.git: must be 'auto', 'handshake' or 'stateless'" in problem
+
+
+def test_when_a_server_starts_is_its_entrys_word_and_a_project_can_only_delay(
+    machine: Machine,
+) -> None:
+    entries = {name: {"command": "x", "start": name} for name in ("eager", "lazy")}
+    own = {"mcpServers": {**entries, "plain": {"command": "x"}}}
+    its = {f"its-{name}": entry for name, entry in entries.items()}
+    machine.write("project", {"mcpServers": its, "gemdeck": {"start": "lazy", "sleepAfter": 1}})
+    for usual, lazy in (
+        ("eager", {"lazy", "its-lazy"}),
+        ("lazy", {"lazy", "plain", "its-lazy", "its-eager"}),
+    ):
+        machine.write("user", {**own, "gemdeck": {"start": usual}})
+        loaded = machine.load()
+        assert {one.id for one in loaded.servers if one.is_lazy} == lazy
+        assert loaded.gemdeck.sleep_after == 600, "a project does not say how long one is kept"
+    same = [one for one in loaded.servers if one.id in {"eager", "lazy"}]
+    assert same[0] == replace(same[1], id=same[0].id), "it is no part of what it is"
+    assert same[0].fingerprint == same[1].fingerprint
+    machine.write("user", {"mcpServers": {"a": {"command": "x", "start": "later"}}})
+    [problem] = [str(one) for one in machine.load().problems if "a.start" in str(one)]
+    assert "must be 'eager' or 'lazy'" in problem

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -149,6 +149,13 @@ class ServerOffer(Frozen):
         """Whether nothing in it can be used."""
         usable = any(tool.is_usable for tool in self.tools)
         return not (usable or self.prompts or self.resources or self.templates)
+
+    def only(self, may_stay: Callable[[Tool], bool]) -> "ServerOffer":
+        """Return the offer with some of its tools only."""
+        stays = list(map(may_stay, self.tools))
+        listed = [item for item, keep in zip(self.raw.tools, stays, strict=False) if keep]
+        tools = tuple(tool for tool, keep in zip(self.tools, stays, strict=True) if keep)
+        return replace(self, tools=tools, raw=replace(self.raw, tools=listed))
 
 
 def read_offer(raw: RawOffer) -> ServerOffer:

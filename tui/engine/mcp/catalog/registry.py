@@ -160,6 +160,14 @@ class ToolVisibility:
     async def prepare(self, definition: ServerDefinition) -> None:
         """Get ready to judge a server's tools; awaited before the server is started."""
 
+    def is_known(self, definition: ServerDefinition, tool: Tool) -> bool:
+        """Return whether a server itself has shown this tool with this very definition.
+
+        Asked about what was kept of it, which teaches nothing.
+        """
+        del definition, tool
+        return True
+
     def withhold(
         self, definition: ServerDefinition, tools: Sequence[Tool]
     ) -> Mapping[str, Withheld]:
@@ -181,7 +189,8 @@ class Registry:
     A server's tools keep their names while it is down, so that a restart changes nothing.
 
     Args:
-        is_ready: Whether a server can be called now; if not, its tools are not offered.
+        is_ready: Whether a server can be called now, asleep or not; if not, its tools are not
+            offered.
         visibility: Decides which tools are withheld from the model.
         budget: Returns how many tools the model holds at most.
         counts: Whether a server's tools count, which it may offer again soon; by default all do.

@@ -8,6 +8,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from time import monotonic
 from typing import Final
 
 from tui.model.chat import Progress
@@ -81,6 +82,7 @@ class CallTimeout:
         self._calls: set[CallClock] = set()
         self._pauses = 0
         self._paused_at = self._waited = 0.0
+        self._used_at = monotonic()
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[CallClock]:
@@ -103,6 +105,7 @@ class CallTimeout:
             raise
         finally:
             self._calls.discard(call)
+            self._used_at = monotonic()
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -116,10 +119,15 @@ class CallTimeout:
             yield
         finally:
             self._pauses -= 1
+            self._used_at = monotonic()
             if not self._pauses:
                 self._waited += asyncio.get_running_loop().time() - self._paused_at
                 for call in self._calls:
                     call.resume()
+
+    def idle(self) -> float:
+        """Return the seconds since a request ended, ours or the server's; 0 while one runs."""
+        return 0.0 if self._calls or self._pauses else monotonic() - self._used_at
 
     def clock(self) -> float:
         """Return the seconds of a clock that stops while the server waits for us."""

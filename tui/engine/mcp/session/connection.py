@@ -382,6 +382,11 @@ class Connection:
         resources = counted(len(offer.resources), "resource")
         logger.debug("%s: offers %s, %s, %s", definition.id, tools, prompts, resources)
 
+    def idle(self) -> float:
+        """Return for how many seconds nobody has used the server; 0 while it is followed."""
+        is_followed = self._context.subscriptions.get(self._definition.id)
+        return 0.0 if is_followed else self._call_timeout.idle()
+
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""
         client = self._client

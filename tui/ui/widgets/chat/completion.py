@@ -18,7 +18,7 @@ from tui.model.input.mentions import typed_mention
 from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.input.typed import TypedPrompt, find_prompt, typed_argument, usage
 from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_template
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import USABLE, ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui.bridge import StoreBridge
@@ -298,7 +298,7 @@ def mention(server: ServerId, one: ResourceView | ResourceTemplateView) -> Compl
 
 
 def _ready(servers: Sequence[ServerView]) -> Iterator[ServerView]:
-    return (server for server in servers if server.status is ServerStatus.READY)
+    return (server for server in servers if server.status in USABLE)
 
 
 def _best(typed: str, offered: Iterable[Completion]) -> list[Completion]:

@@ -14,7 +14,7 @@ from textual.style import Style
 from textual.timer import Timer
 
 from tui.model.chat import ModelView, TurnState
-from tui.model.servers import Origin, ServerStatus, ServerView
+from tui.model.servers import USABLE, Origin, ServerView
 from tui.text import clip, counted
 from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -98,7 +98,7 @@ class Welcome(PlainText):
 
 def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
     """Suggest messages that call tools that are there, or prompts; none needs an argument."""
-    ready = [view for view in servers if view.status is ServerStatus.READY]
+    ready = [view for view in servers if view.status in USABLE]
     if any(view.origin is Origin.DEMO for view in ready):
         return _DEMO_EXAMPLES
     words = [f"what can {one_line(view.id)} do?" for view in ready if view.catalog.tools][:1]
