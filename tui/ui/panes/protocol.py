@@ -14,6 +14,7 @@ from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
 from tui.model.wire.frames import Direction, FrameKind, WireFrame
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import ShowEntry, SidePart
@@ -55,7 +56,7 @@ class FrameList(FilterList[Shown]):
 
     def __init__(self) -> None:
         super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
-        self.mark = 0
+        self.mark = self._gone = 0
         self.note = ""
         self._wire: Wire | None = None
         self._exchanges: Mapping[int, Exchange] = {}
@@ -71,7 +72,9 @@ class FrameList(FilterList[Shown]):
     def follow(self, wire: "Wire") -> None:
         """Show the frames as they are now."""
         self._wire = wire
-        self._exchanges = exchanges(wire.frames(), self._exchanges)
+        frames = wire.frames()
+        self._gone = wire.last - len(frames)
+        self._exchanges = exchanges(frames, self._exchanges)
         self._remake()
 
     def _remake(self) -> None:
@@ -116,7 +119,8 @@ class FrameList(FilterList[Shown]):
         return len(self._lines) if self._follows or before is None else super()._place_of(before)
 
     def _count_line(self) -> str:
-        return super()._count_line() + self.note
+        gone = f" · {counted(self._gone, 'frame')} gone" if self._gone else ""
+        return self.note + super()._count_line() + gone  # first what a narrow pane must show
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
@@ -254,8 +258,8 @@ class ProtocolPane(SaysWhy, SidePart):
         self._say()
 
     def _say(self) -> None:
-        since = " · only from here" * bool(self.listed.mark)
-        self.listed.note = since + " · paused" * self._is_paused
+        since = "only from here · " * bool(self.listed.mark)
+        self.listed.note = "paused · " * self._is_paused + since
         self.listed.set_filter(self.listed.line.value)
         self._follow()
         self.refresh_bindings()
