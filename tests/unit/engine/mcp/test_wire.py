@@ -5,6 +5,7 @@ import json
 import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -430,6 +431,8 @@ def escaped(text: str) -> str:
         json.dumps(f'{{"a": "{escaped(SECRET)}"}}'),
         json.dumps(f"x\x1b{SECRET}\n"),
         json.dumps(f"{SECRET[:9]}\x1b[31m{SECRET[9:]}"),
+        json.dumps(quote(SECRET).lower()),
+        json.dumps("".join(f"%{byte:02x}" for byte in SECRET.encode())),
     ],
 )
 @pytest.mark.parametrize("is_whole", [True, False])
