@@ -101,9 +101,14 @@ async def test_a_file_that_is_no_trace_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine\n")
     file.chmod(0o644)
-    for option in (file, tmp_path, tmp_path / "nowhere" / "trace.jsonl"):
+    link, other = tmp_path / "link.jsonl", tmp_path / "other.jsonl"
+    link.symlink_to(other)
+    (tmp_path / "named.jsonl").touch()
+    (twice := tmp_path / "twice.jsonl").hardlink_to(tmp_path / "named.jsonl")
+    for option in (file, tmp_path, tmp_path / "nowhere" / "trace.jsonl", link, twice):
         refused = await run("mcp", "list", "--trace", str(option))
         assert (refused.code, "--trace" in refused.stderr) == (ExitCode.USAGE, True)
+    assert not other.exists()
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("mine\n", 0o644)
     for words in ((str(file),), (str(tmp_path / "nothing"),)):
         assert (await run("mcp", "replay", *words)).code == ExitCode.ERROR

@@ -36,14 +36,15 @@ def begin_trace(path: Path) -> None:
     """Make the file of a trace if there is none. Blocks.
 
     Raises:
-        OSError: If a file is there that is no trace, or if it cannot be written.
+        OSError: If a file is there that is no trace, or that is not the user's alone, or if it
+            cannot be written.
     """
     for part in parts_of(path):
         if not part.is_file():
             raise UnfitFileError("it is no file")
         with part.open("rb") as file:
             _checked(file.read(max(map(len, _BEGINS))))
-    path.touch(0o600)
+    LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES).make()
 
 
 def read_trace(path: Path) -> list[str]:
