@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 13_920,
-    "engine/mcp": 8_130,
+    "engine/mcp": 8_140,
     "engine/chats": 4_080,
     "cli": 2_740,
     "engine/settings": 2_740,

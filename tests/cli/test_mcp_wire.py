@@ -39,6 +39,8 @@ async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
     assert refused.json["error"]["code"] == -32601
     wrong = await run("mcp", "request", "raw", "no/such", "--params", "[1]")
     assert (wrong.code, "--params" in wrong.stderr) == (ExitCode.USAGE, True)
+    odd = await run("mcp", "request", "raw", "tools/list", "--params", '{"_meta": 5}')
+    assert (odd.code, "_meta has to be" in odd.stderr) == (ExitCode.ERROR, True)
 
 
 async def test_a_rule_that_denies_a_tool_holds_for_a_request() -> None:
