@@ -401,7 +401,7 @@ async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:
     for size in (NARROW, (160, 48)):
         async with said(size) as (deck, talk):
             talk.tap.received(f"{ROUGH}{'x' * 100_000}".encode())
-            talk.tap.stderr([ROUGH.encode()])
+            talk.tap.stderr([ROUGH.encode(), "← answer ping".encode()])
             await follow(deck)
             kinds = [one.head.kind for one in deck.one(FrameList).listed]
             assert kinds[-2:] == [FrameKind.NOISE, FrameKind.STDERR]
@@ -409,6 +409,8 @@ async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:
             assert "\x1b" not in deck.text
             assert "\u202e" not in deck.text
             assert "stderr" in deck.text
+            await deck.press("enter", "c", "escape")
+            assert deck.app.clipboard.splitlines()[-1] == "  ← answer ping", "no heading"
             for _ in range(MAX_STDERR_FRAMES):
                 talk.tap.stderr([ROUGH.encode()])
             await follow(deck)
