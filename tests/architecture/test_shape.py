@@ -204,7 +204,7 @@ BUDGET: Final = {
     "ui": 13_920,
     "engine/mcp": 8_140,
     "engine/chats": 4_080,
-    "cli": 2_740,
+    "cli": 2_750,
     "engine/settings": 2_740,
     "model": 2_490,
     "engine": 1_890,
