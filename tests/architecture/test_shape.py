@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_130,
-    "engine/mcp": 8_470,
+    "engine/mcp": 8_490,
     "engine/chats": 4_160,
     "cli": 2_780,
     "engine/settings": 2_770,
@@ -213,11 +213,11 @@ BUDGET: Final = {
     "engine/approval": 1_360,
     "engine/trust": 1_360,
     "engine/definitions": 1_090,
-    "engine/files": 810,
+    "engine/files": 820,
     "store": 800,
     "engine/demo": 470,
-    ".": 430,
     "engine/logs": 430,
+    ".": 430,
     "engine/keys": 390,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""

@@ -1,6 +1,8 @@
 """The wire without a screen: one request as it is, a trace, and a trace that is played again."""
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests import servers
-from tests.cli.running import library, run, run_process, write_settings
+from tests.cli.running import library, opened, run, run_process, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tui.cli.output import ExitCode
@@ -39,6 +41,8 @@ async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
     assert refused.json["error"]["code"] == -32601
     wrong = await run("mcp", "request", "raw", "no/such", "--params", "[1]")
     assert (wrong.code, "--params" in wrong.stderr) == (ExitCode.USAGE, True)
+    odd = await run("mcp", "request", "raw", "tools/list", "--params", '{"_meta": 5}')
+    assert (odd.code, "_meta has to be" in odd.stderr) == (ExitCode.ERROR, True)
 
 
 async def test_a_rule_that_denies_a_tool_holds_for_a_request() -> None:
@@ -101,9 +105,14 @@ async def test_a_file_that_is_no_trace_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine\n")
     file.chmod(0o644)
-    for option in (file, tmp_path, tmp_path / "nowhere" / "trace.jsonl"):
+    link, other = tmp_path / "link.jsonl", tmp_path / "other.jsonl"
+    link.symlink_to(other)
+    (tmp_path / "named.jsonl").touch()
+    (twice := tmp_path / "twice.jsonl").hardlink_to(tmp_path / "named.jsonl")
+    for option in (file, tmp_path, tmp_path / "nowhere" / "trace.jsonl", link, twice):
         refused = await run("mcp", "list", "--trace", str(option))
         assert (refused.code, "--trace" in refused.stderr) == (ExitCode.USAGE, True)
+    assert not other.exists()
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("mine\n", 0o644)
     for words in ((str(file),), (str(tmp_path / "nothing"),)):
         assert (await run("mcp", "replay", *words)).code == ExitCode.ERROR
@@ -119,6 +128,8 @@ async def test_a_trace_is_rotated_and_read_as_one(
     parts = trace.parts_of(file)
     assert len(parts) > 1
     assert {part.stat().st_mode & 0o777 for part in parts} == {0o600}
+    with file.open("a") as newest:
+        newest.write("rubbish\n" * 3)
     numbers = [json.loads(line).get("number", 0) for line in trace.read_trace(file)]
     assert numbers == [*range(len(numbers))]
 
@@ -141,3 +152,11 @@ async def test_one_of_several_recorded_servers_has_to_be_named(tmp_path: Path) -
     assert (first["id"], first["result"]["serverInfo"]["version"]) == (1, "0")
     assert (second["id"], second["result"]["tools"][0]["name"]) == ("two", "echo")
     assert (third["id"], third["error"]["code"]) == (3, UNKNOWN_METHOD)
+    options = ("--server", "a")
+    async with opened("mcp", "replay", str(file), *options, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        await process.stdin.send(json.dumps(asked[0]).encode() + b"\n")
+        await process.stdout.receive()
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == ExitCode.CANCELLED, "while it waits for a request"

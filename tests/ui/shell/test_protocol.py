@@ -21,6 +21,7 @@ from tests.ui.harness import NARROW, Running, running, screen_lines, ticking, to
 from tests.ui.shell import decks
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.mcp.wire.tap import MAX_STDERR_FRAMES
 from tui.model import events as e
 from tui.model.chat import MAIN, EntryId, ToolCall
 from tui.model.servers import ServerStatus as S
@@ -128,7 +129,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         await deck.press("shift+tab")
         await until(pilot, lambda: transcript.has_focus)
         await deck.press("w")
-        assert "Only for a call something is said to a server." in deck.text
+        assert "Only a tool call leads to the protocol." in deck.text
         await deck.press("up", "w")
         await until(pilot, lambda: deck.methods == ["tools/call"])
         assert deck.frames.line.value == f"call:{MAIN}/{call.id}"
@@ -400,7 +401,7 @@ async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:
     for size in (NARROW, (160, 48)):
         async with said(size) as (deck, talk):
             talk.tap.received(f"{ROUGH}{'x' * 100_000}".encode())
-            talk.tap.stderr([ROUGH.encode()])
+            talk.tap.stderr([ROUGH.encode(), "← answer ping".encode()])
             await follow(deck)
             kinds = [one.head.kind for one in deck.one(FrameList).listed]
             assert kinds[-2:] == [FrameKind.NOISE, FrameKind.STDERR]
@@ -408,3 +409,11 @@ async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:
             assert "\x1b" not in deck.text
             assert "\u202e" not in deck.text
             assert "stderr" in deck.text
+            await deck.press("enter", "c", "escape")
+            assert deck.app.clipboard.splitlines()[-1] == "  ← answer ping", "no heading"
+            for _ in range(MAX_STDERR_FRAMES):
+                talk.tap.stderr([ROUGH.encode()])
+            await follow(deck)
+            assert "exchanges · 1 frame gone" in deck.text
+            await deck.press("p", "m", "f")
+            assert "paused · only from here" in deck.text

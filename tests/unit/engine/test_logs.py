@@ -122,6 +122,7 @@ def knowing(*values: str) -> redaction.Redactor:
 def test_a_secret_is_masked_in_each_form() -> None:
     for form in [
         *(SECRET, f"Bearer {SECRET}", quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET)),
+        quote(SECRET, safe="!'()*"),
         *(json.dumps(SECRET), json.dumps({"key": SECRET}, ensure_ascii=False), repr(SECRET)),
         base64.b64encode(SECRET.encode()).decode(),
         base64.urlsafe_b64encode(SECRET.encode()).decode(),

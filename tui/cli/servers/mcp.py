@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ from tui.cli.servers.server_session import (
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
 from tui.cli.shared_options import profile_option
+from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
@@ -228,13 +230,15 @@ async def request(server: str, method: str, raw: str | None, start: StartOptions
 async def replay(file: Path, server: str) -> CommandOutput:
     """Be a server over stdio that answers as one in a trace did, by method and parameters."""
     try:
-        recording = Recording(read_trace(file), server)
+        recording = await in_daemon_thread(lambda: Recording(read_trace(file), server))
     except OSError as error:
         raise CommandError(f"{file} cannot be played: {error.strerror}.") from error
     if len(recording.servers) != 1:
         names = ", ".join(sorted(recording.servers)) or "none"
         raise CommandError(f"--server has to name one of those in the trace: {names}")
-    for line in sys.stdin.buffer:
+    # signals are heard meanwhile; who waits in sys.stdin itself makes Python abort when it ends
+    source = os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
+    while line := await in_daemon_thread(source.readline):
         for message in recording.answer(line):
             write_out(json.dumps(message))
     return CommandOutput({}, "")

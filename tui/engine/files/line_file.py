@@ -54,6 +54,14 @@ class LineFile:
         self._unwritten = deque[bytes](maxlen=self.max_unwritten)
         self._lock = threading.Lock()
 
+    def make(self) -> None:
+        """Make the file if there is none. Blocks.
+
+        Raises:
+            OSError: If no line can be appended to it.
+        """
+        os.close(self._open_file())
+
     def keep(self, line: bytes, on_problem: Callable[[str], None]) -> None:
         """Append one line now or as soon as it can be; report once that it cannot. Blocks."""
         with self._lock:
@@ -128,6 +136,8 @@ class LineFile:
         Raises:
             OSError: If it cannot be opened, or is a link, a device or another user's file.
         """
+        if self.path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link")
         descriptor = os.open(self.path, _FLAGS, 0o600)
         try:
             status = os.fstat(descriptor)

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import SplitResult, quote, quote_plus, unquote_plus, urlsplit
+from urllib.parse import SplitResult, quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from tui.text import clip, clip_middle, sanitize_line, without_sequences
 
@@ -78,6 +78,9 @@ MAX_REDACTED_LINE: Final = 4_000
 
 ESCAPED: Final = 6
 """Most characters that one becomes in JSON."""
+
+_SAFE: Final = ("", "/", "!'()*", "*")
+"""What encoders leave as it is in a URL: Python's two, and JavaScript's."""
 
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
@@ -280,18 +283,19 @@ class Redactor:
     def redact_json(self, text: str) -> str:
         """Return JSON with only the registered secrets masked, however their letters are escaped.
 
-        A string that hides one behind further escapes, or splits one by what a terminal does not
-        show, is masked whole; the rest stays as it is written. What is not JSON, or only a part of
-        it, is masked as well.
+        A string that hides one behind further escapes or percent signs, or splits one by what a
+        terminal does not show, is masked whole; the rest stays as it is written. What is not JSON,
+        or only a part of it, is masked as well.
         """
         text = self.redact_known(text)
-        if ("\\" not in text and text.isprintable()) or not self._is_hidden_in(text):
+        is_plain = text.isprintable() and "\\" not in text and "%" not in text
+        if is_plain or not self._is_hidden_in(text):
             return text
         text = _JSON_STRING.sub(self._masked_string, text)
         return MASK if self._is_hidden_in(text) else text
 
     def _is_hidden_in(self, text: str) -> bool:
-        read = {letters := _letters(text), without_sequences(letters)}
+        read = {letters := _letters(text), without_sequences(letters), _letters(unquote(letters))}
         return any(form in one for one in read for form in self._letters)
 
     def _masked_string(self, written: re.Match[str]) -> str:
@@ -318,8 +322,7 @@ def _forms(value: str) -> Iterator[str]:
     for form in secrets_in_lines((value, value.strip())):
         yield form
         encoded = _bytes(form)
-        yield quote(encoded, safe="")
-        yield quote(encoded)
+        yield from (quote(encoded, safe) for safe in _SAFE)
         yield quote_plus(encoded)
         yield json.dumps(form)[1:-1]
         yield json.dumps(form, ensure_ascii=False)[1:-1]

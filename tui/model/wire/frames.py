@@ -42,7 +42,7 @@ class FrameFault(StrEnum):
     UNASKED = "answers no request"
     TOO_LARGE = "too large"
     FAILED = "no answer"
-    """The exchange failed; `WireFrame.detail` says why."""
+    """The exchange failed; `WireFrame.detail` says why, or the end of the connection."""
 
 
 class WireFrame(Frozen):
@@ -60,7 +60,8 @@ class WireFrame(Frozen):
             HTTP; a server's status as a word of the lifecycle; else empty.
         id: The id of a request and its answer, or of the request that is called off; else empty.
         pair: The number of its answer or request; of an HTTP frame that of the message that was
-            posted; 0 while there is none. It may have left the ring.
+            posted; of a request that gets none that of the word that ended the connection; 0
+            while there is none. It may have left the ring.
         seconds: From the request to its answer, on both; of HTTP from the request to the status.
         target: A tool's or prompt's name, a URI, a level or the address of HTTP; else empty.
         size: The bytes of the message.

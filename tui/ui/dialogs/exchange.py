@@ -47,7 +47,8 @@ def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
     texts = [f"{heading(one)}\n{body.text.rstrip()}" for one, body in bodies.items() if body]
     if (more := len(exchange.frames) - MAX_FRAMES) > 0:
         texts.append(f"… {more:,} more: the export has them")
-    raw = "\n\n".join(texts)
+    # indented, so that no line of a body looks like the heading of another frame
+    raw = "\n\n".join(text.replace("\n", "\n  ") for text in texts)
     values = {
         f"{ARROWS[one.direction]} {one.kind} {one.number}": body.value
         for one, body in bodies.items()

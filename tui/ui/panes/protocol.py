@@ -14,6 +14,7 @@ from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
 from tui.model.wire.frames import Direction, FrameKind, WireFrame
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import ShowEntry, SidePart
@@ -56,7 +57,7 @@ class FrameList(FilterList[Shown]):
 
     def __init__(self) -> None:
         super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
-        self.mark = 0
+        self.mark = self._gone = 0
         self.note = ""
         self.listed: Sequence[Exchange] = ()
         self._exchanges: Mapping[int, Exchange] = {}
@@ -68,6 +69,7 @@ class FrameList(FilterList[Shown]):
     def follow(self, wire: "Wire") -> None:
         """Show the frames as they are now."""
         self._exchanges = exchanges(wire.frames(MAX_NEW), self._exchanges)
+        self._gone = wire.gone
         self.set_entries(Lazy([*self._exchanges.values()], self._entry))
 
     def on_resize(self) -> None:
@@ -107,7 +109,8 @@ class FrameList(FilterList[Shown]):
         return next((i for i, (_, frame) in lines if frame.number == int(name)), 0)
 
     def _count_line(self) -> str:
-        return super()._count_line() + self.note
+        gone = f" · {counted(self._gone, 'frame')} gone" if self._gone else ""
+        return self.note + super()._count_line() + gone  # first what a narrow pane must show
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
@@ -243,8 +246,8 @@ class ProtocolPane(SaysWhy, SidePart):
         self._say()
 
     def _say(self) -> None:
-        since = " · only from here" * bool(self.listed.mark)
-        self.listed.note = since + " · paused" * self._is_paused
+        since = "only from here · " * bool(self.listed.mark)
+        self.listed.note = "paused · " * self._is_paused + since
         self.listed.set_filter(self.listed.line.value)
         self._follow()
         self.refresh_bindings()

@@ -5,6 +5,7 @@ import json
 import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -45,6 +46,7 @@ from tui.model.events import FramesNoted, NoticeRaised, ToolCallRequested
 from tui.model.requests import FormRequest, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
+from tui.model.wire.exchanges import LASTING, exchanges
 from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 from tui.text import sanitize
 
@@ -189,7 +191,6 @@ async def test_broken_answers_and_giant_lines_are_judged() -> None:
         [giant] = of(wire, NOISE)
         assert (giant.faults, giant.size) == ((FrameFault.TOO_LARGE,), 1024)
         [asked] = [one for one in of(wire, REQUEST, "tools/call") if one.target == "long"]
-        assert asked.pair == 0
         cut = [one for one in wire.frames() if one.is_cut]
         assert {one.target for one in cut} == {"deep", "complex"}
         body = wire.body(cut[0].number)
@@ -198,6 +199,7 @@ async def test_broken_answers_and_giant_lines_are_judged() -> None:
         assert f"{cut[0].size - MAX_WHOLE:,} bytes are not kept" in body.text
         [lost] = [one for one in of(wire, WORD) if one.method == "retrying"]
         assert "more than 16 MiB" in lost.detail
+        assert (asked.pair, asked.faults) == (lost.number, (FrameFault.FAILED,))
 
 
 async def test_statuses_sessions_and_resumption_stand_between_the_messages() -> None:
@@ -334,6 +336,24 @@ def test_ids_used_twice_and_answers_that_nobody_asked_for_are_found() -> None:
     assert wire.frames()[-1].faults == unasked
 
 
+def test_what_is_open_when_the_connection_ends_waits_no_longer() -> None:
+    wire = Wire()
+    tap = wire.tap(ServerId("s"))
+    for number, method in enumerate(("ping", "tools/call", "tools/call", LASTING)):
+        tap.sent(Message(id=number, method=method, params=None), b"{}")
+    tap.received(b"{}", Message(id=0, result={}))
+    tap.received(b"{}", Message(id=0, method="roots/list", params=None))
+    off = {"requestId": 1}
+    tap.sent(Message(method="notifications/cancelled", params=off), b"{}")
+    tap.word(S.STOPPING, "")
+    assert [one.head.id for one in exchanges(wire.frames(), {}).values() if one.waits] == ["2", "0"]
+    tap.word(S.FAILED, "gone")
+    answered, called_off, call, lasting, asked, *_ = exchanges(wire.frames(), {}).values()
+    assert not any(one.waits for one in (answered, called_off, call, lasting, asked))
+    assert (answered.is_bad, called_off.is_bad, lasting.is_bad) == (False, False, False)
+    assert call.head.faults == asked.head.faults == (FrameFault.FAILED,)
+
+
 def test_the_ring_holds_its_bounds_and_the_newest() -> None:
     wire = Wire()
     tap = wire.tap(ServerId("s"))
@@ -417,6 +437,8 @@ def escaped(text: str) -> str:
         json.dumps(f'{{"a": "{escaped(SECRET)}"}}'),
         json.dumps(f"x\x1b{SECRET}\n"),
         json.dumps(f"{SECRET[:9]}\x1b[31m{SECRET[9:]}"),
+        json.dumps(quote(SECRET).lower()),
+        json.dumps("".join(f"%{byte:02x}" for byte in SECRET.encode())),
     ],
 )
 @pytest.mark.parametrize("is_whole", [True, False])

@@ -221,6 +221,8 @@ class Features:
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send any request; return its answer as the server wrote it, its `result` or `error`."""
+        if not isinstance(params.get("_meta", {}), dict):  # the SDK writes into it
+            raise ServerCallError("Its _meta has to be an object.")
         async with self._requesting():
             with sdk_patches.keeping_results() as kept:
                 try:

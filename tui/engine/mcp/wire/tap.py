@@ -14,7 +14,8 @@ from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from tui.model.chat import ConversationId, EntryId
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerStatus
+from tui.model.wire.exchanges import LASTING
 from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 from tui.text import MAX_LINE
 
@@ -57,6 +58,9 @@ SESSION_SHOWN: Final = 8
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a request of the stateless protocol names its revision."""
 
+_CONNECTED: Final = ("", ServerStatus.STARTING, ServerStatus.READY, ServerStatus.STOPPING)
+"""Words of the lifecycle after which an answer may still come."""
+
 SdkMessage = Any
 """A message of the SDK, which is not imported here."""
 
@@ -79,12 +83,13 @@ class Noted:
         tail: The other half, or empty.
         version: The revision of the protocol that it is written in, or empty.
         is_checked: Whether it was checked against the protocol's schema.
+        is_called_off: Whether it is a request that was cancelled.
         shown: As it was shown last, or None if it has changed since.
     """
 
     method = id = target = token = detail = session = version = ""
     faults: tuple[FrameFault, ...] = ()
-    is_error = is_checked = False
+    is_error = is_checked = is_called_off = False
     cause: Cause | None = None
     number = pair = status = 0
     attempt = round = 1
@@ -256,6 +261,8 @@ class Tap:
                 self._read(noted, vars(message), posted)
             elif noted.kind is FrameKind.LIFECYCLE:
                 self._pair(noted, self._ours.get(noted.id))
+                if noted.method not in _CONNECTED:
+                    self._give_up(noted)
             elif noted.kind is FrameKind.HTTP and posted is not None:
                 noted.pair, noted.cause = posted.number, posted.cause
             elif noted.kind is FrameKind.STDERR:
@@ -292,6 +299,9 @@ class Tap:
         is_ours = noted.direction is Direction.SENT
         if posted is not None and not is_ours:
             noted.cause = posted.cause
+        of_id = (self._ours if is_ours else self._theirs).get(noted.id)
+        if noted.kind is FrameKind.NOTIFICATION and of_id is not None:
+            of_id.is_called_off = True
         if noted.kind is FrameKind.REQUEST:
             self._read_request(noted, params, is_ours=is_ours)
         elif noted.kind is FrameKind.ANSWER and is_ours:
@@ -300,6 +310,13 @@ class Tap:
             self._read_answer(noted, message.get("result"), posted)
         elif not is_ours and (asked := self._ours.get(noted.token)) is not None:
             noted.cause = asked.cause
+
+    def _give_up(self, word: Noted) -> None:
+        """Tell of each open request that the connection ended before its answer."""
+        for asked in (*self._ours.values(), *self._theirs.values()):
+            if asked.kind is FrameKind.REQUEST and not asked.pair and asked.method != LASTING:
+                asked.pair, asked.seconds, asked.shown = word.number, word.time - asked.time, None
+                asked.faults += (FrameFault.FAILED,) * (not asked.is_called_off)
 
     def _read_request(self, noted: Noted, params: Mapping[str, Any], *, is_ours: bool) -> None:
         """Find an id that is in use, number a repeated request and the rounds of one."""

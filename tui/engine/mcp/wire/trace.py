@@ -22,8 +22,10 @@ MAX_LINE: Final = 16 * 1024 * 1024
 MAX_UNWRITTEN: Final = 100
 """Lines kept in memory while they cannot be written; the oldest go first."""
 
-_BEGINS: Final = (b'{"gemdeck": ', b'{"number": ')
-"""What the part of a run in a trace begins with, and a frame: one of them begins each file."""
+_LINES: Final = ('{"gemdeck": ', '{"number": ')
+"""What the part of a run in a trace begins with, and a frame."""
+
+_BEGINS: Final = tuple(begin.encode() for begin in _LINES)
 
 
 def parts_of(path: Path) -> list[Path]:
@@ -36,23 +38,25 @@ def begin_trace(path: Path) -> None:
     """Make the file of a trace if there is none. Blocks.
 
     Raises:
-        OSError: If a file is there that is no trace, or if it cannot be written.
+        OSError: If a file is there that is no trace, or that is not the user's alone, or if it
+            cannot be written.
     """
     for part in parts_of(path):
         if not part.is_file():
             raise UnfitFileError("it is no file")
         with part.open("rb") as file:
             _checked(file.read(max(map(len, _BEGINS))))
-    path.touch(0o600)
+    LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES).make()
 
 
 def read_trace(path: Path) -> list[str]:
-    """Return the lines of a trace, oldest first. Blocks.
+    """Return the lines of a trace, oldest first, and none that is rubbish. Blocks.
 
     Raises:
         OSError: If it is none, or cannot be read.
     """
-    return "".join(map(_read, parts_of(path) or [path])).splitlines()
+    lines = "".join(map(_read, parts_of(path) or [path])).splitlines()
+    return [line for line in lines if line.startswith(_LINES)]
 
 
 def _read(part: Path) -> str:

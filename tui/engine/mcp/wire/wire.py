@@ -139,6 +139,11 @@ class Wire:
         if found or len(unchecked) > len(now):
             self._tell_soon()
 
+    @property
+    def gone(self) -> int:
+        """How many frames are kept no more."""
+        return self.last - sum(len(tap.ring) for tap in self._taps.values())
+
     def frames(self, most: int = MAX_TAPS * MAX_FRAMES) -> list[WireFrame]:
         """Return the frames of all servers, in the order of what happened.
 

@@ -324,7 +324,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
             case "follow" if view is None or not view.links():
                 return "This entry has no link."
             case "frames" if view is None or not isinstance(view.entry, ToolCall):
-                return "Only for a call something is said to a server."
+                return "Only a tool call leads to the protocol."
             case "copy_code" if not any(view.may_hold_code for view in self._upwards()):
                 return "There is no code here or above."
             case _:

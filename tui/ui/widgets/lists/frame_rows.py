@@ -5,6 +5,7 @@ from typing import Final
 
 from tui.model.wire.exchanges import Exchange
 from tui.model.wire.frames import Direction, WireFrame
+from tui.text import counted
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import moment
 from tui.ui.widgets.text.plain import count, duration, fit, one_line
@@ -74,7 +75,7 @@ def heading(frame: WireFrame) -> str:
         one_line(frame.target),
         moment(frame.time, "%H:%M:%S", ""),
         "" if frame.seconds is None else duration(frame.seconds),
-        f"{frame.size:,} bytes" if frame.size else "",
+        counted(frame.size, "byte") if frame.size else "",
         *_facts(frame, "id", "status", "session", "attempt", "round"),
         *frame.faults,
         one_line(frame.detail),
