@@ -76,7 +76,7 @@ async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
     listed = await run("mcp", "tools", "a", "--json")
     schema = {"type": "object", "properties": {}}
     whole = {"name": "t", "inputSchema": schema, **TOOL}
-    assert listed.json["tools"] == [{"server": "a", "problem": "", **whole}]
+    assert listed.json["tools"] == [{"server": "a", "problem": "", "tokens": 11, **whole}]
     shown = await run("mcp", "show", "a", "--json")
     assert shown.json["definitions"]["tools"] == [whole]
     assert shown.json["definitions"]["prompts"] == [{"name": "p", "arguments": []}]

@@ -29,6 +29,7 @@ from tui.model.settings import (
     Profile,
     ServerSettings,
     SessionSettings,
+    ToolNames,
     ToolPattern,
 )
 from tui.model.trust import FolderTrust
@@ -60,7 +61,7 @@ def schema_paths() -> set[str]:
         *keys(ToolPattern, "gemdeck.alwaysAllow[]."),
         *keys(ToolPattern, "gemdeck.alwaysDeny[]."),
         *keys(Profile, "gemdeck.profiles.*."),
-        *keys(ToolPattern, "gemdeck.profiles.*.tools[]."),
+        *keys(ToolNames, "gemdeck.profiles.*.tools[]."),
     }
 
 

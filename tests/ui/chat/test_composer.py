@@ -149,7 +149,7 @@ async def test_completions_open_move_and_are_taken_with_tab() -> None:
             assert f"{address}{end}" in popup.render_line(y).text, "whatever is said of it"
         app.store.dispatch(servers())
         await pilot.pause(0.05)
-        await pilot.press("/", "p")
+        await pilot.press("/", "p", "o")
         await until(pilot, lambda: popup.display and len(popup.rows) == 2)
         await pilot.press("down", "down", "tab")
         await until(pilot, lambda: composer.text == "/poem-writer ")

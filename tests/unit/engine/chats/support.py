@@ -32,6 +32,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     TextPart,
     ToolResult,
 )
+from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.catalog import Catalog, ToolId, ToolView
@@ -148,6 +149,7 @@ class InProcessTools(ServerManager):
     said: Sequence[tuple[ServerId, str]] = ()
     catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
     wire: Wire = field(default_factory=Wire)
+    registry: Registry = field(default_factory=lambda: Registry(lambda _: True, ToolVisibility()))
 
     def offered_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
         return tuple(tool for tool in self.tools if profile.includes(tool.server, tool.name))
