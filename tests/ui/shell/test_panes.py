@@ -458,6 +458,7 @@ async def test_much_room_is_used() -> None:
         assert details.x > deck.one(RowList).region.x, "beside the list"
         assert details.width > 30
         assert details.height > 40
+        await deck.resize(140, 36)
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row
 
