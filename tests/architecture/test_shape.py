@@ -201,24 +201,24 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_920,
-    "engine/mcp": 8_120,
+    "ui": 13_930,
+    "engine/mcp": 8_130,
     "engine/chats": 4_080,
-    "cli": 2_740,
-    "engine/settings": 2_740,
-    "model": 2_490,
+    "cli": 2_830,
+    "engine/settings": 2_770,
+    "model": 2_500,
     "engine": 1_890,
-    "engine/sign_in": 1_600,
+    "engine/sign_in": 1_610,
     "engine/trust": 1_360,
-    "engine/commands": 1_280,
+    "engine/commands": 1_290,
     "engine/approval": 1_280,
-    "engine/definitions": 1_080,
+    "engine/definitions": 1_090,
     "engine/files": 840,
     "store": 800,
     "engine/demo": 460,
     ".": 430,
     "engine/logs": 430,
-    "engine/keys": 390,
+    "engine/keys": 490,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
-from tui.cli.output import block
-from tui.cli.servers.server_edits import edits_of, own_edits
+from tui.cli.output import block, say
+from tui.cli.secret import secret_store
+from tui.cli.servers.server_edits import LITERAL, edits_of, keyring_option, own_edits
 from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
@@ -35,9 +36,16 @@ from tui.model.trust import ImportOffer, ImportState
     show_default=True,
     help="Whose settings they go into: yours or this folder's.",
 )
+@keyring_option
 @prints_json
 async def import_servers(
-    client: str | None, names: tuple[str, ...], file: Path | None, scope: str, *, takes_all: bool
+    client: str | None,
+    names: tuple[str, ...],
+    file: Path | None,
+    scope: str,
+    *,
+    takes_all: bool,
+    keyring: bool,
 ) -> CommandOutput:
     """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 
@@ -46,13 +54,15 @@ async def import_servers(
     """
     if file is not None and client is None:
         raise click.UsageError("--file needs the client whose format it has.")
+    if keyring and scope == "project":
+        raise click.UsageError("A project's settings cannot name a secret of yours.")
     machine = Machine(Path.home(), Path.cwd(), os.environ)
     if file is not None and client is not None:
         read = read_client_file(machine, client, Path.cwd() / file)
         files: Iterable[ClientFile] = [read] if read is not None else []
     else:
         files = find_files(machine, client)
-    imports = ServerImports(machine, own_edits(), scope)
+    imports = ServerImports(machine, own_edits(), scope, secret_store() if keyring else None)
     texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
     with edits_of(scope):
         target = imports.edits.file_of(scope)
@@ -78,6 +88,9 @@ async def import_servers(
                     "servers": [_server_value(offer) for offer in offers],
                 }
             )
+    every = [offer for one in found for offer in one.offers]
+    if not keyring and scope == "user" and any(map(imports.has_secrets, every)):
+        say(LITERAL)
     value = {"files": listed, "target": str(target), "written": written}
     return CommandOutput(value, "\n".join([*texts, _summary(bool(known), written, target)]))
 

@@ -95,6 +95,10 @@ class GrantType(StrEnum):
     IDENTITY_ASSERTION = "identity_assertion"
 
 
+OAUTH_SECRETS: Final = ("clientSecret", "privateKey", "identityToken")
+"""Keys of ``oauth`` whose values are secrets."""
+
+
 class OAuthSettings(Section):
     """``oauth`` of a server: how to sign in."""
 
@@ -107,7 +111,8 @@ class OAuthSettings(Section):
         "address of a client metadata document counts where the server takes one.",
     )
     client_secret: SecretStr | None = Field(
-        None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
+        None,
+        description="OAuth client secret. Better by reference: `${keyring:NAME}` or `$MY_SECRET`.",
     )
     authorization_url: WebAddress | None = Field(
         None, description="Authorization endpoint. Discovered if not set."
@@ -149,6 +154,10 @@ class OAuthSettings(Section):
     identity_client_id: str | None = Field(
         None, description="For identity_assertion: the client ID there, if it is another one."
     )
+
+    def secrets(self) -> dict[str, SecretStr]:
+        """Return the secrets that are given, by the names of their attributes."""
+        return {name: value for name, value in self if isinstance(value, SecretStr)}
 
 
 def _checked_pattern(name: str) -> str:

@@ -91,7 +91,7 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
         return KEY
 
     monkeypatch.setattr("click.termui.hidden_prompt_func", unseen)
-    assert key_command._read_key() == KEY
+    assert key_command.read_unseen("API key") == KEY
     assert len(asked) == 1
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
+from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import EditError, add_server, remove_server, servers_in
 from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
@@ -128,11 +129,13 @@ class ServerImports:
         machine: Where files are looked for.
         edits: Writes the settings.
         scope: Whose settings: ``user`` or ``project``.
+        secrets: Keeps the secrets of entries, which then name them; None leaves them there.
     """
 
     machine: Machine
     edits: OwnEdits
     scope: str = "user"
+    secrets: SecretStore | None = None
     _entries: dict[ImportOffer, Mapping[str, Any]] = field(default_factory=dict)
 
     def find(self) -> list[OfferedFile]:
@@ -160,13 +163,22 @@ class ServerImports:
 
         Raises:
             EditError: If it cannot be written.
+            CredentialError: If its secrets cannot be kept.
         """
         if offer.state is not ImportState.NEW or offer.server in servers_in(
             self.edits.file_of(self.scope)
         ):
             return offer
-        self.edits.add(self.scope, offer.server, self._entries[offer])
+        entry = self._entries[offer]
+        if self.secrets is not None:
+            entry, literal = without_literals(offer.server, entry)
+            self.secrets.set_all(literal)
+        self.edits.add(self.scope, offer.server, entry)
         return replace(offer, state=ImportState.WRITTEN)
+
+    def has_secrets(self, offer: ImportOffer) -> bool:
+        """Return whether a secret stands in the entry of a server."""
+        return bool(without_literals(offer.server, self._entries.get(offer, {}))[1])
 
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
         offer = replace(

@@ -237,6 +237,7 @@ class ServerDefinition(Frozen):
         keychain: The service under which the keyring has the secrets of that extension.
         kept: The names of these secrets, each with the user's own value for want of one. They
             are still references.
+        named: The names of the user's secrets that the entry refers to; they are still references.
         timeout: Seconds a call may take.
         review_results: Whether the user sees results before the model does.
         trust: Whether its tools run unasked; never true for a project's server.
@@ -277,6 +278,7 @@ class ServerDefinition(Frozen):
     extension: str = ""
     keychain: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    named: frozenset[str] = frozenset()
     timeout: float = 600.0
     trust: bool = False
     review_results: bool = False
