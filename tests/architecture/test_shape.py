@@ -208,7 +208,7 @@ BUDGET: Final = {
     "engine/settings": 2_770,
     "model": 2_500,
     "engine": 1_890,
-    "engine/sign_in": 1_610,
+    "engine/sign_in": 1_630,
     "engine/trust": 1_360,
     "engine/commands": 1_290,
     "engine/approval": 1_280,

@@ -148,6 +148,11 @@ class OAuthSettings(Section):
         description="For identity_assertion: your ID token at your enterprise's identity "
         "provider. Better a variable, such as $MY_ID_TOKEN.",
     )
+    identity_token_file: Word | None = Field(
+        None,
+        description="For identity_assertion: a file with the token, read again for each sign-in, "
+        "such as the one of a workload. Without `identityTokenUrl` it is the assertion itself.",
+    )
     identity_token_url: WebAddress | None = Field(
         None, description="For identity_assertion: the identity provider's token endpoint."
     )

@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from pydantic import SecretStr
 
 from tui.engine.background import TaskSet, import_alone, in_daemon_thread
 from tui.engine.bus import Publish
@@ -26,7 +28,7 @@ from tui.engine.sign_in.sign_in_record import (
     may_carry_tokens,
 )
 from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
-from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept
+from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept, token_in
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Transport
@@ -167,11 +169,18 @@ class SignIns:
         return make(definition)
 
     async def _filled(self, definition: ServerDefinition) -> ServerDefinition:
-        """Fill in the secrets of a sign-in that its settings name."""
+        """Fill in the secrets of a sign-in that its settings name, and the token of a file."""
         try:
-            return await with_named_secrets(definition, self.redactor, signs_in=True)
+            filled = await with_named_secrets(definition, self.redactor, signs_in=True)
         except CredentialError as error:
             raise AuthError(str(error), error.advice, is_transient=True) from error
+        oauth = filled.sign_in.oauth
+        if not (path := oauth.identity_token_file):
+            return filled
+        token = await in_daemon_thread(lambda: token_in(path))
+        self.redactor.register(token)
+        oauth = oauth.model_copy(update={"identity_token": SecretStr(token)})
+        return replace(filled, sign_in=replace(filled.sign_in, oauth=oauth))
 
     async def renew(self, session: "TokenSession", challenge: Challenge) -> None:
         """Sign in anew; persons are asked about one server after the other.

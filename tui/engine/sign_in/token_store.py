@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -17,7 +18,7 @@ from tui.engine.files.atomic import locked, read_regular
 from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
-from tui.engine.sign_in.token_endpoint import MAX_LIFE, checked_endpoint, checked_token
+from tui.engine.sign_in.token_endpoint import MAX_LIFE, MAX_TOKEN, checked_endpoint, checked_token
 from tui.model.bounded_json import JsonError, read_value
 from tui.text import sanitize_line
 
@@ -241,3 +242,21 @@ def _seconds(milliseconds: object) -> float | None:
         return None
     latest = time.time() + MAX_LIFE
     return min(milliseconds / 1000, latest) if math.isfinite(milliseconds) else latest
+
+
+def token_in(path: str) -> str:
+    """Read the identity token in a file of the user's. Blocks.
+
+    Raises:
+        AuthError: If there is none that can be sent.
+    """
+    named = f"was not signed in to: its oauth.identityTokenFile {sanitize_line(path)}"
+    file = Path(os.path.expanduser(path))  # noqa: PTH111  (never raises)
+    if not file.is_absolute():
+        raise AuthError(f"{named} is not a whole path", "Begin it with / or ~.")
+    try:
+        return checked_token(read_regular(file, MAX_TOKEN + 2).decode("ascii").strip())
+    except OSError as error:
+        raise AuthError(f"{named} cannot be read: {error.strerror}", is_transient=True) from error
+    except (ValueError, AuthError):  # its text may hold a part of the file
+        raise AuthError(f"{named} holds no token") from None
