@@ -76,7 +76,7 @@ async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
     assert SECRET in file.read_text(), "that of the other one"
     refused = await type_in("short", "abc")
     assert (refused.code, "4 to 16,384 characters" in refused.stderr) == (ExitCode.ERROR, True)
-    with pytest.raises(CredentialError, match="cannot be the name"):
+    with pytest.raises(CredentialError, match="name has letters"):
         keep("a b")
     assert (await run("secret", "list")).stdout == "another\n"
 
@@ -263,7 +263,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     }
     cursor.write_text(json.dumps({"mcpServers": servers}))
     shown = await run("import", "cursor")
-    assert "--keyring keeps it in the keyring" in shown.stderr
+    assert "--keyring puts their secrets into the keyring" in shown.stdout
     assert "it names a secret of yours" in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
     assert taken.stderr == ""
@@ -276,3 +276,48 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert (await run("import", "cursor", "--all", "--keyring", "-s", "project")).code == (
         ExitCode.USAGE
     )
+
+
+@pytest.mark.writes_secrets("token.sh")
+async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_would_run(
+    tmp_path: Path,
+) -> None:
+    folder, trace = tmp_path / "shop", tmp_path / "trace.jsonl"
+    (folder / ".gemini").mkdir(parents=True)
+    script = folder / "token.sh"
+    said = json.dumps({"Authorization": f"Bearer {SECRET}", "X-Own": "${OWN}"})
+    script.write_text(f"#!/bin/sh\ntouch ran\necho '{said}'\necho {SECRET} >&2\n")
+    script.chmod(0o755)
+    trusts = ("--trust-folder", str(folder.resolve()))
+    async with RawServer() as server:
+        entry = {"url": server.url, "headersCommand": ["./token.sh"]}
+        write_settings({"mcpServers": {"web": entry}})
+        waiting = await run("mcp", "list", "--json", cwd=folder)
+        assert waiting.json["servers"][0]["status"] == "untrusted"
+        assert not (folder / "ran").exists()
+        options = (*trusts, "--trace", str(trace))
+        shown = await run("--debug", "mcp", "show", "web", "--json", *options, cwd=folder)
+        assert shown.json["status"] == "ready", shown.stdout
+        first = server.requests[0].headers
+        assert (first["authorization"], first["x-own"]) == (f"Bearer {SECRET}", "${OWN}")
+        logs = await run("mcp", "logs", "web", *trusts, cwd=folder)
+        doctor = await run("doctor", "--offline", *trusts, cwd=folder)
+        assert "***" in logs.stdout
+        for one in (shown, logs, doctor):
+            assert SECRET not in one.stdout + one.stderr
+        script.write_text(script.read_text() + "#")
+        (folder / "ran").unlink()
+        server.requests.clear()
+        own = {
+            **entry,
+            "oauth": {"identityTokenFile": str(script)},
+        }
+        write_settings({})
+        (folder / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"p": own}}))
+        listed = await run("mcp", "list", "--json", *trusts, cwd=folder)
+        assert listed.json["servers"][0]["status"] == "ready", listed.stdout
+        assert "authorization" not in server.requests[0].headers
+        assert not (folder / "ran").exists()
+        told = json.dumps(listed.json["warnings"])
+        for key in ("headersCommand", "oauth.identityTokenFile"):
+            assert f"mcpServers.p.{key}: has no effect in a project's file" in told

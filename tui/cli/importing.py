@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
-from tui.cli.output import block, say
-from tui.cli.secret import secret_store
-from tui.cli.servers.server_edits import LITERAL, edits_of, keyring_option, own_edits
+from tui.cli.output import block
+from tui.cli.secret import keyring_option, secret_store
+from tui.cli.servers.server_edits import edits_of, own_edits
 from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
@@ -88,9 +88,6 @@ async def import_servers(
                     "servers": [_server_value(offer) for offer in offers],
                 }
             )
-    every = [offer for one in found for offer in one.offers]
-    if not keyring and scope == "user" and any(map(imports.has_secrets, every)):
-        say(LITERAL)
     value = {"files": listed, "target": str(target), "written": written}
     return CommandOutput(value, "\n".join([*texts, _summary(bool(known), written, target)]))
 
@@ -129,5 +126,6 @@ def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:
     if written:
         return f"{', '.join(written)}: in {shown(target)}. Nothing was started: gemdeck mcp list"
     if has_any:
-        return "Nothing was written. Name the servers to take over, or use --all."
+        secrets = "--keyring puts their secrets into the keyring."
+        return f"Nothing was written. Name the servers to take over, or use --all. {secrets}"
     return "No servers of other clients were found."

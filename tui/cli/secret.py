@@ -13,6 +13,10 @@ from tui.engine.keys.secret_store import SecretStore
 from tui.engine.logs.log_file import prepare_process
 from tui.text import sanitize_line
 
+keyring_option = click.option(
+    "--keyring", is_flag=True, help="Keep secrets of the entry in the keyring, and name them there."
+)
+
 
 @click.group()
 def secret() -> None:
@@ -28,9 +32,8 @@ async def set_secret(name: str) -> CommandOutput:
     It is typed in unseen, or read from standard input; the last one of that name is replaced.
     """
     prepare_process()
-    store = secret_store()
     value = await in_daemon_thread(lambda: read_unseen("Secret"))
-    place = await in_daemon_thread(lambda: store.set(name, value))
+    place = await in_daemon_thread(lambda: secret_store().set(name, value))
     text = f"{name} is kept in {place}. An entry names it: ${{keyring:{name}}}"
     return CommandOutput({"name": name, "place": place}, text)
 
@@ -40,9 +43,8 @@ async def set_secret(name: str) -> CommandOutput:
 async def list_secrets() -> CommandOutput:
     """List the names of the secrets that are kept."""
     names = await in_daemon_thread(secret_store().names)
-    return CommandOutput(
-        {"names": names}, "\n".join(map(sanitize_line, names)) or "There are none."
-    )
+    text = "\n".join(map(sanitize_line, names)) or "There are none."
+    return CommandOutput({"names": names}, text)
 
 
 @secret.command(epilog="Example: gemdeck secret forget github")
@@ -52,8 +54,8 @@ async def forget(name: str) -> CommandOutput:
     """Forget a secret; servers that name it do not start."""
     store = secret_store()
     known = await in_daemon_thread(store.names)
-    is_kept = await in_daemon_thread(lambda: store.forget(name))
-    if not is_kept and name not in known:
+    await in_daemon_thread(lambda: store.forget(name))
+    if name not in known:
         raise no_such("secret", name, known)
     return CommandOutput({"name": name}, f"{sanitize_line(name)} was forgotten.")
 

@@ -30,6 +30,7 @@ from tui.model.settings_types import (
     Variables,
     WebAddress,
     WholeNumber,
+    WholePath,
     Word,
     Words,
 )
@@ -148,7 +149,7 @@ class OAuthSettings(Section):
         description="For identity_assertion: your ID token at your enterprise's identity "
         "provider. Better a variable, such as $MY_ID_TOKEN.",
     )
-    identity_token_file: Word | None = Field(
+    identity_token_file: WholePath | None = Field(
         None,
         description="For identity_assertion: a file with the token, read again for each sign-in, "
         "such as the one of a workload. Without `identityTokenUrl` it is the assertion itself.",
@@ -285,6 +286,12 @@ class ServerSettings(Section):
     tcp: str | None = Field(None, description="WebSocket address. Accepted but not supported.")
     headers: Headers = Field(
         default_factory=dict, description="HTTP headers sent with every request.", repr=False
+    )
+    headers_command: Words = Field(
+        (),
+        description="Program with its arguments, without a shell, that prints further headers of a "
+        "network server as a JSON object. Run before connecting, and again after a 401.",
+        repr=False,
     )
     timeout: Number = Field(
         DEFAULT_TIMEOUT,

@@ -25,17 +25,9 @@ from tui.cli.command import (
     shown,
 )
 from tui.cli.output import ExitCode, fields, say, table, write_out
-from tui.cli.secret import secret_store
+from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
-from tui.cli.servers.server_edits import (
-    LITERAL,
-    ServerLast,
-    as_usage,
-    confirm_change,
-    edits_of,
-    keyring_option,
-    own_edits,
-)
+from tui.cli.servers.server_edits import ServerLast, as_usage, confirm_change, edits_of, own_edits
 from tui.cli.servers.server_session import (
     ServerSession,
     StartOptions,
@@ -45,7 +37,6 @@ from tui.cli.servers.server_session import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
-from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
@@ -380,15 +371,7 @@ _scope = click.option(
 @click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
 @click.option("-y", "--yes", is_flag=True, help="Change a server that is there without asking.")
 @prints_json
-async def add(
-    name: str,
-    *,
-    scope: str,
-    no_check: bool,
-    yes: bool,
-    keyring: bool,
-    **given: Any,  # noqa: ANN401 - as declared above
-) -> CommandOutput:
+async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any) -> CommandOutput:  # noqa: ANN401 - as declared above
     """Write a server to the settings, and try to connect to it.
 
     Options stand before COMMAND: all behind it is the server's, with or without --. An entry
@@ -396,23 +379,23 @@ async def add(
     in the file stay.
     """
     with as_usage():
-        entry, literal = server_entry(**given), dict[str, str]()
-        if keyring:
-            entry, literal = without_literals(name, entry)
+        keeps = given.pop("keyring")
+        entry = server_entry(**given)
+        without, literal = without_literals(name, entry)
+        entry = without if keeps else entry
         check_entry(name, scope, entry)
     with edits_of(scope):
         edits = own_edits()
         before = servers_in(edits.file_of(scope)).get(name)
         if before is not None and before != entry:
             await confirm_change(name, before, entry, says_yes=yes)
-        await in_daemon_thread(lambda: secret_store().set_all(literal))
+        if keeps:
+            secret_store().set_all(literal)
         path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"{name} is in {shown(path)}."
-    if literal:
-        text += f" Kept apart: {', '.join(literal)}."
-    elif before != entry and scope == "user" and without_literals(name, entry)[1]:
-        say(LITERAL)
+    if literal and not keeps and before != entry and scope == "user":
+        say("a secret stands in the entry; --keyring keeps it in the keyring")
     if no_check:
         return CommandOutput(value, text)
     if why:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -17,11 +16,6 @@ from tui.engine.files.paths import usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.sources.source import FILE_NAME
 from tui.engine.settings.typed_entries import EntryError, entry_difference, is_address
-
-keyring_option = click.option(
-    "--keyring", is_flag=True, help="Keep secrets of the entry in the keyring, and name them there."
-)
-LITERAL: Final = "a secret stands in the entry; --keyring keeps it in the keyring"
 
 
 class ServerLast(click.Command):

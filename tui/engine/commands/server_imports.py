@@ -176,10 +176,6 @@ class ServerImports:
         self.edits.add(self.scope, offer.server, entry)
         return replace(offer, state=ImportState.WRITTEN)
 
-    def has_secrets(self, offer: ImportOffer) -> bool:
-        """Return whether a secret stands in the entry of a server."""
-        return bool(without_literals(offer.server, self._entries.get(offer, {}))[1])
-
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
         offer = replace(
             shown_entry(candidate.name, candidate.entry),

@@ -223,7 +223,7 @@ class ServerDefinition(Frozen):
         id: Its sanitized name.
         origin: The layer it comes from.
         transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
-        command: The program, for stdio.
+        command: The program, for stdio; over the network the one that prints headers, or "".
         args: Its arguments.
         env: Variables added to those it inherits.
         inheritance: Which it inherits.

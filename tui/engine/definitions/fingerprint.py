@@ -33,6 +33,7 @@ SIGN_IN_KEYS: Final = ("oauth", "authProviderType", "targetAudience", "targetSer
 _RUN_KEYS: Final = frozenset(
     {
         *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"),
+        "headersCommand",
         *("timeout", "includeTools", "excludeTools", "disabled"),
         *SIGN_IN_KEYS,
     }

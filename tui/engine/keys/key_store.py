@@ -124,6 +124,11 @@ def secret_place(user: str) -> "KeyringPlace | FilePlace":
     return FilePlace(state_dir() / FILE_NAME, user)
 
 
+def named_place(name: str) -> "KeyringPlace | FilePlace":
+    """Return where a secret of the user's is kept; see `secret_place`."""
+    return secret_place(f"{NAMED}{name}")
+
+
 def uses_keyring(user: str) -> bool:
     """Return whether secrets go to the keyring, and not into a private file.
 

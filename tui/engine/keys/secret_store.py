@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import KEYRING, references_in
-from tui.engine.files.state_file import Content, private_file
-from tui.engine.keys.key_store import NAMED, CredentialError, secret_place
+from tui.engine.files.state_file import private_file
+from tui.engine.keys.key_store import NAMED, CredentialError, named_place
 from tui.engine.logs.redaction import MIN_SECRET, Redactor, is_secret_variable, masked_words
 from tui.model.servers import Origin
 from tui.model.settings import OAUTH_SECRETS
@@ -26,7 +26,6 @@ MAX_SECRET: Final = 16_384
 """Longest secret, in characters."""
 
 _NAME: Final = re.compile(r"\w[\w.-]{0,399}")
-_NAMES: Final = "names"
 
 
 class SecretStore:
@@ -47,41 +46,29 @@ class SecretStore:
         self._file = private_file(folder, NAMES_FILE, on_problem)
 
     def names(self) -> list[str]:
-        return _names_in(self._file.load() or {})
+        content = self._file.load() or {}
+        return sorted(key.removeprefix(NAMED) for key in content if key.startswith(NAMED))
 
     def set(self, name: str, value: str) -> str:
         """Keep a secret in place of the last one of that name; return where."""
         if not _NAME.fullmatch(name):
-            advice = "Use letters, digits, dots, dashes and underscores."
-            raise CredentialError("This cannot be the name of a secret.", advice=advice)
+            raise CredentialError("A secret's name has letters, digits and ._- alone.")
         if not MIN_SECRET <= len(value) <= MAX_SECRET or "\0" in value:
-            words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters"
-            raise CredentialError(f"{words}: a shorter one could not be masked.", advice="")
-        place = secret_place(_user(name))
+            words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters, none of them NUL."
+            raise CredentialError(words, advice="A shorter one could not be masked.")
+        place = named_place(name)
         place.set(value)
-        self._file.update(lambda content: {**content, _NAMES: [*{*_names_in(content), name}]})
+        self._file.update(lambda content: {**content, f"{NAMED}{name}": True})
         return place.name
 
     def set_all(self, values: Mapping[str, str]) -> None:
         for name, value in values.items():
             self.set(name, value)
 
-    def forget(self, name: str) -> bool:
-        """Forget a secret; return whether there was one."""
-        place = secret_place(_user(name))
-        is_known = place.get() is not None
-        place.forget()
-        self._file.update(lambda content: {**content, _NAMES: [*{*_names_in(content)} - {name}]})
-        return is_known
-
-
-def _names_in(content: Content) -> list[str]:
-    names = content.get(_NAMES)
-    return sorted(map(str, names)) if isinstance(names, list) else []
-
-
-def _user(name: str) -> str:
-    return f"{NAMED}{name}"
+    def forget(self, name: str) -> None:
+        named_place(name).forget()
+        gone = f"{NAMED}{name}"
+        self._file.update(lambda content: {key: content[key] for key in content if key != gone})
 
 
 def _read(names: Iterable[str]) -> dict[str, str]:
@@ -92,7 +79,7 @@ def _read(names: Iterable[str]) -> dict[str, str]:
     """
     found = {}
     for name in sorted(names):
-        place = secret_place(_user(name))
+        place = named_place(name)
         value, shown = place.get(), sanitize_line(name, 100)
         if not value:
             words = f"needs the secret {shown}, which is not in {place.name}"
@@ -148,12 +135,12 @@ def without_literals(
         for name, value in (entry.get(key) or {}).items():
             text = str(value)
             is_secret = is_secret_variable(name, text) or masked_words([text]) != [text]
-            if key == "oauth":
-                is_secret = name in OAUTH_SECRETS
-            scheme, blank, secret = text.rpartition(" ") if key == "headers" else ("", "", text)
+            is_secret = name in OAUTH_SECRETS if key == "oauth" else is_secret
+            secret = text.rpartition(" ")[2] if key == "headers" else text
             is_reference = references_in(text) or KEYRING.search(text)
             if is_secret and not is_reference and len(secret) >= MIN_SECRET:
                 given = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
                 found[given] = secret
-                made[key] = {**made[key], name: f"{scheme}{blank}${{keyring:{given}}}"}
+                text = f"{text.removesuffix(secret)}${{keyring:{given}}}"
+                made[key] = {**made[key], name: text}
     return made, found

@@ -191,6 +191,7 @@ def words_on(key: str, known: frozenset[str]) -> str:
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
+_FOR_ADDRESS: Final = "ignored beside a command; it is for an address"
 _BESIDE: Final = "ignored beside an address; keep one of them"
 _UNTRUSTED: Final = (
     ServerStatus.UNTRUSTED,
@@ -382,12 +383,13 @@ class ServerReader:
     ) -> ServerDefinition:
         include, transport = settings.include_tools, _transport(settings)
         is_local = transport is Transport.STDIO
+        own = (settings.command or "", *settings.args) if is_local else settings.headers_command
         is_bare = settings.url is not None and settings.http_url is None
         return replace(
             blank,
             transport=transport,
-            command=settings.command or "" if is_local else "",
-            args=settings.args if is_local else (),
+            command=own[0] if own else "",
+            args=own[1:],
             env=MappingProxyType(dict(settings.env)),
             cwd=self._folder_of(settings.cwd),
             url=settings.http_url or settings.url or "",
@@ -439,6 +441,7 @@ class ServerReader:
         for is_so, key, message in (
             (url and http_url, "httpUrl", both),
             (settings.command and not is_local, "command", _BESIDE),
+            (is_local and settings.headers_command, "headersCommand", _FOR_ADDRESS),
             (settings.tcp, "tcp", "tcp is not supported and ignored"),
             (is_local and named in {sse, http}, kind, f"{named} is ignored beside a command"),
             (url and not http_url and named is stdio, kind, "stdio is ignored beside an address"),

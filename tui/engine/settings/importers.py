@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from tui.engine.definitions.expansion import KEYRING, references_in, secret_names
+from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
@@ -210,9 +210,8 @@ class Translation:
         }
         if kind in fixed and name is None:
             return fixed[kind]
-        if KEYRING.fullmatch(found.group()):
-            return found.group()
-        if name is not None and not name.startswith("-"):  # ${NAME:-default} is ours as well
+        # ${NAME:-default} and ${keyring:NAME} are ours as well
+        if name is not None and not name.startswith("-") and kind != "keyring":
             self._warn(f"gemdeck does not know {found.group()}; it stays as it is.")
         return found.group()
 

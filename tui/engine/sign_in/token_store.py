@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -251,12 +250,10 @@ def token_in(path: str) -> str:
         AuthError: If there is none that can be sent.
     """
     named = f"was not signed in to: its oauth.identityTokenFile {sanitize_line(path)}"
-    file = Path(os.path.expanduser(path))  # noqa: PTH111  (never raises)
-    if not file.is_absolute():
-        raise AuthError(f"{named} is not a whole path", "Begin it with / or ~.")
     try:
-        return checked_token(read_regular(file, MAX_TOKEN + 2).decode("ascii").strip())
+        held = read_regular(Path(path).expanduser(), MAX_TOKEN + 2)
+        return checked_token(held.decode("ascii").strip())
     except OSError as error:
         raise AuthError(f"{named} cannot be read: {error.strerror}", is_transient=True) from error
-    except (ValueError, AuthError):  # its text may hold a part of the file
+    except (ValueError, RuntimeError, AuthError):  # its text may hold a part of the file
         raise AuthError(f"{named} holds no token") from None

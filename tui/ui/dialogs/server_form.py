@@ -246,10 +246,9 @@ class ServerScreen(ModalScreen[None]):
         given = {key: str(value or "") for key, value in self.form.values().items()}
         self._server, self._scope = given.pop("name", self._server), given.pop("scope", self._scope)
         keeps = bool(given.pop("keyring", ""))
-        self._entry = self._tried = self._shown.entry(**given)
-        self._secrets = {}
-        if keeps:
-            self._entry, self._secrets = without_literals(self._server, self._tried)
+        self._tried = self._shown.entry(**given)
+        moved = without_literals(self._server, self._tried)
+        self._entry, self._secrets = moved if keeps else (self._tried, {})
         check_entry(self._server, self._scope, self._entry)
         there = await asyncio.to_thread(servers_in, self._edits.file_of(self._scope))
         self._before = there.get(self._server)

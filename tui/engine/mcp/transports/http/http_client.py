@@ -135,7 +135,7 @@ class HttpClient:
             logging.getLogger(name).setLevel(logging.WARNING)
         address = _check_url(url)
         for name, value in headers.items():
-            _check_header(name, value)
+            check_header(name, value)
         proxy = find_proxy(address)
         try:
             return await asyncio.to_thread(cls, address, headers, proxy)
@@ -332,7 +332,7 @@ def _check_url(url: str) -> httpx2.URL:
     return address
 
 
-def _check_header(name: str, value: str) -> None:
+def check_header(name: str, value: str) -> None:
     """Refuse characters that would break a request; never show a header's value."""
     token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not token or not value.isascii() or not value.isprintable() or value != value.strip():
