@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 13_930,
-    "engine/mcp": 8_210,
+    "engine/mcp": 8_250,
     "engine/chats": 4_080,
     "cli": 2_830,
     "engine/settings": 2_780,

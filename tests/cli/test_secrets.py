@@ -310,6 +310,7 @@ async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_
         server.requests.clear()
         own = {
             **entry,
+            "tls": {"caFile": "/etc/none.pem"},
             "oauth": {"identityTokenFile": str(script)},
         }
         write_settings({})
@@ -319,5 +320,5 @@ async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_
         assert "authorization" not in server.requests[0].headers
         assert not (folder / "ran").exists()
         told = json.dumps(listed.json["warnings"])
-        for key in ("headersCommand", "oauth.identityTokenFile"):
+        for key in ("headersCommand", "tls", "oauth.identityTokenFile"):
             assert f"mcpServers.p.{key}: has no effect in a project's file" in told

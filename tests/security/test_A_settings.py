@@ -28,6 +28,7 @@ from tui.model.settings import (
     PriceSettings,
     ServerSettings,
     SessionSettings,
+    TlsSettings,
     ToolPattern,
 )
 from tui.model.trust import FolderTrust
@@ -50,6 +51,7 @@ def schema_paths() -> set[str]:
         *keys(ContextSettings, "context."),
         *keys(ServerSettings, "mcpServers.*."),
         *keys(OAuthSettings, "mcpServers.*.oauth."),
+        *keys(TlsSettings, "mcpServers.*.tls."),
         *keys(McpSettings, "mcp."),
         *keys(GemdeckSettings, "gemdeck."),
         *keys(SessionSettings, "gemdeck.sessions."),

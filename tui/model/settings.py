@@ -7,7 +7,7 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validator
 
 from tui.model.chat import Usage
 from tui.model.servers import ProtocolEra
@@ -166,6 +166,20 @@ class OAuthSettings(Section):
         return {name: value for name, value in self if isinstance(value, SecretStr)}
 
 
+class TlsSettings(Section):
+    """``tls`` of a server: files in PEM format."""
+
+    model_config = ConfigDict(extra="forbid")  # a slip must not leave one out
+
+    ca_file: WholePath | None = Field(
+        None, description="Certificates that count for this server beside those of the system."
+    )
+    cert_file: WholePath | None = Field(None, description="Certificate that gemdeck shows.")
+    key_file: WholePath | None = Field(
+        None, description="Its key, not encrypted, where `certFile` does not hold it."
+    )
+
+
 def _checked_pattern(name: str) -> str:
     start = name.removesuffix(ANY)
     return name if start != name and not start else check_model_name(start) and name
@@ -317,6 +331,9 @@ class ServerSettings(Section):
         (), description="Never offer these tools to the model. Wins over `includeTools`."
     )
     oauth: OAuthSettings | None = Field(None, description="How to sign in.")
+    tls: TlsSettings | None = Field(
+        None, description="Certificates for a network server and its sign-in."
+    )
     auth_provider_type: AuthProviderType = Field(
         AuthProviderType.DYNAMIC_DISCOVERY,
         description="Where credentials come from: the server's own OAuth, Google Application "

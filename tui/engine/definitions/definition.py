@@ -18,7 +18,7 @@ from tui.engine.logs.redaction import (
 )
 from tui.model.frozen import Frozen
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
-from tui.model.settings import AuthProviderType, OAuthSettings
+from tui.model.settings import AuthProviderType, OAuthSettings, TlsSettings
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset(
@@ -231,6 +231,7 @@ class ServerDefinition(Frozen):
         url: Its address, for HTTP and SSE.
         headers: HTTP headers to send.
         sign_in: How to sign in.
+        tls: Certificates for it and its sign-in, or None.
         sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
         protocol: The era of the protocol to speak, where the settings force one.
         extension: The name of the gemini-cli extension it belongs to, or "".
@@ -273,6 +274,7 @@ class ServerDefinition(Frozen):
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     sign_in: SignInSettings = SignInSettings()
+    tls: TlsSettings | None = None
     sse_fallback: bool = False
     protocol: ProtocolEra = ProtocolEra.AUTO
     extension: str = ""

@@ -71,8 +71,9 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
         " identityToken identityTokenFile identityTokenUrl identityClientId",
         # The last three would send the user's Google credentials to the project's address.
-        "mcpServers.*.": "trust headersCommand authProviderType targetAudience"
+        "mcpServers.*.": "trust headersCommand tls authProviderType targetAudience"
         " targetServiceAccount",
+        "mcpServers.*.tls.": "caFile certFile keyFile",
         "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions"
         " waitForServers bell title systemInstruction protocols alwaysAllow environmentAllow"
         " environmentBlock developedServers keys sessions prices",

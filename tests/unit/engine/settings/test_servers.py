@@ -218,6 +218,7 @@ def test_what_has_no_effect_is_named_and_the_server_loads(machine: Machine) -> N
         ({"httpUrl": "https://h", "transportType": "sse"}, "transportType"),
         ({"command": "x", "tcp": "ws://h"}, "tcp"),
         ({"command": "x", "headersCommand": ["y"]}, "headersCommand"),
+        ({"command": "x", "tls": {"caFile": "/ca.pem"}}, "tls"),
     ]
     for entry, key in entries:
         assert machine.server(**entry).withheld is None
@@ -226,13 +227,15 @@ def test_what_has_no_effect_is_named_and_the_server_loads(machine: Machine) -> N
         assert "ignored" in problem.message, entry
 
 
-def test_what_runs_for_headers_tells_one_server_from_another(
+def test_what_runs_for_headers_and_certificates_tell_one_server_from_another(
     machine: Machine,
 ) -> None:
     entries: list[dict[str, Any]] = [
         {},
         {"headersCommand": ["sh", "-c", "x"]},
         {"headersCommand": ["sh", "-c", "y"]},
+        {"tls": {"caFile": "/ca.pem"}},
+        {"tls": {"caFile": "/other.pem"}},
         {"headers": {"A": "${keyring:a}"}},
         {"headers": {"A": "${keyring:b}"}},
         {"oauth": {"identityTokenFile": "/token"}},
@@ -240,13 +243,15 @@ def test_what_runs_for_headers_tells_one_server_from_another(
     found = [machine.server(url="https://h/mcp", **entry) for entry in entries]
     assert len({server.fingerprint for server in found}) == len(entries)
     assert (found[1].command, found[1].args) == ("sh", ("-c", "x"))
-    assert found[3].named == frozenset({"a"})
-    assert dict(found[3].headers) == {"A": "${keyring:a}"}
-    assert "${keyring:a}" not in found[3].secrets
+    assert found[5].named == frozenset({"a"})
+    assert dict(found[5].headers) == {"A": "${keyring:a}"}
+    assert "${keyring:a}" not in found[5].secrets
 
 
-def test_the_path_of_a_file_with_a_secret_is_whole(machine: Machine) -> None:
+def test_the_path_of_a_file_with_a_secret_or_certificate_is_whole(machine: Machine) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
+        ({"tls": {"caFile": "ca.pem"}}, "tls.caFile: must be a whole path"),
+        ({"tls": {"ca": "/ca.pem"}}, "tls.ca: unknown key"),
         ({"oauth": {"identityTokenFile": "token"}}, "oauth.identityTokenFile: must be a whole"),
     ]
     for entry, key in wrong:
