@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.servers.authority import Authority, GuardedServer
-from tests.servers.web import Exchange, RawServer
+from tests.servers.web import Exchange, RawServer, SseServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import WEB, connected, define, reason, refused
 from tests.unit.engine.mcp.support import call, eventually, running
@@ -204,8 +204,13 @@ async def test_a_client_certificate_is_shown_over_http_and_sse(files: Authoritie
         status, failure = await refused(server.url, tls=tls(ca_file=files.authority))
         assert status is S.RETRYING, failure
         assert len(server.requests) == came
-        status, failure = await refused(server.url.replace("/mcp", "/sse"), Transport.SSE, tls=own)
-        assert "HTTP" in failure.reason, "it was let in, and has no SSE"
+    more = {**printing('print(\'{"X-Own": "mine"}\')'), "tls": own}
+    async with (
+        SseServer(tls=files.context(wants_client=True)) as sse,
+        connected(sse.url, Transport.SSE, **more) as (manager, _),
+    ):
+        assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
+        assert {request.headers["x-own"] for request in sse.requests} == {"mine"}
 
 
 @pytest.mark.writes_secrets("sign-ins.json")
