@@ -201,24 +201,24 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_130,
-    "engine/mcp": 8_490,
+    "ui": 14_140,
+    "engine/mcp": 8_610,
     "engine/chats": 4_160,
-    "cli": 2_780,
-    "engine/settings": 2_770,
-    "model": 2_690,
+    "cli": 2_840,
+    "engine/settings": 2_810,
+    "model": 2_720,
     "engine": 1_960,
-    "engine/sign_in": 1_600,
-    "engine/commands": 1_360,
+    "engine/sign_in": 1_630,
+    "engine/commands": 1_370,
     "engine/approval": 1_360,
     "engine/trust": 1_360,
-    "engine/definitions": 1_090,
+    "engine/definitions": 1_100,
     "engine/files": 820,
     "store": 800,
+    "engine/keys": 490,
     "engine/demo": 470,
     "engine/logs": 430,
     ".": 430,
-    "engine/keys": 390,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 

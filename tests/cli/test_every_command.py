@@ -30,6 +30,8 @@ OTHER_CODES: Final = {
     "gemdeck mcp auth": ExitCode.NOT_FOUND,
     "gemdeck mcp logout": ExitCode.NOT_FOUND,
     "gemdeck mcp list": ExitCode.ERROR,
+    "gemdeck secret forget": ExitCode.NOT_FOUND,
+    "gemdeck secret set": ExitCode.ERROR,
     "gemdeck doctor": ExitCode.ERROR,
 }
 """Commands that end otherwise without a key, this rule or server, trust and a network."""

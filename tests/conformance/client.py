@@ -106,11 +106,12 @@ class Visit:
         context.sign_ins = SignIns(
             None, self._desk, go_there, import_auth_requests, self._hear, context.redactor
         )
-        definition = ServerDefinition(
-            SERVER, Origin.USER, Transport.HTTP, url=self._url, sign_in=sign_in_settings()
-        )
         with tempfile.TemporaryDirectory() as folder:
             context.workspaces = (Path(folder),)
+            sign_in = sign_in_settings(Path(folder))
+            definition = ServerDefinition(
+                SERVER, Origin.USER, Transport.HTTP, url=self._url, sign_in=sign_in
+            )
             manager = ServerManager(
                 self._hear, context, import_connect=import_connection, retry=ONE_ATTEMPT
             )
@@ -176,8 +177,11 @@ def given() -> dict[str, Any]:
     return context
 
 
-def sign_in_settings() -> SignInSettings:
-    """Say how to sign in: with the credentials that the suite gives, or as anybody."""
+def sign_in_settings(folder: Path) -> SignInSettings:
+    """Say how to sign in: with the credentials that the suite gives, or as anybody.
+
+    A token that the platform of a workload keeps up to date goes into the folder.
+    """
     context = given()
     oauth: dict[str, object] = {
         "client_id": context.get("client_id", DOCUMENT),
@@ -197,6 +201,10 @@ def sign_in_settings() -> SignInSettings:
             "identity_token_url": context["idp_token_endpoint"],
             "identity_client_id": context["idp_client_id"],
         }
+    if "valid_jwt" in context:
+        file = folder / "workload"
+        file.write_text(context["valid_jwt"])
+        oauth |= {"grant_type": "identity_assertion", "identity_token_file": str(file)}
     return SignInSettings(OAuthSettings.model_validate(oauth))
 
 

@@ -29,6 +29,7 @@ from tui.model.settings import (
     Profile,
     ServerSettings,
     SessionSettings,
+    TlsSettings,
     ToolNames,
     ToolPattern,
 )
@@ -52,6 +53,7 @@ def schema_paths() -> set[str]:
         *keys(ContextSettings, "context."),
         *keys(ServerSettings, "mcpServers.*."),
         *keys(OAuthSettings, "mcpServers.*.oauth."),
+        *keys(TlsSettings, "mcpServers.*.tls."),
         *keys(McpSettings, "mcp."),
         *keys(GemdeckSettings, "gemdeck."),
         *keys(SessionSettings, "gemdeck.sessions."),

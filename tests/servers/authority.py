@@ -31,6 +31,7 @@ class Authority(RawServer):
             are worth nothing once one comes again.
         forms: What came to the token endpoint, oldest first.
         asked: What came to the authorization endpoint, oldest first.
+        assertions: What vouches for a workload.
         revoked: Tokens that were revoked.
         grants: Extra fields of token answers; None leaves a field out.
         redirect: Extra parameters of the redirect; None leaves one out.
@@ -48,6 +49,7 @@ class Authority(RawServer):
     refreshers: dict[str, str] = field(default_factory=dict)
     forms: list[Form] = field(default_factory=list)
     asked: list[Form] = field(default_factory=list)
+    assertions: list[str] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)
     grants: dict[str, Any] = field(default_factory=dict)
     redirect: dict[str, Any] = field(default_factory=dict)
@@ -183,6 +185,8 @@ class Authority(RawServer):
                 return self.refreshers.pop(form["refresh_token"], None)
             case "client_credentials":
                 return form.get("scope", "")
+            case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+                return form.get("scope", "") if form["assertion"] in self.assertions else None
         return None
 
 

@@ -10,6 +10,7 @@ import click
 
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
 from tui.cli.output import block
+from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
@@ -28,9 +29,16 @@ from tui.model.trust import ImportOffer, ImportState
     help="Read this file in place of the client's own.",
 )
 @scope_option("user", "Whose settings they go into: yours or this folder's.")
+@keyring_option
 @prints_json
 async def import_servers(
-    client: str | None, names: tuple[str, ...], file: Path | None, scope: str, *, takes_all: bool
+    client: str | None,
+    names: tuple[str, ...],
+    file: Path | None,
+    scope: str,
+    *,
+    takes_all: bool,
+    keyring: bool,
 ) -> CommandOutput:
     """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 
@@ -39,13 +47,15 @@ async def import_servers(
     """
     if file is not None and client is None:
         raise click.UsageError("--file needs the client whose format it has.")
+    if keyring and scope == "project":
+        raise click.UsageError("A project's settings cannot name a secret of yours.")
     machine = Machine(Path.home(), Path.cwd(), os.environ)
     if file is not None and client is not None:
         read = read_client_file(machine, client, Path.cwd() / file)
         files: Iterable[ClientFile] = [read] if read is not None else []
     else:
         files = find_files(machine, client)
-    imports = ServerImports(machine, own_edits(), scope)
+    imports = ServerImports(machine, own_edits(), scope, secret_store() if keyring else None)
     texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
     with edits_of(scope):
         target = imports.edits.file_of(scope)
@@ -107,5 +117,6 @@ def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:
     if written:
         return f"{', '.join(written)}: in {shown(target)}. Nothing was started: gemdeck mcp list"
     if has_any:
-        return "Nothing was written. Name the servers to take over, or use --all."
+        secrets = "--keyring puts their secrets into the keyring."
+        return f"Nothing was written. Name the servers to take over, or use --all. {secrets}"
     return "No servers of other clients were found."

@@ -1,15 +1,14 @@
 """``gemdeck key``: the model's key without the screen: entered, shown where it is, forgotten."""
 
 import os
-import sys
 from dataclasses import replace
 
 import click
 from pydantic import SecretStr
 
 from tui.cli.command import CommandError, CommandOutput, prints_json
-from tui.cli.headless import read_piped_input
 from tui.cli.output import ExitCode, say
+from tui.cli.secret import read_unseen
 from tui.cli.settings import load
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
@@ -76,7 +75,7 @@ async def set_key(address: str | None, *, no_check: bool) -> CommandOutput:
     keys = KeyStore()
     typed = typed_base_url(address) if address is not None else ""
     try:
-        secret = SecretStr(checked_key(await in_daemon_thread(_read_key)))
+        secret = SecretStr(checked_key(await in_daemon_thread(lambda: read_unseen("API key"))))
     except ValueError as error:
         raise CommandError(str(error), ExitCode.NO_KEY) from error
     place = await in_daemon_thread(lambda: keys.place)
@@ -136,11 +135,3 @@ async def check_access(access: ModelAccess, settings: GemdeckSettings) -> None:
 
 def _services() -> ServiceStore:
     return ServiceStore(usable_state_dir(), say)
-
-
-def _read_key() -> str:
-    """Let the user type a key unseen, or read it from standard input."""
-    if sys.stdin is not None and sys.stdin.isatty():
-        typed: str = click.prompt("API key", hide_input=True, err=True, default="")
-        return typed
-    return read_piped_input(say)

@@ -37,6 +37,7 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "doctor": "tui.cli.doctor:doctor",
         "settings": "tui.cli.settings:settings",
         "key": "tui.cli.key:key",
+        "secret": "tui.cli.secret:secret",
         "trust": "tui.cli.trust:trust",
         "grants": "tui.cli.grants:grants",
         "sessions": "tui.cli.sessions:sessions",

@@ -33,6 +33,7 @@ from tui.model.settings_types import (
     Variables,
     WebAddress,
     WholeNumber,
+    WholePath,
     Word,
     Words,
 )
@@ -103,6 +104,10 @@ class GrantType(StrEnum):
     IDENTITY_ASSERTION = "identity_assertion"
 
 
+OAUTH_SECRETS: Final = ("clientSecret", "privateKey", "identityToken")
+"""Keys of ``oauth`` whose values are secrets."""
+
+
 class OAuthSettings(Section):
     """``oauth`` of a server: how to sign in."""
 
@@ -115,7 +120,8 @@ class OAuthSettings(Section):
         "address of a client metadata document counts where the server takes one.",
     )
     client_secret: SecretStr | None = Field(
-        None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
+        None,
+        description="OAuth client secret. Better by reference: `${keyring:NAME}` or `$MY_SECRET`.",
     )
     authorization_url: WebAddress | None = Field(
         None, description="Authorization endpoint. Discovered if not set."
@@ -151,11 +157,34 @@ class OAuthSettings(Section):
         description="For identity_assertion: your ID token at your enterprise's identity "
         "provider. Better a variable, such as $MY_ID_TOKEN.",
     )
+    identity_token_file: WholePath | None = Field(
+        None,
+        description="For identity_assertion: a file with the token, read again for each sign-in, "
+        "such as the one of a workload. Without `identityTokenUrl` it is the assertion itself.",
+    )
     identity_token_url: WebAddress | None = Field(
         None, description="For identity_assertion: the identity provider's token endpoint."
     )
     identity_client_id: str | None = Field(
         None, description="For identity_assertion: the client ID there, if it is another one."
+    )
+
+    def secrets(self) -> dict[str, SecretStr]:
+        """Return the secrets that are given, by the names of their attributes."""
+        return {name: value for name, value in self if isinstance(value, SecretStr)}
+
+
+class TlsSettings(Section):
+    """``tls`` of a server: files in PEM format."""
+
+    model_config = ConfigDict(extra="forbid")  # a slip must not leave one out
+
+    ca_file: WholePath | None = Field(
+        None, description="Certificates that count for this server beside those of the system."
+    )
+    cert_file: WholePath | None = Field(None, description="Certificate that gemdeck shows.")
+    key_file: WholePath | None = Field(
+        None, description="Its key, not encrypted, where `certFile` does not hold it."
     )
 
 
@@ -284,6 +313,12 @@ class ServerSettings(Section):
     headers: Headers = Field(
         default_factory=dict, description="HTTP headers sent with every request.", repr=False
     )
+    headers_command: Words = Field(
+        (),
+        description="Program with its arguments, without a shell, that prints further headers of a "
+        "network server as a JSON object. Run before connecting, and again after a 401.",
+        repr=False,
+    )
     timeout: Number = Field(
         DEFAULT_TIMEOUT,
         gt=0,
@@ -313,6 +348,9 @@ class ServerSettings(Section):
         (), description="Never offer these tools to the model. Wins over `includeTools`."
     )
     oauth: OAuthSettings | None = Field(None, description="How to sign in.")
+    tls: TlsSettings | None = Field(
+        None, description="Certificates for a network server and its sign-in."
+    )
     auth_provider_type: AuthProviderType = Field(
         AuthProviderType.DYNAMIC_DISCOVERY,
         description="Where credentials come from: the server's own OAuth, Google Application "

@@ -114,6 +114,12 @@ def _web_address(value: str) -> str:
     return value
 
 
+def _whole_path(value: str) -> str:
+    if not value.startswith(("/", "~/")):
+        raise ValueError("must be a whole path, which begins with / or ~/")
+    return value
+
+
 def _context_name(value: str) -> str:
     is_below = ".." not in value.split("/") and not value.startswith(("/", "~"))
     if not is_below or value in {"", "."} or any(mark in value for mark in "\\\0"):
@@ -123,6 +129,7 @@ def _context_name(value: str) -> str:
 
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
+WholePath = Annotated[Word, AfterValidator(_whole_path)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
 Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
 Headers = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_headers)]

@@ -114,7 +114,7 @@ async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world
     async with adding(world) as deck:
         await deck.open()
         await deck.paste(f"claude mcp add adder -e API_KEY=hunter2 -e N='1 2' -- {SAMPLE}")
-        await deck.shown("adder", "API_KEY=***", "A secret is better kept in a variable")
+        await deck.shown("adder", "API_KEY=***", "A secret is better kept in the keyring")
         await deck.press("ctrl+s")
         await deck.shown(f"command    {sys.executable}", "folder     ~/shop", "start it")
         assert "hunter2" not in deck.text
@@ -213,8 +213,20 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries == {"n": {**entry, "env": {**env, "N": "1"}}}
+        await deck.reaches("n", ServerStatus.READY)
+        await deck.open("e")
+        await deck.press("tab", "tab", "tab", "tab", "space", "ctrl+s")
+        await deck.shown("API_KEY=${keyring:n-API_KEY}", "start it")
+        await deck.press("ctrl+s")
+        await deck.shown("5 tools", "save it")
+        await deck.press("ctrl+s")
+        await deck.closed()
+        assert deck.entries["n"]["env"] == {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
+        kept = json.loads((world.state / "credentials.json").read_text("utf-8"))
+        assert kept["secret n-API_KEY"] == "hunter2"
+        await deck.reaches("n", ServerStatus.READY)
         await deck.open("delete")
-        await deck.shown("remove it", "API_KEY=***")
+        await deck.shown("remove it", "API_KEY=${keyring:n-API_KEY}")
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries == {}

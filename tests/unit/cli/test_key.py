@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from tests.unit.cli.conftest import Run
 from tests.unit.engine.mcp.support import eventually
-from tui.cli import key as key_command
 from tui.cli.output import ExitCode
+from tui.cli.secret import read_unseen
 from tui.cli.servers.server_session import attending
 from tui.cli.servers.sign_in import _Person
 from tui.engine.desk import Desk
@@ -91,7 +91,7 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
         return KEY
 
     monkeypatch.setattr("click.termui.hidden_prompt_func", unseen)
-    assert key_command._read_key() == KEY
+    assert read_unseen("API key") == KEY
     assert len(asked) == 1
 
 

@@ -27,6 +27,7 @@ from tui.cli.command import (
     shown,
 )
 from tui.cli.output import ExitCode, fields, say, table, write_out
+from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
 from tui.cli.servers.server_edits import (
     ServerLast,
@@ -50,6 +51,7 @@ from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
+from tui.engine.keys.secret_store import without_literals
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.coerce import typed_value
@@ -374,6 +376,7 @@ _scope = scope_option("project", "Whose settings: this folder's or yours.")
 @click.option("--description", metavar="TEXT", help="Shown beside the server.")
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
+@keyring_option
 @click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
 @click.option("-y", "--yes", is_flag=True, help="Change a server that is there without asking.")
 @prints_json
@@ -385,16 +388,23 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     in the file stay.
     """
     with as_usage():
+        keeps = given.pop("keyring")
         entry = server_entry(**given)
+        without, literal = without_literals(name, entry)
+        entry = without if keeps else entry
         check_entry(name, scope, entry)
     with edits_of(scope):
         edits = own_edits()
         before = servers_in(edits.file_of(scope)).get(name)
         if before is not None and before != entry:
             await confirm_change(name, before, entry, says_yes=yes)
+        if keeps:
+            secret_store().set_all(literal)
         path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"{name} is in {shown(path)}."
+    if literal and not keeps and before != entry and scope == "user":
+        say("a secret stands in the entry; --keyring keeps it in the keyring")
     if no_check:
         return CommandOutput(value, text)
     if why:

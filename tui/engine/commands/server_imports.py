@@ -9,6 +9,7 @@ from typing import Any
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
+from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.mcp.catalog.offer import not_included
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import (
@@ -156,11 +157,13 @@ class ServerImports:
         machine: Where files are looked for.
         edits: Writes the settings.
         scope: Whose settings: ``user`` or ``project``.
+        secrets: Keeps the secrets of entries, which then name them; None leaves them there.
     """
 
     machine: Machine
     edits: OwnEdits
     scope: str = "user"
+    secrets: SecretStore | None = None
     _entries: dict[ImportOffer, Mapping[str, Any]] = field(default_factory=dict)
 
     def find(self) -> Offered:
@@ -186,12 +189,17 @@ class ServerImports:
 
         Raises:
             EditError: If it cannot be written.
+            CredentialError: If its secrets cannot be kept.
         """
         if offer.state is not ImportState.NEW or offer.server in servers_in(
             self.edits.file_of(self.scope)
         ):
             return offer
-        self.edits.add(self.scope, offer.server, self._entries[offer])
+        entry = self._entries[offer]
+        if self.secrets is not None:
+            entry, literal = without_literals(offer.server, entry)
+            self.secrets.set_all(literal)
+        self.edits.add(self.scope, offer.server, entry)
         return replace(offer, state=ImportState.WRITTEN)
 
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:

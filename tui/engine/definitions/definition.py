@@ -25,7 +25,7 @@ from tui.model.servers import (
     StartMode,
     Transport,
 )
-from tui.model.settings import AuthProviderType, OAuthSettings
+from tui.model.settings import AuthProviderType, OAuthSettings, TlsSettings
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
@@ -222,7 +222,7 @@ class ServerDefinition(Frozen):
         id: Its sanitized name.
         origin: The layer it comes from.
         transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
-        command: The program, for stdio.
+        command: The program, for stdio; over the network the one that prints headers, or "".
         args: Its arguments.
         env: Variables added to those it inherits.
         inheritance: Which it inherits.
@@ -230,12 +230,14 @@ class ServerDefinition(Frozen):
         url: Its address, for HTTP and SSE.
         headers: HTTP headers to send.
         sign_in: How to sign in.
+        tls: Certificates for it and its sign-in, or None.
         sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
         protocol: The era of the protocol to speak, where the settings force one.
         extension: The name of the gemini-cli extension it belongs to, or "".
         keychain: The service under which the keyring has the secrets of that extension.
         kept: The names of these secrets, each with the user's own value for want of one. They
             are still references.
+        named: The names of the user's secrets that the entry refers to; they are still references.
         timeout: Seconds a call may take.
         review_results: Whether the user sees results before the model does.
         trust: Whether its tools run unasked; never true for a project's server.
@@ -272,11 +274,13 @@ class ServerDefinition(Frozen):
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     sign_in: SignInSettings = SignInSettings()
+    tls: TlsSettings | None = None
     sse_fallback: bool = False
     protocol: ProtocolEra = ProtocolEra.AUTO
     extension: str = ""
     keychain: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    named: frozenset[str] = frozenset()
     timeout: float = 600.0
     trust: bool = False
     review_results: bool = False

@@ -1,5 +1,6 @@
 """Variables in settings: ``$VAR``, ``${VAR}`` and ``${VAR:-default}``, as gemini-cli reads them."""
 
+import json
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,10 @@ MAX_GROWTH: Final = 4 * 1024 * 1024
 _REFERENCE: Final = re.compile(
     rf"\$(?:(?P<bare>\w+)|\{{(?P<braced>[^}}]{{1,{MAX_REFERENCE}}}+)\}})", re.ASCII
 )
+
+
+KEYRING: Final = re.compile(rf"\$\{{keyring:([^-}}][^}}]{{0,{MAX_REFERENCE}}}+)\}}")
+"""``${keyring:NAME}``: a secret of the user's. It stays as it is until its server starts."""
 
 
 @dataclass(slots=True)
@@ -94,6 +99,8 @@ class Expansion:
         return "".join([*pieces, text[at:]])
 
     def _resolve(self, match: re.Match[str], undefined: list[str], secrets: set[str]) -> str:
+        if KEYRING.fullmatch(match[0]):
+            return match[0]
         name, default = match["bare"], None
         if match["braced"] is not None:
             name, default = _split_default(match["braced"])
@@ -128,6 +135,7 @@ def references_in(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON val
             whole = [
                 match["bare"] or _split_default(match["braced"])[0]
                 for match in _REFERENCE.finditer(value)
+                if not KEYRING.fullmatch(match[0])
             ]
             found = [name for one in whole for name in (one, one.partition("-")[0]) if name]
         case list():
@@ -137,6 +145,11 @@ def references_in(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON val
         case _:
             found = []
     return tuple(dict.fromkeys(name for name in found if not name[0].isdigit()))
+
+
+def secret_names(value: Any) -> frozenset[str]:  # noqa: ANN401 - any JSON value
+    """Name the user's secrets that a value refers to, wherever in it."""
+    return frozenset(KEYRING.findall(json.dumps(value, ensure_ascii=False, default=str)))
 
 
 def _split_default(reference: str) -> tuple[str, str | None]:

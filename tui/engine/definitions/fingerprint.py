@@ -33,6 +33,7 @@ SIGN_IN_KEYS: Final = ("oauth", "authProviderType", "targetAudience", "targetSer
 _RUN_KEYS: Final = frozenset(
     {
         *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"),
+        *("headersCommand", "tls"),
         *("timeout", "includeTools", "excludeTools", "disabled"),
         *SIGN_IN_KEYS,
     }
@@ -120,6 +121,7 @@ def server_fingerprint(
             "headers": dict(definition.headers),
         }
         content |= {"files": files} if files else {}
+        content |= {"tls": definition.tls.model_dump()} if definition.tls is not None else {}
     return digest(content, salt)
 
 

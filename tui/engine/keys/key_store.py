@@ -21,6 +21,9 @@ SERVICE: Final = "gemdeck"
 USER: Final = "gemini-api-key"
 """The user name in the keyring, and the key in the JSON file."""
 
+NAMED: Final = "secret "
+"""What stands there before the name of a secret of the user's."""
+
 FILE_NAME: Final = "credentials.json"
 
 MAX_KEY: Final = 256
@@ -105,10 +108,25 @@ class KeyStore:
 
     def _place(self, address: str = "") -> "KeyringPlace | FilePlace":
         if self._chosen is None:
-            in_file = not uses_keyring(USER)
-            self._chosen = FilePlace(state_dir() / FILE_NAME) if in_file else KeyringPlace()
+            self._chosen = secret_place(USER)
         address = address.rstrip("/")
         return self._chosen.beside(f"{USER} {address}") if address else self._chosen
+
+
+def secret_place(user: str) -> "KeyringPlace | FilePlace":
+    """Return where a secret is kept: in the keyring, or in a private file.
+
+    Raises:
+        CredentialError: If the keyring does not answer.
+    """
+    if uses_keyring(user):
+        return KeyringPlace(user)
+    return FilePlace(state_dir() / FILE_NAME, user)
+
+
+def named_place(name: str) -> "KeyringPlace | FilePlace":
+    """Return where a secret of the user's is kept; see `secret_place`."""
+    return secret_place(f"{NAMED}{name}")
 
 
 def uses_keyring(user: str) -> bool:
@@ -173,7 +191,9 @@ class KeyringPlace:
 
     @property
     def _what(self) -> str:
-        return "the key" if self._user.startswith(USER) else "the sign-in"
+        if self._user.startswith(USER):
+            return "the key"
+        return "the secret" if self._user.startswith(NAMED) else "the sign-in"
 
     def _failure(self, words: str) -> CredentialError:
         advice = f"Unlock the keyring{_way_out(self._user)}."

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.extension_secrets import with_secrets
+from tui.engine.keys.key_store import CredentialError
+from tui.engine.keys.secret_store import with_named_secrets
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
@@ -350,13 +352,16 @@ class Supervisor:
         self._settle(error)
 
     async def _filled(self) -> ServerDefinition:
-        """Return the server with the secrets that its extension keeps elsewhere."""
+        """Return the server with the secrets that its extension or the user keeps elsewhere."""
         definition, self.lacks = self.definition, ""
         if definition.kept:
             definition, self.lacks = await with_secrets(definition, self._context.redactor)
         if self.lacks:
             self.remark(self.lacks)
-        return definition
+        try:
+            return await with_named_secrets(definition, self._context.redactor)
+        except CredentialError as error:
+            raise ServerError(str(error), error.advice, permanent=True) from error
 
     async def _serve(self, live: "Connection") -> None:
         """Be ready until the server ends or has to stop; publish at once why it ended."""

@@ -19,7 +19,13 @@ from tui.engine.definitions.definition import (
     SignInSettings,
     preview_of,
 )
-from tui.engine.definitions.expansion import Expansion, KeyPath, references_in
+from tui.engine.definitions.expansion import (
+    KEYRING,
+    Expansion,
+    KeyPath,
+    references_in,
+    secret_names,
+)
 from tui.engine.definitions.fingerprint import Identifier, Installation
 from tui.engine.logs.redaction import is_secret_variable
 from tui.engine.settings.sources.source import (
@@ -32,7 +38,7 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
 from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
@@ -185,6 +191,7 @@ def words_on(key: str, known: frozenset[str]) -> str:
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
+_FOR_ADDRESS: Final = "ignored beside a command; it is for an address"
 _BESIDE: Final = "ignored beside an address; keep one of them"
 _UNTRUSTED: Final = (
     ServerStatus.UNTRUSTED,
@@ -276,12 +283,14 @@ class ServerReader:
         )
         if not isinstance(entry.raw, dict):
             return self._refuse(blank, entry, "must be an object: { … }")
+        if words := _misplaced(entry):
+            return self._refuse(_sketch(blank, entry.raw, frozenset()), entry, words)
         own = {
             key: self._environ[key] for key in self._environ if key not in entry.source.variables
         }
         usable = self._without_slips(entry, entry.raw)
         preview = preview_of(usable, self._variables_of(entry), own, _BLANKABLE)
-        blank = replace(blank, preview=preview)
+        blank = replace(blank, preview=preview, named=secret_names(entry.raw))
         withheld = entry.project and server not in self._trusted
         raw, secrets = usable, frozenset[str]()
         if not withheld:
@@ -374,12 +383,13 @@ class ServerReader:
     ) -> ServerDefinition:
         include, transport = settings.include_tools, _transport(settings)
         is_local = transport is Transport.STDIO
+        own = (settings.command or "", *settings.args) if is_local else settings.headers_command
         is_bare = settings.url is not None and settings.http_url is None
         return replace(
             blank,
             transport=transport,
-            command=settings.command or "" if is_local else "",
-            args=settings.args if is_local else (),
+            command=own[0] if own else "",
+            args=own[1:],
             env=MappingProxyType(dict(settings.env)),
             cwd=self._folder_of(settings.cwd),
             url=settings.http_url or settings.url or "",
@@ -390,6 +400,7 @@ class ServerReader:
                 settings.target_audience or "",
                 settings.target_service_account or "",
             ),
+            tls=settings.tls,
             sse_fallback=is_bare and settings.named_transport in {None, TransportName.STDIO},
             timeout=settings.timeout / 1000,
             trust=settings.trust,
@@ -432,6 +443,8 @@ class ServerReader:
         for is_so, key, message in (
             (url and http_url, "httpUrl", both),
             (settings.command and not is_local, "command", _BESIDE),
+            (is_local and settings.headers_command, "headersCommand", _FOR_ADDRESS),
+            (is_local and settings.tls, "tls", _FOR_ADDRESS),
             (settings.tcp, "tcp", "tcp is not supported and ignored"),
             (is_local and named in {sse, http}, kind, f"{named} is ignored beside a command"),
             (url and not http_url and named is stdio, kind, "stdio is ignored beside an address"),
@@ -453,6 +466,25 @@ def _invalid(definition: ServerDefinition, problem: SettingsProblem) -> ServerDe
     return definition.held(ServerStatus.INVALID, reason, advice)
 
 
+def _misplaced(entry: Entry) -> str:
+    """Say why an entry may not name the secrets that it names, or return an empty string.
+
+    Only the user's own entry may, and only where it is filled in: what comes with a folder or an
+    extension must never be sent one.
+    """
+    given = entry.changes if entry.source.extension else entry
+    own = secret_names(given.raw) if given is not None and not entry.project else frozenset()
+    if secret_names(entry.raw) - own:
+        return "only your own settings can name a secret of yours, ${keyring:…}"
+    raw = entry.raw if isinstance(entry.raw, dict) else {}
+    oauth = raw.get("oauth")
+    signs_in = oauth if isinstance(oauth, dict) else {}
+    elsewhere = [raw[key] for key in raw if key not in {*_BLANKABLE, "oauth"}]
+    elsewhere += [signs_in[key] for key in signs_in if key not in OAUTH_SECRETS]
+    words = "${keyring:…} counts only in env, headers and the secrets of oauth"
+    return words if secret_names(elsewhere) else ""
+
+
 def _transport(settings: ServerSettings) -> Transport:
     if not (settings.http_url or settings.url):
         return Transport.STDIO
@@ -467,9 +499,8 @@ def _own_secrets(settings: ServerSettings) -> frozenset[str]:
     values = {value for name, value in named if is_secret_variable(name, value)}
     values |= {value.partition(" ")[2].strip() for value in values if " " in value}
     if (oauth := settings.oauth) is not None:
-        secrets = (oauth.client_secret, oauth.private_key, oauth.identity_token)
-        values |= {secret.get_secret_value() for secret in secrets if secret is not None}
-    return frozenset(values)
+        values |= {secret.get_secret_value() for secret in oauth.secrets().values()}
+    return frozenset(value for value in values if not KEYRING.fullmatch(value))
 
 
 def _sketch(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from tui.engine.definitions.expansion import references_in
+from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
@@ -207,7 +207,8 @@ class Translation:
         }
         if kind in fixed and name is None:
             return fixed[kind]
-        if name is not None and not name.startswith("-"):  # ${NAME:-default} is ours as well
+        # ${NAME:-default} and ${keyring:NAME} are ours as well
+        if name is not None and not name.startswith("-") and kind != "keyring":
             self._warn(f"gemdeck does not know {found.group()}; it stays as it is.")
         return found.group()
 
@@ -363,6 +364,8 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not ours or not isinstance(raw, dict):
         problem = "its name cannot be shown" if not ours else "its entry must be an object"
         return replace(blank, problem=problem)
+    if translation.client and secret_names(raw):
+        return replace(blank, problem="it names a secret of yours; write ${keyring:…} yourself")
     entry = translation.entry(raw)
     if not entry:
         problem = "it names neither a command nor an address; an extension may bring it"

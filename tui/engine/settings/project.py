@@ -70,9 +70,11 @@ _SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
         "": "model model.name mcp.serverCommand",
         # The server says where to sign in, and that is checked; these would go unchecked.
         "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
-        " identityToken identityTokenUrl identityClientId",
+        " identityToken identityTokenFile identityTokenUrl identityClientId",
         # The last three would send the user's Google credentials to the project's address.
-        "mcpServers.*.": "trust authProviderType targetAudience targetServiceAccount",
+        "mcpServers.*.": "trust headersCommand tls authProviderType targetAudience"
+        " targetServiceAccount",
+        "mcpServers.*.tls.": "caFile certFile keyFile",
         "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions start"
         " sleepAfter waitForServers bell title systemInstruction protocols alwaysAllow"
         " environmentAllow environmentBlock developedServers keys sessions prices profiles",

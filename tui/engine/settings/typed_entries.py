@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from tui.engine.definitions.definition_diff import compared_lines
+from tui.engine.definitions.expansion import secret_names
 from tui.engine.definitions.fingerprint import digest
 from tui.engine.logs.redaction import MASK, MAX_SHOWN, is_secret_variable, masked_words
 from tui.engine.settings.entries import MAX_NAME, server_id
@@ -22,8 +23,10 @@ _ADDRESSES: Final = ("httpUrl", "url")
 _SHOWN: Final = frozenset({"command", "args", "env", "headers", "type", *_ADDRESSES})
 """The keys of an entry that have a field."""
 
-_REFERENCE: Final = re.compile(r"(?:--?[\w-]+=|[A-Za-z]+ )?\$(?:[A-Za-z_]\w*|\{\w+\})")
-"""A variable alone, or behind a flag or ``Bearer``: it hides nothing, whatever it is for."""
+_REFERENCE: Final = re.compile(
+    r"(?:--?[\w-]+=|[A-Za-z]+ )?\$(?:[A-Za-z_]\w*|\{(?:keyring:[\w.-]+|\w+)\})"
+)
+"""A variable or the name of a secret, alone, or behind a flag or ``Bearer``: it hides nothing."""
 
 _QUOTED: Final = re.compile(r"[\s'\"\\]")
 
@@ -98,6 +101,8 @@ def check_entry(name: str, scope: str, entry: Mapping[str, object]) -> None:
         raise EntryError(f"A name has 1 to {MAX_NAME} characters, and single blanks at most.")
     if scope == "project" and entry.get("trust"):
         raise EntryError("A project's settings cannot trust a server.")
+    if scope == "project" and secret_names(entry):
+        raise EntryError("A project's settings cannot name a secret of yours, ${keyring:…}.")
 
 
 def named_values(words: Sequence[str], sign: str, what: str) -> dict[str, str]:

@@ -305,10 +305,12 @@ async def _identity_assertion(
 ) -> str:
     """Have the identity provider vouch for the user at an authorization server (RFC 8693)."""
     token, url = oauth.identity_token, oauth.identity_token_url
+    if token is not None and oauth.identity_token_file and not url:
+        return token.get_secret_value()  # of a workload, for the authorization server (RFC 7523)
     if token is None or not url:
         raise AuthError(
             "needs an identity token to be signed in to",
-            "Set oauth.identityToken and oauth.identityTokenUrl.",
+            "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl.",
         )
     checked_endpoint(url, client.server, "identity provider", is_own=True)
     provider = client.model_copy(

@@ -4,16 +4,19 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from pydantic import SecretStr
 
 from tui.engine.background import TaskSet, import_alone, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.keys.key_store import CredentialError
+from tui.engine.keys.secret_store import with_named_secrets
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sign_in.google import ISSUER, GoogleSession
 from tui.engine.sign_in.sign_in_record import (
@@ -25,7 +28,7 @@ from tui.engine.sign_in.sign_in_record import (
     may_carry_tokens,
 )
 from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
-from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept
+from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept, token_in
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Transport
@@ -165,6 +168,20 @@ class SignIns:
         make = await asyncio.to_thread(self.import_send)
         return make(definition)
 
+    async def _filled(self, definition: ServerDefinition) -> ServerDefinition:
+        """Fill in the secrets of a sign-in that its settings name, and the token of a file."""
+        try:
+            filled = await with_named_secrets(definition, self.redactor, signs_in=True)
+        except CredentialError as error:
+            raise AuthError(str(error), error.advice, is_transient=True) from error
+        oauth = filled.sign_in.oauth
+        if not (path := oauth.identity_token_file):
+            return filled
+        token = await in_daemon_thread(lambda: token_in(path))
+        self.redactor.register(token)
+        oauth = oauth.model_copy(update={"identity_token": SecretStr(token)})
+        return replace(filled, sign_in=replace(filled.sign_in, oauth=oauth))
+
     async def renew(self, session: "TokenSession", challenge: Challenge) -> None:
         """Sign in anew; persons are asked about one server after the other.
 
@@ -178,7 +195,7 @@ class SignIns:
         await asyncio.to_thread(import_alone, _FLOW)
         from tui.engine.sign_in.flow import PersonAsker, SignInFlow  # noqa: PLC0415 - imports the SDK
 
-        definition = session.definition
+        definition = await self._filled(session.definition)
         send = await self.load_send(definition)
         async with self._asking:
             known = await session.record(anew=True)
@@ -211,8 +228,9 @@ class SignIns:
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
-    parts = attrgetter("url", "transport", "sign_in", "headers")
-    return bool(parts(one) == parts(other))
+    parts = attrgetter("url", "transport", "sign_in")
+    # the secrets among the headers are filled in while it runs
+    return bool(parts(one) == parts(other)) and one.headers.keys() == other.headers.keys()
 
 
 class TokenSession:

@@ -17,7 +17,7 @@ from tui.engine.files.atomic import locked, read_regular
 from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
-from tui.engine.sign_in.token_endpoint import MAX_LIFE, checked_endpoint, checked_token
+from tui.engine.sign_in.token_endpoint import MAX_LIFE, MAX_TOKEN, checked_endpoint, checked_token
 from tui.model.bounded_json import JsonError, read_value
 from tui.text import sanitize_line
 
@@ -241,3 +241,19 @@ def _seconds(milliseconds: object) -> float | None:
         return None
     latest = time.time() + MAX_LIFE
     return min(milliseconds / 1000, latest) if math.isfinite(milliseconds) else latest
+
+
+def token_in(path: str) -> str:
+    """Read the identity token in a file of the user's. Blocks.
+
+    Raises:
+        AuthError: If there is none that can be sent.
+    """
+    named = f"was not signed in to: its oauth.identityTokenFile {sanitize_line(path)}"
+    try:
+        held = read_regular(Path(path).expanduser(), MAX_TOKEN + 2)
+        return checked_token(held.decode("ascii").strip())
+    except OSError as error:
+        raise AuthError(f"{named} cannot be read: {error.strerror}", is_transient=True) from error
+    except (ValueError, RuntimeError, AuthError):  # its text may hold a part of the file
+        raise AuthError(f"{named} holds no token") from None

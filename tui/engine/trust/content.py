@@ -71,7 +71,7 @@ def disclose(
     """
     preview = definition.preview or Preview(definition.written, definition.written, {}, {})
     shown, own = preview.shown, preview.own
-    command, address = _target(shown)
+    command, args, address = _target(shown)
     env, headers = _names(shown.get("env")), _names(shown.get("headers"))
     written = definition.written
     named = references_in({key: written[key] for key in _SHOWN_KEYS if key in written})
@@ -82,7 +82,7 @@ def disclose(
         transport=definition.transport.value,
         command=spelled(command) if command else "",
         program=spelled(definition.program) if definition.program else "",
-        args=tuple(map(spelled, _texts(shown.get("args")))) if command else (),
+        args=tuple(map(spelled, args)) if command else (),
         cwd=spelled(_text(shown.get("cwd"))) if shown.get("cwd") else "",
         env=tuple(map(spelled, env)),
         references=tuple(map(spelled, references)),
@@ -123,8 +123,7 @@ def _cautions(
     such as ``$HOME`` in a mount: they say what can be reached.
     """
     whole = preview.whole
-    command, address = _target(whole)
-    args = _texts(whole.get("args"))
+    command, args, address = _target(whole)
     of_command = [
         *(command_cautions(command, args) if command else ()),
         *sign_in_cautions(whole.get("oauth")),
@@ -164,10 +163,15 @@ def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> I
             yield f"argument {number} {spelled(before)}"
 
 
-def _target(entry: Mapping[str, object]) -> tuple[str, str]:
-    """Return the command of an entry, or else its address."""
-    address = _text(entry.get("httpUrl")) or _text(entry.get("url"))
-    return "" if address else _text(entry.get("command")), address
+def _target(entry: Mapping[str, object]) -> tuple[str, tuple[str, ...], str]:
+    """Return the program of an entry, with its arguments, and its address.
+
+    Beside an address that is the program that prints headers for it.
+    """
+    if address := _text(entry.get("httpUrl")) or _text(entry.get("url")):
+        words = _texts(entry.get("headersCommand"))
+        return words[0] if words else "", words[1:], address
+    return _text(entry.get("command")), _texts(entry.get("args")), address
 
 
 def _text(value: object) -> str:

@@ -25,7 +25,7 @@ from tui.engine.trust.trust_store import (
     may_cover_children,
     reason_to_refuse,
 )
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import Origin, ServerId
 from tui.model.trust import TrustAnswer
 
 _ALLOWING: Final = ("trust", "includeTools", "excludeTools")
@@ -135,7 +135,7 @@ class StartFinder:
         found: dict[ServerId, tuple[Start, ...]] = {}
         asked: dict[StartFolder, list[tuple[ServerDefinition, Start]]] = {}
         for one in servers:
-            if one.transport is not Transport.STDIO or not is_users(one):
+            if not one.command or not is_users(one):
                 continue
             for place in code_folders(one, opened.folder, opened.home, os.environ):
                 leaving = None

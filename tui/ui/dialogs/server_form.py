@@ -18,6 +18,9 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from tui.engine.commands.server_imports import OwnEdits, shown_entry
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.keys.key_store import CredentialError
+from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.pasted import PastedServer, understand
 from tui.engine.settings.sources.source import shown_path
@@ -48,7 +51,7 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 MAX_TOOLS: Final = 200
 """Tools of a server on trial that are shown."""
 
-LITERAL: Final = "A secret is better kept in a variable: write $NAME in its place."
+LITERAL: Final = "A secret is better kept in the keyring: switch that on below."
 
 ASKS: Final = "It was not started. Save it, and you are asked whether it may."
 
@@ -135,6 +138,7 @@ class ServerScreen(ModalScreen[None]):
         self._server, self._is_new, self._removes = name, not name, removes
         self._stage = Stage.FORM
         self._entry: Mapping[str, Any] = entry or {}
+        self._tried, self._secrets = self._entry, dict[str, str]()
         self._shown = EntryFields(self._entry)
         self._before: object = None
         self._scope = "user"
@@ -178,7 +182,7 @@ class ServerScreen(ModalScreen[None]):
                     words = f"{self._server} was removed from {shown_path(path, Path.home())}."
                     self.app.notify(words, markup=False)
                     self.dismiss()
-        except (EntryError, EditError) as error:
+        except (EntryError, EditError, CredentialError) as error:
             self._say(str(error))
 
     def _start(self) -> None:
@@ -186,7 +190,7 @@ class ServerScreen(ModalScreen[None]):
         if self.page.scroll_y < self.page.max_scroll_y:
             self.page.scroll_page_down(animate=False)
         elif self._stage is Stage.SHOWN:
-            self._commands.engine.trials.begin(self._server, self._entry, self._scope)
+            self._commands.engine.trials.begin(self._server, self._tried, self._scope)
             self._show(Stage.TRYING)
 
     def action_close(self) -> None:
@@ -241,13 +245,18 @@ class ServerScreen(ModalScreen[None]):
             return
         given = {key: str(value or "") for key, value in self.form.values().items()}
         self._server, self._scope = given.pop("name", self._server), given.pop("scope", self._scope)
-        self._entry = self._shown.entry(**given)
+        keeps = bool(given.pop("keyring", ""))
+        self._tried = self._shown.entry(**given)
+        moved = without_literals(self._server, self._tried)
+        self._entry, self._secrets = moved if keeps else (self._tried, {})
         check_entry(self._server, self._scope, self._entry)
         there = await asyncio.to_thread(servers_in, self._edits.file_of(self._scope))
         self._before = there.get(self._server)
         self._show(Stage.SHOWN)
 
     async def _save(self) -> None:
+        store = SecretStore(usable_state_dir(), lambda words: self.app.notify(words, markup=False))
+        await asyncio.to_thread(store.set_all, self._secrets)
         what = self._scope, self._server, self._entry, self._before
         path, why = await asyncio.to_thread(self._edits.add, *what)
         self.app.notify(f"{self._server} is in {shown_path(path, Path.home())}.", markup=False)
@@ -328,6 +337,7 @@ def _fields(shown: EntryFields, name: str, scope: str = "user", *, is_new: bool)
         row("args", "Arguments", shown.args),
         row("env", "Variables", shown.env),
         row("headers", "Headers", shown.headers),
+        FormField("keyring", FieldKind.BOOLEAN, "Secrets in keyring", "", True, False),
     ]
     if not is_new:
         return rows

@@ -400,7 +400,7 @@ def test_the_sample_loads_without_problems(machine: Machine, sample: str) -> Non
     statuses = {str(server.id): server.withheld for server in loaded.servers}
     assert statuses.pop("old") is ServerStatus.DISABLED
     assert set(statuses.values()) == {None}
-    assert len(statuses) == 6
+    assert len(statuses) == 7
     assert {server.transport for server in loaded.servers} == set(Transport)
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from pydantic import SecretStr
 
@@ -210,16 +212,53 @@ def test_a_list_that_restricts_is_never_left_out_and_what_is_invalid_is_recognis
 
 
 def test_what_has_no_effect_is_named_and_the_server_loads(machine: Machine) -> None:
-    for entry, key in [
+    entries: list[tuple[dict[str, Any], str]] = [
         ({"command": "x", "type": "http"}, "type"),
         ({"url": "https://h", "type": "stdio"}, "type"),
         ({"httpUrl": "https://h", "transportType": "sse"}, "transportType"),
         ({"command": "x", "tcp": "ws://h"}, "tcp"),
-    ]:
+        ({"command": "x", "headersCommand": ["y"]}, "headersCommand"),
+        ({"command": "x", "tls": {"caFile": "/ca.pem"}}, "tls"),
+    ]
+    for entry, key in entries:
         assert machine.server(**entry).withheld is None
         (problem,) = machine.load().problems
         assert problem.key == f"mcpServers.it.{key}", entry
         assert "ignored" in problem.message, entry
+
+
+def test_what_runs_for_headers_and_certificates_tell_one_server_from_another(
+    machine: Machine,
+) -> None:
+    entries: list[dict[str, Any]] = [
+        {},
+        {"headersCommand": ["sh", "-c", "x"]},
+        {"headersCommand": ["sh", "-c", "y"]},
+        {"tls": {"caFile": "/ca.pem"}},
+        {"tls": {"caFile": "/other.pem"}},
+        {"headers": {"A": "${keyring:a}"}},
+        {"headers": {"A": "${keyring:b}"}},
+        {"oauth": {"identityTokenFile": "/token"}},
+    ]
+    found = [machine.server(url="https://h/mcp", **entry) for entry in entries]
+    assert len({server.fingerprint for server in found}) == len(entries)
+    assert (found[1].command, found[1].args) == ("sh", ("-c", "x"))
+    assert found[5].named == frozenset({"a"})
+    assert dict(found[5].headers) == {"A": "${keyring:a}"}
+    assert "${keyring:a}" not in found[5].secrets
+
+
+def test_the_path_of_a_file_with_a_secret_or_certificate_is_whole(machine: Machine) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"tls": {"caFile": "ca.pem"}}, "tls.caFile: must be a whole path"),
+        ({"tls": {"ca": "/ca.pem"}}, "tls.ca: unknown key"),
+        ({"oauth": {"identityTokenFile": "token"}}, "oauth.identityTokenFile: must be a whole"),
+    ]
+    for entry, key in wrong:
+        server = machine.server(url="https://h/mcp", **entry)
+        assert server.withheld is ServerStatus.INVALID, entry
+        assert server.failure is not None
+        assert f"mcpServers.it.{key}" in server.failure.reason
 
 
 def test_a_misspelt_key_is_named_with_its_likely_meaning(machine: Machine) -> None:

@@ -32,6 +32,7 @@ from tests.unit.engine.sign_in.support import (
 )
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import CredentialError
+from tui.engine.keys.secret_store import SecretStore
 from tui.engine.mcp.context import ClientContext
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge
 from tui.engine.sign_in.token_store import TokenStore
@@ -493,3 +494,58 @@ async def test_signing_out_wins_over_a_refresh_under_way(tmp_path: Path) -> None
         assert (await one.session.signature()).token == ""
         assert one.kept is None
         assert not one.authority.refreshers
+
+
+@pytest.mark.writes_secrets("sign-ins.json", "token")
+async def test_a_workload_signs_in_with_the_token_that_its_file_has_then(tmp_path: Path) -> None:
+    file, person = tmp_path / "token", Person()
+    settings = {"grant_type": "identity_assertion", "client_id": "pod"}
+    async with guarded() as server:
+        authority = server.authority
+        sign_in = oauth(**settings, issuer=authority.issuer, identity_token_file=str(file))
+        authority.assertions, authority.grants = [f"{FIXTURE_SECRET}one"], {"refresh_token": None}
+        async with deck(server.url, person, tmp_path / "state", sign_in=sign_in) as one:
+            await one.watcher.until(WEB, S.STARTING, S.RETRYING)
+            failure = one.watcher.last(WEB).failure
+            assert failure is not None
+            assert f"identityTokenFile {file} cannot be read: No such file" in failure.reason
+            file.write_text(f"{FIXTURE_SECRET}one\n")
+            one.manager.restart(WEB)
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+            [form] = authority.forms
+            assert (form["assertion"], form["client_id"]) == (f"{FIXTURE_SECRET}one", "pod")
+            file.write_text(f"{FIXTURE_SECRET}two")
+            authority.tokens.clear()
+            authority.assertions = [f"{FIXTURE_SECRET}two"]
+            assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
+            assert [form["assertion"][-3:] for form in authority.forms] == ["one", "two"]
+            authority.tokens.clear()
+            for content, words in (("a b", "holds no token"), ("x" * 20_000, "larger than")):
+                file.write_text(content)
+                with pytest.raises(AuthError, match=words):
+                    await one.sign_ins.sign_in(one.definition)
+            os.mkfifo(tmp_path / "pipe")
+            pipe = oauth(**settings, identity_token_file=str(tmp_path / "pipe"))
+            with pytest.raises(AuthError, match="not a regular file"):
+                await one.sign_ins.sign_in(replace(one.definition, sign_in=pipe))
+            assert len(authority.forms) == 2
+        assert person.asked == []
+
+
+@pytest.mark.writes_secrets("sign-ins.json", "credentials.json")
+async def test_a_clients_secret_is_read_where_the_sign_in_is_and_kept_out_of_the_definition(
+    tmp_path: Path,
+) -> None:
+    SecretStore(tmp_path, pytest.fail).set("client", f"{FIXTURE_SECRET}client")
+    settings = {"grant_type": "client_credentials", "client_id": "me"}
+    async with guarded() as server:
+        issuer = server.authority.issuer
+        sign_in = oauth(**settings, issuer=issuer, client_secret="${keyring:client}")
+        named = frozenset({"client"})
+        async with deck(server.url, Person(), tmp_path, sign_in=sign_in, named=named) as one:
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+            assert server.authority.forms[0]["basic"] == f"me:{FIXTURE_SECRET}client"
+            session = token_session(one.sign_ins, one.definition)
+            secret = session.definition.sign_in.oauth.client_secret
+            assert secret is not None
+            assert secret.get_secret_value() == "${keyring:client}"

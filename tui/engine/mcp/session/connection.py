@@ -38,6 +38,7 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results, restore
+from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
@@ -316,8 +317,9 @@ class Connection:
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
+            commanded = HeadersCommand(definition, log, context) if definition.command else None
             pausing = self._call_timeout.pause
-            self.transport = HttpTransport(definition, log, credentials, pausing)
+            self.transport = HttpTransport(definition, log, commanded or credentials, pausing)
         self.ended = self.transport.ended
         self._client: Client | None = None
         self._lists = RawOffer()

@@ -292,6 +292,7 @@ def known_keys(model: type[BaseModel]) -> frozenset[str]:
 
 
 _PLAIN: Final = {
+    "Extra inputs are not permitted": "unknown key",
     "a valid integer": "a whole number",
     "a valid tuple": "a list",
     "a valid list": "a list",

@@ -41,6 +41,7 @@ class _AuthRequests:
 
     def __init__(self, definition: ServerDefinition) -> None:
         self._server_host = urlsplit(definition.url).hostname or ""
+        self._tls = definition.tls
         oauth = definition.sign_in.oauth
         named = (oauth.authorization_url, oauth.token_url, oauth.registration_url, oauth.issuer)
         is_own = definition.origin is not Origin.PROJECT
@@ -69,7 +70,7 @@ class _AuthRequests:
     async def _send(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None
     ) -> AuthResponse:
-        http = await HttpClient.make(str(url), {})
+        http = await HttpClient.make(str(url), {}, self._tls)
         try:
             is_direct = is_number(url.host) or not find_proxy(url)
             places = await self._places(url) if is_direct else [""]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import ssl
 import time
 import urllib.request
 import zlib
@@ -10,10 +11,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
 from typing import Final
 
 import httpx2
 
+from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_errors import (
     CONNECT_TIMEOUT,
@@ -33,10 +36,15 @@ from tui.engine.sign_in.sign_in_record import (
     read_challenge,
 )
 from tui.model.input.addresses import is_loopback
+from tui.model.settings import TlsSettings
 from tui.model.wire.frames import FrameFault
+from tui.text import sanitize_line
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes, compressed and decompressed."""
+
+MAX_CERTIFICATES: Final = 4 * 1024 * 1024
+"""Largest file with certificates or a key, in bytes."""
 
 MAX_EVENT: Final = 16 * 1024 * 1024
 """Largest event of a stream, in bytes."""
@@ -72,6 +80,7 @@ _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 Headers = Mapping[str, str]
+Tls = TlsSettings | None
 Pausing = Callable[[], AbstractContextManager[None]]
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -91,6 +100,7 @@ class HttpClient:
         url: The server's address.
         headers: Sent with each request.
         proxy: The proxy's address, or None.
+        tls: Certificates beside those of the system, or None.
 
     Attributes:
         url: The server's address.
@@ -100,7 +110,7 @@ class HttpClient:
         tap: Notes the statuses of exchanges, or None.
     """
 
-    def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None) -> None:
+    def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None, tls: Tls) -> None:
         self.url = url
         self.credentials: ServerCredentials | None = None
         self.pausing: Pausing = nullcontext
@@ -117,6 +127,7 @@ class HttpClient:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             follow_redirects=False,
             transport=httpx2.AsyncHTTPTransport(
+                verify=_context(tls) if tls is not None else True,
                 proxy=str(via) if via is not None else None,
                 limits=httpx2.Limits(max_keepalive_connections=KEPT_CONNECTIONS),
                 socket_options=_KEEPALIVE,
@@ -124,21 +135,21 @@ class HttpClient:
         )
 
     @classmethod
-    async def make(cls, url: str, headers: Headers) -> "HttpClient":
+    async def make(cls, url: str, headers: Headers, tls: Tls = None) -> "HttpClient":
         """Make a client, in a thread as loading the CA certificates is slow.
 
         Raises:
-            ServerError: If the address, a header or the proxy cannot be used.
+            ServerError: If the address, a header, a certificate or the proxy cannot be used.
         """
         # They log addresses and headers, which may contain secrets and session ids.
         for name in _TALKATIVE:
             logging.getLogger(name).setLevel(logging.WARNING)
         address = _check_url(url)
         for name, value in headers.items():
-            _check_header(name, value)
+            check_header(name, value)
         proxy = find_proxy(address)
         try:
-            return await asyncio.to_thread(cls, address, headers, proxy)
+            return await asyncio.to_thread(cls, address, headers, proxy, tls)
         except (ImportError, ValueError, httpx2.InvalidURL) as error:
             raise ServerError(
                 "cannot be reached through the proxy of the environment",
@@ -222,6 +233,29 @@ class HttpClient:
                 return await self.credentials.refused(challenge, sent, attempt)
         except AuthError as error:
             raise auth_error(error, response.status_code) from error
+
+
+def _context(tls: TlsSettings) -> ssl.SSLContext:
+    """Trust the system's authorities and the server's own, and have a certificate. Blocks.
+
+    Raises:
+        ServerError: If a file cannot be used; says which.
+    """
+    context, key = httpx2.create_ssl_context(), ""
+    files = {"caFile": tls.ca_file, "certFile": tls.cert_file, "keyFile": tls.key_file}
+    named = {key: Path(path).expanduser() for key, path in files.items() if path}
+    try:
+        for key, path in named.items():  # noqa: B007 - the error names it
+            read_regular(path, MAX_CERTIFICATES)
+        if (key := "caFile") in named:
+            context.load_verify_locations(named[key])
+        if (key := "certFile") in named:  # without a password OpenSSL asks at the terminal
+            context.load_cert_chain(named[key], named.get("keyFile"), password="")
+    except OSError as error:
+        why = getattr(error, "reason", None) or error.strerror
+        reason = f"its tls.{key} cannot be used: {sanitize_line(str(named[key]))}: {why}"
+        raise ServerError(reason, "Correct tls in its entry.", permanent=True) from error
+    return context
 
 
 async def read_body(response: httpx2.Response, limit: int = MAX_BODY) -> bytes:
@@ -332,7 +366,7 @@ def _check_url(url: str) -> httpx2.URL:
     return address
 
 
-def _check_header(name: str, value: str) -> None:
+def check_header(name: str, value: str) -> None:
     """Refuse characters that would break a request; never show a header's value."""
     token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not token or not value.isascii() or not value.isprintable() or value != value.strip():

@@ -131,7 +131,8 @@ class HttpTransport:
 
     async def __aenter__(self) -> Streams:
         definition = self._definition
-        self._http = http = await HttpClient.make(definition.url, definition.headers)
+        headers, tls = definition.headers, definition.tls
+        self._http = http = await HttpClient.make(definition.url, headers, tls)
         http.credentials, http.pausing, http.tap = self._credentials, self._pausing, self.tap
         streams, self._to_session, from_session = open_streams(self.tap)
         self._channel = StreamableHttp(http, self)

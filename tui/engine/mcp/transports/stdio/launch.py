@@ -217,7 +217,7 @@ async def running_server(
     if definition.transport is not Transport.STDIO or must_stop():
         yield None
         return
-    launch = await asyncio.to_thread(_prepare, definition, context.workspaces)
+    launch = await asyncio.to_thread(prepare, definition, context.workspaces)
     if must_stop():
         yield None
         return
@@ -229,7 +229,7 @@ async def running_server(
         await process.close()
 
 
-def _prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
+def prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
     """Check the code of a server, find what is to be started, and empty a folder of ours. Blocks.
 
     Raises:

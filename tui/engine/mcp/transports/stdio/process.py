@@ -284,6 +284,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
         except TimeoutError:
             raise ServerError(f"left its standard input unread for {WRITE_TIMEOUT:.0f} s") from None
 
+    def end_input(self) -> None:
+        if (pipe := self._input()) is not None:
+            pipe.close()
+
     async def close(self) -> None:
         """End the process and its group: end of input, then SIGTERM, then SIGKILL.
 

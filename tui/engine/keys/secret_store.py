@@ -1,0 +1,146 @@
+"""The user's own secrets, which entries of servers name: ``${keyring:NAME}``."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from pydantic import SecretStr
+
+from tui.engine.background import in_daemon_thread
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.expansion import KEYRING, references_in
+from tui.engine.files.state_file import private_file
+from tui.engine.keys.key_store import NAMED, CredentialError, named_place
+from tui.engine.logs.redaction import MIN_SECRET, Redactor, is_secret_variable, masked_words
+from tui.model.servers import Origin
+from tui.model.settings import OAUTH_SECRETS
+from tui.text import sanitize_line
+
+NAMES_FILE: Final = "secrets.json"
+
+MAX_SECRET: Final = 16_384
+"""Longest secret, in characters."""
+
+_NAME: Final = re.compile(r"\w[\w.-]{0,399}")
+
+
+class SecretStore:
+    """Keeps secrets where the model's key is: in the keyring, or in a private file.
+
+    Their names are in the state folder, since a keyring cannot list what it has. Every method
+    blocks: call it in a thread.
+
+    Args:
+        folder: The state folder.
+        on_problem: Told what cannot be read or written of the names.
+
+    Raises:
+        CredentialError: From each method that reads or writes a secret, if that is not possible.
+    """
+
+    def __init__(self, folder: Path | None, on_problem: Callable[[str], None]) -> None:
+        self._file = private_file(folder, NAMES_FILE, on_problem)
+
+    def names(self) -> list[str]:
+        content = self._file.load() or {}
+        return sorted(key.removeprefix(NAMED) for key in content if key.startswith(NAMED))
+
+    def set(self, name: str, value: str) -> str:
+        """Keep a secret in place of the last one of that name; return where."""
+        if not _NAME.fullmatch(name):
+            raise CredentialError("A secret's name has letters, digits and ._- alone.")
+        if not MIN_SECRET <= len(value) <= MAX_SECRET or "\0" in value:
+            words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters, none of them NUL."
+            raise CredentialError(words, advice="A shorter one could not be masked.")
+        place = named_place(name)
+        place.set(value)
+        self._file.update(lambda content: {**content, f"{NAMED}{name}": True})
+        return place.name
+
+    def set_all(self, values: Mapping[str, str]) -> None:
+        for name, value in values.items():
+            self.set(name, value)
+
+    def forget(self, name: str) -> None:
+        named_place(name).forget()
+        gone = f"{NAMED}{name}"
+        self._file.update(lambda content: {key: content[key] for key in content if key != gone})
+
+
+def _read(names: Iterable[str]) -> dict[str, str]:
+    """Read secrets by their names. Blocks.
+
+    Raises:
+        CredentialError: If one is not there, or cannot be read.
+    """
+    found = {}
+    for name in sorted(names):
+        place = named_place(name)
+        value, shown = place.get(), sanitize_line(name, 100)
+        if not value:
+            words = f"needs the secret {shown}, which is not in {place.name}"
+            advice = f"Enter it: gemdeck secret set {shown}. Then start this server again."
+            raise CredentialError(words, advice=advice)
+        found[name] = value
+    return found
+
+
+async def with_named_secrets(
+    server: ServerDefinition, redactor: Redactor, *, signs_in: bool = False
+) -> ServerDefinition:
+    """Fill in the secrets that the user's entry of a server names; they are masked from then on.
+
+    Args:
+        server: The server.
+        redactor: Told the secrets.
+        signs_in: Whether to fill in those of the sign-in, and not what the server gets.
+
+    Raises:
+        CredentialError: If one cannot be had; says what to do.
+    """
+    if not server.named or server.origin is Origin.PROJECT:
+        return server
+    values = await in_daemon_thread(partial(_read, server.named))
+    redactor.register(*values.values())
+
+    def fill(text: str) -> str:
+        return KEYRING.sub(lambda found: values.get(found[1], found[0]), text)
+
+    def filled(texts: Mapping[str, str]) -> Mapping[str, str]:
+        return MappingProxyType({name: fill(text) for name, text in texts.items()})
+
+    if signs_in:
+        oauth = server.sign_in.oauth
+        given = {key: one.get_secret_value() for key, one in oauth.secrets().items()}
+        oauth = oauth.model_copy(update={key: SecretStr(fill(given[key])) for key in given})
+        return replace(server, sign_in=replace(server.sign_in, oauth=oauth))
+    known = server.secrets | frozenset(values.values())
+    return replace(server, env=filled(server.env), headers=filled(server.headers), secrets=known)
+
+
+def without_literals(
+    server: str, entry: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Put references in place of the secrets that stand in an entry.
+
+    Returns:
+        The entry, and the secrets by the names that it gives them now.
+    """
+    made, found = dict(entry), dict[str, str]()
+    for key in ("env", "headers", "oauth"):
+        for name, value in (entry.get(key) or {}).items():
+            text = str(value)
+            is_secret = is_secret_variable(name, text) or masked_words([text]) != [text]
+            is_secret = name in OAUTH_SECRETS if key == "oauth" else is_secret
+            secret = text.rpartition(" ")[2] if key == "headers" else text
+            is_reference = references_in(text) or KEYRING.search(text)
+            if is_secret and not is_reference and len(secret) >= MIN_SECRET:
+                given = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
+                found[given] = secret
+                text = f"{text.removesuffix(secret)}${{keyring:{given}}}"
+                made[key] = {**made[key], name: text}
+    return made, found
