@@ -92,6 +92,12 @@ def test_a_log_belongs_to_no_request_while_two_are_open() -> None:
     talk.tell("notifications/message", level="info", data="of b")
     talk.answer(second, content=[])
     assert [len(one.frames) for one in said(wire)] == [2, 3, 1]
+    talk.ask("tools/call", name="died")
+    talk.tap.word("retrying", "exit 1")
+    third = talk.ask("tools/call", name="c")
+    talk.tell("notifications/message", level="info", data="of c")
+    talk.answer(third, content=[])
+    assert len(said(wire)[-1].frames) == 3, "what waits for a connection that has ended is not busy"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ def exchanges(
                 head = named.get(frame.pair, 0)
                 if frame.pair in asked:
                     asked.remove(frame.pair)
+            case FrameKind.LIFECYCLE:
+                asked.clear()
             case FrameKind.NOTIFICATION if frame.token:
                 head = named.get((server, not is_ours, frame.token), 0)
             case FrameKind.NOTIFICATION if frame.id:
