@@ -94,6 +94,8 @@ class RuleStep(QuestionStep):
         Binding("m", "scope", "Switch how long and where it holds", id="rule.scope"),
         Binding("pageup", "page(-1)", "Scroll up", id="rule.back-a-page"),
         Binding("pagedown", "page(1)", "Read on", id="rule.read-on"),
+        Binding("home", "page(-1000000)", "Back to the start", id="rule.start"),
+        Binding("end", "page(1000000)", "Read on to the end", id="rule.end"),
         Binding("escape", "back", "Back to the question", id="rule.back"),
     ]
 
