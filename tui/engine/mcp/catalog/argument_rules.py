@@ -130,7 +130,7 @@ class ArgumentRule(Frozen):
             path = one.encode(errors="replace").decode().replace("\0", "")
             path = os.path.expandvars(path)[:MAX_PATH]
             for base in {self.start, self.opened} - {""}:
-                whole = _from_home(path) or Path(base, os.path.expanduser(path))  # noqa: PTH111 - never fails
+                whole = _from_home(path) or Path(base, path)
                 yield os.path.normpath(whole)
                 yield os.path.realpath(whole)
 
@@ -178,7 +178,8 @@ def placed(condition: Condition, opened: str) -> Condition:
 
 def _from_home(path: str) -> Path | None:
     tilde, _, rest = path.partition("/")
-    return Path(os.path.realpath(Path.home()), rest) if tilde == "~" else None
+    home = Path.home()  # others' homes are not looked up: that may take a network
+    return Path(os.path.realpath(home), rest) if tilde in {"~", f"~{home.name}"} else None
 
 
 def _is_in(folder: str, path: str) -> bool:
