@@ -201,8 +201,8 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_130,
-    "engine/mcp": 8_490,
+    "ui": 14_150,
+    "engine/mcp": 8_500,
     "engine/chats": 4_160,
     "cli": 2_780,
     "engine/settings": 2_770,

@@ -136,9 +136,9 @@ class RuleStep(QuestionStep):
         names = "\n".join(map(quoted, self.request.read_only))
         tools = counted(len(self.request.read_only), "tool")
         return (
-            f"Always, {self.scope.value}: {tools} of this server, as defined now.\n\n{names}\n\n"
+            f"Always, {self.scope.value}: {tools} of this server, as defined now.\n\n"
             "The server says that they only read; gemdeck does not check that. You are asked "
-            "again about one that is new or changes."
+            f"again about one that is new or changes.\n\n{names}"
         )
 
     def action_keep(self) -> None:
