@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_140,
+    "ui": 14_160,
     "engine/mcp": 8_610,
     "engine/chats": 4_160,
     "cli": 2_840,

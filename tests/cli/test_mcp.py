@@ -258,7 +258,7 @@ async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Pa
     (tmp_path / ".gemini" / "settings.json").write_text(theirs)
     for word, code, said in (
         ("nots.add", ExitCode.NOT_FOUND, "There is no server nots.add."),
-        ("a.b.c", ExitCode.USAGE, "a.b.c can mean a tool of a and a.b."),
+        ("a.b.c", ExitCode.USAGE, "a.b.c can mean b.c of a or c of a.b."),
         ("theirs.x", ExitCode.ERROR, "the entry of theirs is in "),
         ("notes.$HOME", ExitCode.ERROR, "$ and ( mean something else"),
     ):

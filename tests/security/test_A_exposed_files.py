@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui.engine.files.atomic import write_private
-from tui.engine.files.state_file import StateFile, StateFileError
+from tui.engine.files.state_file import ServerFiles, StateFile, StateFileError
+from tui.engine.logs.redaction import Redactor
 
 
 @pytest.fixture
@@ -69,3 +70,14 @@ def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
     with pytest.raises(StateFileError, match="is not used"):
         file.save(lambda _: {"mine": 2})
     assert path.read_bytes() == data
+
+
+def test_A07_the_file_of_a_server_is_named_in_words_that_no_mask_hides(tmp_path: Path) -> None:
+    told = list[str]()
+    fingerprint = "f02e059a519ddd70b0a6aa7cc4fb216977443a84bed02e75c39d619acf1ffd7d"
+    file = ServerFiles(tmp_path / "pins", told.append).of(fingerprint)
+    assert file is not None
+    file.update(lambda _: {"mine": 1})
+    loosen(tmp_path / "pins" / f"{fingerprint}.json")
+    assert file.load() is None
+    assert Redactor().redact(told.pop()).startswith("pins/f02e059a….json is not used: ")

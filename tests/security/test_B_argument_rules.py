@@ -81,6 +81,8 @@ OUTSIDE: Final = (
     *("{}/docs/a\0", "{}/docs/a\0/../../../secret", "{}/docs/a\n", " {}/docs/a", "{}/docs/a "),
     *("{}\\docs\\a", "{}/docs/..\\..\\secret", "{}/docs/$HOME", "{}/docs/\ud800", "{}/DOCS/a"),
     *("{}/\uff44\uff4f\uff43\uff53/a", "{}/docs\u200b/a", "{}/docs/" + "a/" * 2_100, "/etc/passwd"),
+    *("{}/docs/%2e%2e/secret", "{}/docs/..%2fsecret", "{}/docs/%252e%252e/secret"),
+    *("{}/docs/\uff0e\uff0e/secret", "{}/docs/\u2024\u2024/secret", "{}/docs/..\uff0fsecret"),
 )
 
 
@@ -184,7 +186,10 @@ def test_B20_a_beginning_is_of_these_very_characters(text: str) -> None:
 def test_B20_a_beginning_leads_out_of_no_folder_and_composed_letters_differ() -> None:
     under = limit(q={"starts": "/docs/"})
     assert under.allows({"q": "/docs/a..b"})
-    for text in ("/docs/../etc", "/docs/..", "/docs/%2e%2e/etc", "/docs/a/..\\etc", "/docs/..?x"):
+    known = ("/docs/../etc", "/docs/..", "/docs/%2e%2e/etc", "/docs/a/..\\etc", "/docs/..?x")
+    dropped = ("/docs/.\t./etc", "/docs/\n../etc", "/docs/.%0a./etc", "/docs/..\0/etc")
+    twice = ("/docs/%252e%252e/etc", "/docs/..;x/etc", "/docs/\uff0e\uff0e/etc")
+    for text in known + dropped + twice:
         assert not under.allows({"q": text})
     assert limit(q={"starts": "\u00e9"}).allows({"q": "\u00e9t\u00e9"})
     assert not limit(q={"starts": "\u00e9"}).allows({"q": "e\u0301t\u00e9"})
@@ -209,14 +214,20 @@ DENIED_PATHS: Final = (
         "{}/secret\0.txt",
     ),
     *("{}/secret/\ud800", "{}//secret//", "./docs/../secret"),
+    *("{}/docs/.\t./secret/a", "{}/%2573ecret/a", "$SHOP/secret/a", "${SHOP}/secret"),
+    *("~/secret/a", "~me/secret", "~me/docs/../secret", "$SHOP/docs/../secret"),
 )
 
 
 @pytest.mark.parametrize("path", DENIED_PATHS)
-def test_B21_a_denied_folder_is_reached_by_no_other_way(shop_folder: Path, path: str) -> None:
+def test_B21_a_denied_folder_is_reached_by_no_other_way(
+    shop_folder: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SHOP", "HOME"):
+        monkeypatch.setenv(name, str(shop_folder))
     secret = limit(shop_folder, path={"folder": f"{shop_folder}/secret"})
-    path = path.replace("{}", str(shop_folder))
-    for value in (path, [path], {"a": {"b": [1, path]}}):
+    path = path.replace("{}", str(shop_folder)).replace("~me", f"~{shop_folder.name}")
+    for value in (path, [path], {"a": {"b": [1, path]}}, {path: "text"}):
         assert secret.denies({"path": value, "more": 1})
         assert secret.denies({"PATH": value})
     assert replace(secret, start="").denies({"path": path})

@@ -84,6 +84,22 @@ async def test_a_rule_that_is_long_is_read_to_its_end_before_it_is_kept() -> Non
         await hands.until(lambda: hands.decisions)
 
 
+@pytest.mark.parametrize("height", [12, 15, 20, 23, 24, 36])
+async def test_the_answers_to_a_long_rule_stay_in_sight(height: int) -> None:
+    reads = replace(asked(), read_only=tuple(f"look{number}" for number in range(60)))
+    async with confirming(reads, size=(80, height)) as hands:
+        await hands.press("end", "r")
+        await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
+        screen = hands.app.screen
+        frame = screen.query_one(".step").content_region
+        for button in screen.query("Button"):
+            assert frame.contains_region(button.region)
+        await hands.press("ctrl+s")
+        assert "Read to the end first" in hands.text
+        await hands.press("end", "ctrl+s")
+        await hands.until(lambda: hands.decisions)
+
+
 async def test_what_is_read_only_by_the_servers_word_is_listed_before_it_is_allowed() -> None:
     reads = replace(asked(), read_only=("look", "list [bold]", "a\u2028b"))
     async with confirming(reads) as hands:

@@ -105,6 +105,8 @@ async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> N
         offered["Use profile docs"].run()
         await deck.typed("/profile review")
         await deck.typed("/profile")
+        await deck.until(lambda: "docs  [b]Docs[/b]" in deck.text)
+        assert "● all servers and tools" in deck.text
         await deck.until(lambda: deck.on_top(ListDialog))
         await deck.press("enter")
         assert deck.asked("model.use_profile") == [("docs",), ("review",), ("",)]

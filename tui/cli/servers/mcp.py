@@ -491,8 +491,9 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
     if not meant:
         raise no_such("server", word, found)
     if len(meant) > 1:
-        servers = " and ".join(one.id for one, _ in meant)
-        raise CommandError(f"{word} can mean a tool of {servers}.", ExitCode.USAGE)
+        tools = " or ".join(f"{tool} of {one.id}" for one, tool in meant)
+        advice = "Choose it in the tools pane (F3) with X."
+        raise CommandError(sanitize(f"{word} can mean {tools}. {advice}"), ExitCode.USAGE)
     [(one, tool)] = meant
     with edits_of("user"):
         path = own_edits().exclude(one, tool, off=off)

@@ -215,7 +215,9 @@ class ModelCommands:
         """Let a profile say which servers and tools this conversation may use, or none by ""."""
         known = self._conversations.setup.profiles
         if name not in known:
-            words = f"There is no profile {name}. Your settings have: {', '.join(known)}"
+            words = (
+                f"There is no profile {name}. Your settings have: {', '.join(filter(None, known))}"
+            )
             self._say(Severity.ERROR, sanitize_line(words))
             return
         self.begin_profile(name)

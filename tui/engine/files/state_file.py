@@ -340,4 +340,7 @@ def _advice(error: OSError) -> str:
 
 
 def _name(path: Path) -> str:
+    """Name a file; one that is called by a fingerprint, which would be masked, by its beginning."""
+    if _FINGERPRINT.fullmatch(path.stem):
+        return sanitize_line(f"{path.parent.name}/{path.stem[:8]}….json")
     return sanitize_line(path.name)

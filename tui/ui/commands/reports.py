@@ -74,7 +74,9 @@ def describe_model_context(state: AppState) -> Content:
     """Describe what fills the context: tools by server, instructions, files, messages, results."""
     parts, usage = state.context_parts, state.conversation.usage
     limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
-    lines = [Content(f"{usage.context:,}{limit} tokens are in use, split by size:"), Content()]
+    used = f"{usage.context:,}{limit} tokens are in use; the split is estimated:"
+    sent = used if usage.context else "Nothing was sent yet. The next message takes about:"
+    lines = [Content(sent), Content()]
     width = max((len(f"{part.tokens:,}") for part in parts), default=0)
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name

@@ -170,7 +170,15 @@ def _use_model(deck: MainScreen, name: str) -> None:
 def _use_profile(deck: MainScreen, name: str) -> None:
     """Use a profile, or choose one, or none."""
     use, profiles = deck.commands.engine.model.use_profile, deck.bridge.state.profiles
-    offered = [(one or "all servers and tools", one) for one in profiles]
+    current = deck.bridge.state.options.profile
+    offered = [
+        (
+            f"{'●' if name == current else ' '} {name or 'all servers and tools'}  "
+            f"{profile.description}",
+            name,
+        )
+        for name, profile in profiles.items()
+    ]
     if name:
         use(name)
     else:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -356,6 +357,7 @@ async def test_texts_of_a_file_are_as_harmless_as_those_of_a_server(tmp_path: Pa
     content = json.loads(path.read_text())
     catalog = json.loads(content["catalog"])
     catalog["info"] |= {"instructions": "a\x1b[2Jb", "name": "evil\u202e"}
+    catalog["time"] = 10**400
     catalog["tools"][0]["description"] = "shown\x1b]0;x\x07"
     path.write_text(json.dumps({**content, "catalog": json.dumps(catalog)}))
     async with dozing(tmp_path, lazy()) as (manager, watcher):
@@ -363,6 +365,9 @@ async def test_texts_of_a_file_are_as_harmless_as_those_of_a_server(tmp_path: Pa
         assert "\x1b" not in info.instructions + info.name
         assert "\u202e" not in info.name
         assert all("\x1b" not in tool.description for tool in watcher.catalog("raw").tools)
+        kept = CatalogStore(tmp_path).load(MARK)
+        assert kept is not None
+        assert 0 < kept.as_of <= time.time()
         assert manager.instructions() == [(RAW, info.instructions)]
 
 

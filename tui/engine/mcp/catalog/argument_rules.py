@@ -31,7 +31,10 @@ MAX_LOOKED: Final = 16_384
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\$\ud800-\udfff]|^[~\s]|\s$|^file:|://")
 """What a server may take for another path than the system does, or for none."""
 
-_CLIMBS: Final = re.compile(r"(?:^|[/\\])\.\.(?:[/\\?#]|$)")
+_CLIMBS: Final = re.compile(r"(?:^|[/\\])\.\.(?=[/\\?#;]|$)")
+_DROPPED: Final = dict.fromkeys((*range(0x20), 0x7F))
+"""What is left out of an address by many who read one."""
+
 _FILE: Final = re.compile(r"file:(?://[^/]*)?", re.IGNORECASE)
 _WHOLE: Final = re.compile(r"(\d)\.0+\b")
 
@@ -97,7 +100,7 @@ class ArgumentRule(Frozen):
         if condition.kind is ConditionKind.FOLDER:
             ways = real_ways(value, self.start)
             return bool(ways) and all(_is_in(condition.value, way) for way in ways)
-        return value.startswith(condition.value) and not _CLIMBS.search(unquote(value))
+        return value.startswith(condition.value) and not _climbs(_decoded(value))
 
     def _may_meet(self, condition: Condition, value: object) -> bool:
         texts = [*islice(_texts(value), MAX_TEXTS + 1)]
@@ -123,8 +126,9 @@ class ArgumentRule(Frozen):
         if len(text) > MAX_PATH:
             return
         plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/")
-        for one in (text, *plain.split("\0")[:1]):
+        for one in {text, *plain.split("\0")[:1], _decoded(text)}:
             path = one.encode(errors="replace").decode().replace("\0", "")
+            path = os.path.expandvars(path)[:MAX_PATH]
             for base in {self.start, self.opened} - {""}:
                 whole = _from_home(path) or Path(base, path)
                 yield os.path.normpath(whole)
@@ -149,8 +153,19 @@ def real_ways(path: str, start: str) -> frozenset[str]:
     """
     if not start or not 0 < len(path) <= MAX_PATH or _ODD.search(path):
         return frozenset()
+    if _climbs(_decoded(path)) != _climbs(path):
+        return frozenset()
     whole = Path(start, path)
     return frozenset(os.path.realpath(one) for one in (whole, os.path.normpath(whole)))
+
+
+def _decoded(text: str) -> str:
+    """Return what is left of a text that was decoded once too often, and in plain characters."""
+    return unicodedata.normalize("NFKC", unquote(unquote(text))).translate(_DROPPED)
+
+
+def _climbs(text: str) -> int:
+    return len(_CLIMBS.findall(text))
 
 
 def placed(condition: Condition, opened: str) -> Condition:
@@ -163,7 +178,8 @@ def placed(condition: Condition, opened: str) -> Condition:
 
 def _from_home(path: str) -> Path | None:
     tilde, _, rest = path.partition("/")
-    return Path(os.path.realpath(Path.home()), rest) if tilde == "~" else None
+    home = Path.home()  # others' homes are not looked up: that may take a network
+    return Path(os.path.realpath(home), rest) if tilde in {"~", f"~{home.name}"} else None
 
 
 def _is_in(folder: str, path: str) -> bool:
@@ -174,7 +190,7 @@ def _texts(value: object) -> Iterator[str]:
     """Yield a value as a text, or those that it holds."""
     match value:
         case dict():
-            yield from chain.from_iterable(map(_texts, value.values()))
+            yield from chain.from_iterable(map(_texts, chain(value, value.values())))
         case list():
             yield from chain.from_iterable(map(_texts, value))
         case str():

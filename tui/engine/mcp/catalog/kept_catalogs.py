@@ -114,7 +114,7 @@ def _read(found: Mapping[str, Any]) -> KeptCatalog | None:
     if not all(isinstance(one, list) for one in lists.values()):
         return None
     raw = RawOffer(**lists, refused_tools=frozenset(map(str, refused)))
-    return KeptCatalog(raw, info, as_of)
+    return KeptCatalog(raw, info, max(0, min(as_of, time.time())))
 
 
 def _clean(value: object) -> object:

@@ -94,6 +94,8 @@ class RuleStep(QuestionStep):
         Binding("m", "scope", "Switch how long and where it holds", id="rule.scope"),
         Binding("pageup", "page(-1)", "Scroll up", id="rule.back-a-page"),
         Binding("pagedown", "page(1)", "Read on", id="rule.read-on"),
+        Binding("home", "page(-1000000)", "Back to the start", id="rule.start"),
+        Binding("end", "page(1000000)", "Read on to the end", id="rule.end"),
         Binding("escape", "back", "Back to the question", id="rule.back"),
     ]
 
@@ -134,9 +136,9 @@ class RuleStep(QuestionStep):
         names = "\n".join(map(quoted, self.request.read_only))
         tools = counted(len(self.request.read_only), "tool")
         return (
-            f"Always, {self.scope.value}: {tools} of this server, as defined now.\n\n{names}\n\n"
+            f"Always, {self.scope.value}: {tools} of this server, as defined now.\n\n"
             "The server says that they only read; gemdeck does not check that. You are asked "
-            "again about one that is new or changes."
+            f"again about one that is new or changes.\n\n{names}"
         )
 
     def action_keep(self) -> None:

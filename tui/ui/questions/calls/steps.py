@@ -28,7 +28,7 @@ from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 TALL: Final = 24
-"""Rows from which the editor has air."""
+"""Rows from which a step has air."""
 
 DROP: Final = "Press Esc again to drop what you changed."
 
@@ -47,6 +47,7 @@ class QuestionStep(ModalScreen[str | None]):
     """
 
     CSS_PATH = QUESTION_STYLES
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as the base
     BINDINGS: ClassVar[list[BindingType]] = keymap.over_questions()
 
     def __init__(self, request: ConfirmationRequest) -> None:
