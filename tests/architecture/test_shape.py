@@ -201,16 +201,16 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_890,
-    "engine/mcp": 8_170,
-    "engine/chats": 4_110,
+    "ui": 13_940,
+    "engine/mcp": 8_340,
+    "engine/chats": 4_330,
     "engine/settings": 2_760,
     "cli": 2_750,
-    "model": 2_520,
-    "engine": 1_910,
+    "model": 2_540,
+    "engine": 1_920,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
-    "engine/commands": 1_340,
+    "engine/commands": 1_360,
     "engine/approval": 1_280,
     "engine/definitions": 1_080,
     "engine/files": 800,

@@ -17,6 +17,7 @@ from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import KeptResults, resource_tools, tool_search
+from tui.engine.chats.skills import Skills
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -27,6 +28,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     RenderedPrompt,
     TextPart,
 )
+from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.manager import ServerManager
 from tui.model import events as e
 from tui.model.chat import (
@@ -172,6 +174,7 @@ class TurnSetup:
         reviewer: Shows results to the user before the model gets them.
         max_steps: Most answers of the model in one turn; None for any number.
         settings: Say how much a turn may do, and instruct the model.
+        skills: The skills of the servers, or None.
         numbers: Source of all numbers in ids, so that no id of a conversation is another's.
     """
 
@@ -182,6 +185,7 @@ class TurnSetup:
     reviewer: ResultReviewer | None = None
     max_steps: int | None = None
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
+    skills: Skills | None = None
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new_id(self, kind: str) -> EntryId:
@@ -205,6 +209,7 @@ class TurnContext:
         refused: Tools this model refused.
         kept: The results that were cut for the model.
         instructions: What servers say about themselves, as it was sent last.
+        opened: The skills that were loaded.
     """
 
     setup: TurnSetup
@@ -218,6 +223,7 @@ class TurnContext:
     refused: set[RefusedTool] = field(default_factory=set)
     kept: KeptResults = field(default_factory=KeptResults)
     instructions: Instructions = ()
+    opened: OpenSkills = field(default_factory=OpenSkills)
 
     def new_entry(self) -> EntryId:
         return self.setup.new_id("e")
@@ -289,6 +295,8 @@ class Turn:
             if self._setup.context_files is not None:
                 self._files = await self._setup.context_files()
             await self._add_message()
+            if self._setup.skills is not None:
+                await self._setup.skills.refresh()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
             self.abandon()
@@ -360,8 +368,9 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
-        tools = self._setup.tools
-        own = (*filter(None, [tool_search(tools)]), *resource_tools(tools))
+        tools, skills, opened = self._setup.tools, self._setup.skills, self._context.opened
+        own = (*filter(None, [tool_search(tools)]), *resource_tools(tools, opened))
+        own += tuple(skills.tool(opened)) if skills is not None else ()
         reading = self._context.kept.declared()
         return self._not_refused((*tools.held_tools(), *own, *reading))
 
@@ -441,7 +450,8 @@ class Turn:
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
         own, said_now = self._setup.settings.system_instruction, self._setup.tools.instructions()
-        instruction, said = compose(own, self._files, said_now)
+        skills = self._setup.skills.told() if self._setup.skills is not None else ""
+        instruction, said = compose(own, self._files, said_now, skills)
         if said != context.instructions:
             context.instructions = said
             self._publish(e.InstructionsSent(said))
