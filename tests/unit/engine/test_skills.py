@@ -11,11 +11,15 @@ from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import records
 from tests.unit.engine.skill_deck import Json, Shelf, SkillDeck, file_entry, names_of, skill_deck
+from tui.engine.approval.tool_review import Pin, PinStore, pin_key
+from tui.engine.chats.skills import FOLDER_NAME
 from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest, SkillRequest
+from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
 
 YES, NO = TrustAnswer.TRUST, TrustAnswer.NOT_NOW
+DOCS = ServerId("docs")
 PDF = "skill://pdf/SKILL.md"
 FORMS = "skill://pdf/docs/FORMS.md"
 
@@ -370,3 +374,35 @@ async def test_a_server_that_does_not_declare_the_extension_is_asked_nothing(
         await running.type("/skill docs:skill://pdf/SKILL.md")
         assert running.error.endswith("/SKILL.md was not loaded. The server has no skills.")
     assert "skills/" not in docs.record.read_text()
+
+
+async def test_hostile_text_is_harmless_on_the_screen_and_spelled_out_for_the_model(
+    docs: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = "A\u202eB\U000e0049C\u200b \x1b]52;c;eA==\x07"
+    docs.put(text=hidden, more={"version": "\u202e1", "hooks\u202e": "x"})
+    docs.put("huge", "x" * 500_000)
+    async with skill_deck(monkeypatch, [[Say("one")]], docs) as running:
+        [entry, text] = await running.type("/skill docs:pdf", YES, YES)
+        assert set(entry.ignored) == {"hooks⟨U+202E⟩", "version"}
+        assert "A⟨U+202E⟩B⟨U+E0049⟩C⟨U+200B⟩" in text.text
+        assert "\x1b" not in text.text
+        assert "A⟨U+202E⟩B⟨U+E0049⟩C\u200b \x1b]52;c;eA==\x07" in running.got[1]
+        await running.type("/skill docs:huge")
+        assert "it is too large: 2 files" in running.error
+
+
+async def test_the_model_is_told_of_so_many_trusted_skills_and_no_more(
+    docs: Shelf, monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    for number in range(60):
+        docs.put(f"s{number}")
+    async with skill_deck(monkeypatch, [[Say("one")]], docs) as running:
+        registry = running.engine.servers.registry
+        definition = registry.definition(DOCS)
+        assert definition is not None
+        store = PinStore(world.state / FOLDER_NAME, print)
+        known = {pin_key(one.uri): Pin(one.definition_hash) for one in registry.skills(DOCS)}
+        store.save(definition.fingerprint, known, replacing=True)
+        await running.type("hello")
+        assert running.system.count("Skill docs:") == 50

@@ -123,6 +123,17 @@ class Skills:
         found = [n for one in self._listed() if f"{words} ".startswith(f"{(n := one.name)} ")]
         return max(found, key=len, default=words.partition(" ")[0])
 
+    def find(self, name: str) -> tuple[ServerDefinition, str, Skill | None]:
+        """Return the server, the address and, if it is listed, the entry that a name means."""
+        for one in self._listed():
+            if name in {one.name, f"{one.server}:{one.skill.uri}"}:
+                return one.definition, one.skill.uri, one.skill
+        for server in self.servers.catalogs:
+            definition, uri = self.servers.registry.definition(server), name.removeprefix(server)
+            if definition is not None and uri != name and "://" in uri:
+                return definition, uri.removeprefix(":"), None
+        raise SkillError(f"There is no skill {sanitize_line(name, 200)}.")
+
     def tool(self, opened: OpenSkills) -> Iterator[OwnTool]:
         """Yield the tool that loads skills into a conversation, if one can be."""
         if not self.told() and not opened.held:
@@ -142,7 +153,7 @@ class Skills:
 
     def _bind(self, tool: OwnTool, opened: OpenSkills, arguments: JsonObject) -> OwnTool:
         """Let a call be shown, judged and recorded as one of the skill's server."""
-        definition, _, _ = self._find(str(arguments.get("name")))
+        definition, _, _ = self.find(str(arguments.get("name")))
         return replace(
             tool,
             server=definition.id,
@@ -157,8 +168,8 @@ class Skills:
         name, file = str(arguments["name"]), arguments.get("file")
         try:
             if not file:
-                return (await self.load(name, opened, by_user=False))[1]
-            definition, uri, _ = self._find(name)
+                return await self.load(name, opened, by_user=False)
+            definition, uri, _ = self.find(name)
             if (skill := opened.held.get((definition.id, uri))) is None:
                 raise SkillError("The skill is not loaded. Load it first.")
             address = skill.address(str(file))
@@ -168,9 +179,7 @@ class Skills:
             raise ToolCallError(str(error)) from error
         return reading.as_result()
 
-    async def load(
-        self, name: str, opened: OpenSkills, *, by_user: bool
-    ) -> tuple[ServerId, ToolResult]:
+    async def load(self, name: str, opened: OpenSkills, *, by_user: bool) -> ToolResult:
         """Load a skill into a conversation, once the user trusts it as it is now.
 
         Args:
@@ -199,28 +208,17 @@ class Skills:
             self._pins.setdefault((one.server, fingerprint), {}).update(pins)
             await asyncio.to_thread(self._store.save, fingerprint, pins, replacing=True)
         opened.held[one.server, one.skill.uri] = one.skill
-        return one.server, _loaded(one, text, shown)
+        return _loaded(one, text, shown)
 
     async def _current(self, name: str) -> ServerSkill:
         """Find a skill by its name, as its server describes it now."""
-        definition, uri, listed = self._find(name)
+        definition, uri, listed = self.find(name)
         entry = await self.servers.features(definition.id).get_skill(uri) or listed
         if entry is None:
             raise SkillError(f"{definition.id} has no skill at {sanitize_line(uri)}.")
         await self.refresh()
         view = replace(entry.view, name=listed.view.name) if listed else entry.view
         return self._with_pin(definition, replace(entry, view=view))
-
-    def _find(self, name: str) -> tuple[ServerDefinition, str, Skill | None]:
-        """Return the server, the address and, if it is listed, the entry that a name means."""
-        for one in self._listed():
-            if name in {one.name, f"{one.server}:{one.skill.uri}"}:
-                return one.definition, one.skill.uri, one.skill
-        for server in self.servers.catalogs:
-            definition, uri = self.servers.registry.definition(server), name.removeprefix(server)
-            if definition is not None and uri != name and "://" in uri:
-                return definition, uri.removeprefix(":"), None
-        raise SkillError(f"There is no skill {sanitize_line(name, 200)}.")
 
     def _listed(self) -> Iterator[ServerSkill]:
         for server in self.servers.catalogs.copy():

@@ -250,7 +250,7 @@ class TypedMessages:
             conversation.send(Message(text, partial(self._attachments.read, wanted, words)))
 
     async def _load_skill(
-        self, conversation: Conversation, text: str, data: str, _ask: Ask
+        self, conversation: Conversation, text: str, data: str, ask: Ask
     ) -> MessageContent:
         """Load a skill for the user, once its turn has come; what is typed after it goes along."""
         _, typed = command_words(text)
@@ -259,7 +259,8 @@ class TypedMessages:
             raise MessageError(f"Type /{SKILL} SERVER:SKILL")
         name = skills.named(typed)
         try:
-            server, loaded = await skills.load(name, context.opened, by_user=True)
+            ask(server := skills.find(name)[0].id)
+            loaded = await skills.load(name, context.opened, by_user=True)
         except (ToolCallError, ServerCallError) as error:
             raise MessageError(f"{clip(name, MAX_SHOWN)} was not loaded. {error}") from error
         words = _joined(typed.removeprefix(name).strip(), data)
