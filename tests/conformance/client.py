@@ -3,10 +3,10 @@
 Run it as ``python -m tests.conformance.client URL``. It connects by the same engine as the app,
 calls every tool, reads every resource and gets every prompt, and says yes to whatever it is
 asked; it signs in where that is required, with a client that goes wherever it is sent in place of
-a browser. It knows two things of scenarios: which sign in with client credentials, and that a
-parameter named ``schema`` wants another tool's schema. Where ``MCP_CONFORMANCE_CONTEXT`` names
-``toolCalls``, exactly those calls are made instead of made-up ones; client credentials in there
-count as if they stood in the settings.
+a browser. It knows three things of scenarios: which sign in with client credentials, which
+want skills to be loaded, and that a parameter named ``schema`` wants another tool's schema. Where
+``MCP_CONFORMANCE_CONTEXT`` names ``toolCalls``, exactly those calls are made instead of made-up
+ones; client credentials in there count as if they stood in the settings.
 
 It ends with 0 if the server was ready and the engine did its work; what the server refused is
 printed and is no failure.
@@ -25,11 +25,15 @@ import httpx2
 
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
 from tests.servers.web import free_port
+from tui.engine.approval.tool_review import PinStore
+from tui.engine.chats.skills import Skills
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests, import_connection
+from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, Permit, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.context import ClientContext, Generation, Generator, Prompt
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -38,9 +42,17 @@ from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.catalog import Catalog
 from tui.model.events import CatalogChanged, Event, RequestRaised, ServerLogged, ServerStatusChanged
-from tui.model.requests import FormRequest, PendingRequest, Reply, ReplyAction
+from tui.model.requests import (
+    Answer,
+    FormRequest,
+    PendingRequest,
+    Reply,
+    ReplyAction,
+    SkillRequest,
+)
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings
+from tui.model.trust import TrustAnswer
 
 CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
 """The environment variable in which the suite describes a scenario, as JSON."""
@@ -69,8 +81,10 @@ ONE_ATTEMPT: Final = RetryPolicy(first_delay=60.0)
 """A server that fails is not tried again while it is looked at."""
 
 
-def willing_reply(request: PendingRequest) -> Reply:
+def willing_reply(request: PendingRequest) -> Answer:
     """Accept everything, forms with their defaults unless those did not pass the check."""
+    if isinstance(request, SkillRequest):
+        return TrustAnswer.TRUST
     if not isinstance(request, FormRequest):
         return Reply(ReplyAction.ACCEPT)
     if request.problem:
@@ -128,6 +142,8 @@ class Visit:
                     print(f"{self._status}: {self._reason}")
                     return self._reason.startswith("offers nothing")
                 await self._use_features(manager.features(SERVER))
+                if os.environ.get(SCENARIO, "").startswith("sep-2640-client-verify"):
+                    await self._load_skills(manager)
                 await context.sign_ins.aclose()
         return True
 
@@ -169,6 +185,18 @@ class Visit:
         for prompt in self._catalog.prompts:
             arguments = {argument.name: STUB for argument in prompt.arguments}
             await tell(prompt.name, features.get_prompt(prompt.name, arguments))
+
+    async def _load_skills(self, manager: ServerManager) -> None:
+        """Load each skill, and read all files of those that could be."""
+        store, opened = PinStore(None, print), OpenSkills()
+        audit = AuditLog(None, on_problem=print)
+        skills = Skills(manager, self._desk, store, self._hear, audit)
+        for skill in self._catalog.skills:
+            name = f"{SERVER}:{skill.name}"
+            await tell(name, skills.load(name, opened, by_user=True))
+        for held in opened.held.values():
+            for path in held.files:
+                await tell(path, manager.features(SERVER).read_resource(held.address(path)))
 
 
 def given() -> dict[str, Any]:

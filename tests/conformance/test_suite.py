@@ -125,6 +125,12 @@ def failed_checks(folder: Path, scenario: str) -> list[str]:
     ]
 
 
+def statuses(folder: Path) -> list[str]:
+    """Give what all checks came to."""
+    files = folder.glob("results/*/checks.json")
+    return [check["status"] for file in files for check in json.loads(file.read_text())]
+
+
 @pytest.mark.parametrize("revision", CORE)
 async def test_the_official_suite_passes(
     revision: str, address: str, tmp_path: Path, measure: Measure
@@ -154,3 +160,14 @@ async def test_extensions_and_earlier_revisions_pass_but_what_the_sdk_lacks(
     good = [name for name, score in verdict.scores.items() if score[1] == 0]
     measure(f"conformance, {suite}: {len(good)} of {len(verdict.scores)} scenarios pass")
     assert verdict.code == 0, verdict.output[-3000:]
+
+
+@pytest.mark.parametrize(
+    "what", ["no-prefetch", "verify-digest", "verify-size", "verify-frontmatter"]
+)
+async def test_skills_are_fetched_late_and_checked(what: str, address: str, tmp_path: Path) -> None:
+    """These belong to no suite, and pass as well where their check is skipped."""
+    scenario = f"sep-2640-client-{what}"
+    verdict = await run_suite(tmp_path, address, "--scenario", scenario)
+    assert verdict.code == 0, verdict.output[-3000:]
+    assert statuses(tmp_path) == ["SUCCESS"]

@@ -5,9 +5,11 @@ after one makes it required), ``completions`` (values, or those of each argument
 ``resources`` and ``templates`` (URIs), ``contents`` (what is read, by URI; or the file that holds
 it), ``silent`` (names and URIs that are never answered), ``record`` (a file that takes every
 message, one a line), ``gate`` (a file without which it does not start), ``definitions`` (more
-members of tools, by name), ``info`` and ``capabilities`` (more of what it says of itself),
-``results`` (those of a call or a prompt, by name) and ``before`` (what is sent before one; the
-result waits for the answer to the last request).
+members of tools, by name), ``skills`` (a file with entries of skills by their addresses, read at
+each request: those in its ``list`` are listed, two a page, and those in its ``get`` given one by
+one; its ``read`` is like ``contents``), ``info`` and ``capabilities`` (more of what it says of
+itself), ``results`` (those of a call or a prompt, by name) and ``before`` (what is sent before
+one; the result waits for the answer to the last request).
 A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
 resource says its URI.
 """
@@ -21,6 +23,8 @@ from typing import Any
 
 Message = dict[str, Any]
 
+EXTENSION = "io.modelcontextprotocol/skills"
+
 SAYS: Message = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 
 
@@ -32,6 +36,7 @@ def initialize(_: Message) -> Message:
             **{"prompts": {}, "resources": {"subscribe": True}},
             **({"tools": {}} if "tools" in SAYS else {}),
             **({"completions": {}} if "completions" in SAYS else {}),
+            **({"extensions": {EXTENSION: {}}} if "skills" in SAYS else {}),
             **SAYS.get("capabilities", {}),
         },
         "serverInfo": {"name": "library", "version": "1", **SAYS.get("info", {})},
@@ -105,8 +110,29 @@ def list_templates(_: Message) -> Message:
     return {"resourceTemplates": [{"uriTemplate": one, "name": one} for one in templates]}
 
 
+def skills() -> Message:
+    """Read what skills there are now."""
+    found: Message = json.loads(Path(SAYS["skills"]).read_text(encoding="utf-8"))
+    return found
+
+
+def list_skills(params: Message) -> Message:
+    """List two skills, and where to go on."""
+    entries, start = [*skills()["list"].values()], int(params.get("cursor") or 0)
+    more = {"nextCursor": str(start + 2)} if start + 2 < len(entries) else {}
+    return {"skills": entries[start : start + 2], **more}
+
+
+def get_skill(params: Message) -> Message | None:
+    """Give one skill, listed or not."""
+    entry = skills()["get"].get(params["uri"])
+    return {"skill": entry} if entry is not None else None
+
+
 def read_resource(params: Message) -> Message:
     """Give a resource."""
+    if "skills" in SAYS and params["uri"] in (read := skills()["read"]):
+        return {"contents": read[params["uri"]]}
     if params["uri"] in SAYS.get("contents", {}):
         contents = SAYS["contents"][params["uri"]]
         if isinstance(contents, str):
@@ -115,7 +141,7 @@ def read_resource(params: Message) -> Message:
     return {"contents": [{"uri": params["uri"], "text": f"content of {params['uri']}"}]}
 
 
-METHODS: dict[str, Callable[[Message], Message]] = {
+METHODS: dict[str, Callable[[Message], Message | None]] = {
     "initialize": initialize,
     "ping": lambda _: {},
     "tools/list": list_tools,
@@ -126,6 +152,8 @@ METHODS: dict[str, Callable[[Message], Message]] = {
     "resources/list": list_resources,
     "resources/templates/list": list_templates,
     "resources/read": read_resource,
+    "skills/list": list_skills,
+    "skills/get": get_skill,
     "resources/subscribe": lambda _: {},
     "resources/unsubscribe": lambda _: {},
 }
@@ -139,7 +167,9 @@ def reply(request: Message) -> Message | None:
     method = METHODS.get(request["method"])
     if method is None:
         return {"error": {"code": -32601, "message": "no such method"}}
-    return {"result": method(params)}
+    if (result := method(params)) is None:
+        return {"error": {"code": -32602, "message": "no such thing"}}
+    return {"result": result}
 
 
 def send(message: Message) -> None:

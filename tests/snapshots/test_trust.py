@@ -7,7 +7,17 @@ import pytest
 
 from tests.snapshots.decks import HISTORIES, Album, deck
 from tests.support.samples import SERVER, one_of_each
-from tests.ui.consent.samples import DIFFERENCE, GIT, NPX, SEARCH, changed_tools, trust
+from tests.ui.consent.samples import (
+    DIFFERENCE,
+    GIT,
+    NPX,
+    SEARCH,
+    SKILL_CHANGE,
+    SKILL_TEXT,
+    changed_tools,
+    skill,
+    trust,
+)
 from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
 from tui.model import events as e
 from tui.model.catalog import Catalog
@@ -54,6 +64,9 @@ PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
         (),
     ),
     "tool-changes": (asking(_TRUSTED, changed_tools()), ()),
+    "skill": (asking(_TRUSTED, skill()), ()),
+    "skill-changed": (asking(_TRUSTED, skill(difference=SKILL_CHANGE)), ()),
+    "skill-text": (asking(_TRUSTED, skill(text=SKILL_TEXT)), ()),
     "grants": ((_TRUSTED, e.GrantsChanged((SAVED, SESSION, SETTING))), ("f2", "g")),
     "grants-empty": ((_TRUSTED,), ("f2", "g")),
     "standing": ((_TRUSTED, _changed_catalog(), e.ToolExplained(STANDING)), ("f3",)),

@@ -22,6 +22,7 @@ from tui.model.requests import (
     SamplingRequest,
     SamplingReview,
     SignInRequest,
+    SkillRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
@@ -95,7 +96,7 @@ class Desk:
 
     @overload
     async def ask(
-        self, request: TrustRequest, check: Check[TrustAnswer] | None = None
+        self, request: TrustRequest | SkillRequest, check: Check[TrustAnswer] | None = None
     ) -> TrustAnswer: ...
 
     @overload
@@ -236,7 +237,7 @@ def _answer_type(request: PendingRequest) -> type[Answer]:
     match request:
         case ConfirmationRequest():
             return Decision
-        case TrustRequest():
+        case TrustRequest() | SkillRequest():
             return TrustAnswer
         case ToolChangeRequest():
             return ToolChangeAnswer

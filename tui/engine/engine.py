@@ -13,6 +13,7 @@ from typing import Final, Self
 from tui import __version__
 from tui.engine import late
 from tui.engine.approval.gate import ToolAccess
+from tui.engine.approval.tool_review import PinStore
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chats.backends.backend import ModelBackend, Provider
@@ -22,6 +23,7 @@ from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
+from tui.engine.chats.skills import FOLDER_NAME, Skills
 from tui.engine.chats.step import backend_generator
 from tui.engine.chats.turn import TurnSetup
 from tui.engine.commands.feature_commands import FeatureCommands
@@ -151,6 +153,7 @@ class Engine:
             self.context_files.read,
             ResultReviewer(self.desk),
             options.max_steps,
+            skills=self._open_skills(state),
         )
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
@@ -184,6 +187,10 @@ class Engine:
         options, home, say = self._options, Path.home(), self._problems
         trusted, attended = options.trusted_folders, options.attended
         return OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
+
+    def _open_skills(self, state: Path | None) -> Skills:
+        store = PinStore(state and state / FOLDER_NAME, self._problems)
+        return Skills(self.servers, self.desk, store, self._publish, self.access.audit)
 
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None

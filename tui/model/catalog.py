@@ -120,6 +120,17 @@ class ResourceTemplateView(Frozen):
     has_icons: bool = False
 
 
+class SkillView(Frozen):
+    """A skill of a server: instructions for a task, in files that are read when they are needed.
+
+    `name` is unique on its server, `problem` says why it cannot be loaded.
+    """
+
+    name: str
+    description: str
+    problem: str = ""
+
+
 class ResourceContent(Frozen):
     """The content of a resource as shown: its texts joined, and a line for each blob.
 
@@ -143,6 +154,7 @@ class Catalog(Frozen):
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
     excess: frozenset[ToolId] = frozenset()
+    skills: tuple[SkillView, ...] = ()
 
     @property
     def off(self) -> int:

@@ -9,7 +9,13 @@ from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
+from tui.model.trust import (
+    DifferenceLine,
+    ToolChangeAnswer,
+    ToolChangeRequest,
+    TrustAnswer,
+    TrustRequest,
+)
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""
@@ -268,10 +274,35 @@ class ResultReview(Frozen):
     conversation: ConversationId = MAIN
 
 
+class SkillRequest(Frozen):
+    """Asks whether a skill may be loaded: about its entry, and then about its text.
+
+    Attributes:
+        id: The id of the question.
+        server: The server.
+        name: Its name on that.
+        description: What the server says of it.
+        files: A line for each of its files.
+        ignored: Fields of its front matter that a host might act on; gemdeck does not.
+        difference: The diff since it was trusted; empty the first time.
+        text: Its SKILL.md; empty while that is not read.
+    """
+
+    id: RequestId
+    server: ServerId
+    name: str
+    description: str
+    files: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    difference: tuple[DifferenceLine, ...] = ()
+    text: str = ""
+
+
 PendingRequest = (
     ConfirmationRequest
     | TrustRequest
     | ToolChangeRequest
+    | SkillRequest
     | FormRequest
     | UrlRequest
     | SamplingRequest

@@ -15,6 +15,7 @@ from tui.model.requests import (
     SamplingRequest,
     SamplingReview,
     SignInRequest,
+    SkillRequest,
     UrlRequest,
 )
 from tui.model.trust import ToolChangeRequest, TrustRequest
@@ -28,7 +29,7 @@ from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.welcome import WorkingLine
 
-_AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
+_AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview, SkillRequest)
 """What the user or the running turn waits for."""
 
 
@@ -157,6 +158,7 @@ class PendingController:
 
     def _make(self, request: PendingRequest) -> Question[Any]:
         """Make the screen for a kind of request; all are loaded with the first question."""
+        from tui.ui.questions import trust  # noqa: PLC0415
         from tui.ui.questions.address import AddressQuestion  # noqa: PLC0415
         from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
         from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
@@ -166,7 +168,6 @@ class PendingController:
             SamplingQuestion,
         )
         from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
-        from tui.ui.questions.trust import ToolChangeQuestion, TrustQuestion  # noqa: PLC0415
 
         kinds: dict[type[PendingRequest], type[Question[Any]]] = {
             ConfirmationRequest: ConfirmationQuestion,
@@ -176,8 +177,9 @@ class PendingController:
             SamplingReview: ReviewQuestion,
             ResultReview: ResultQuestion,
             SignInRequest: SignInQuestion,
-            TrustRequest: TrustQuestion,
-            ToolChangeRequest: ToolChangeQuestion,
+            TrustRequest: trust.TrustQuestion,
+            ToolChangeRequest: trust.ToolChangeQuestion,
+            SkillRequest: trust.SkillQuestion,
         }
         question = kinds[type(request)](request, self._commands, keyboard=self._keyboard)
         tabs = shown_tabs(self._bridge.state)

@@ -6,7 +6,7 @@ from typing import Final
 from tests.ui.harness import Running, running, toasts
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.catalog import Catalog, PromptView, ResourceView
+from tui.model.catalog import Catalog, PromptView, ResourceView, SkillView
 from tui.model.chat import (
     EntryId,
     ToolCall,
@@ -47,6 +47,7 @@ CALLS: Final[dict[str, tuple[str, tuple[object, ...]]]] = {
     "/mcp reload": ("servers.restart_all", ()),
     "/clear": ("conversations.current.clear", ()),
     "/new": ("conversations.current.clear", ()),
+    "/skill docs:pdf  fill it": ("messages.send", ("/skill docs:pdf  fill it",)),
     "/directory add ~/more and more": ("features.add_folder", ("~/more and more",)),
 }
 SLIPS: Final = {
@@ -61,6 +62,7 @@ SLIPS: Final = {
     "/copy": "There is no answer to copy yet.",
     "/theme gemdeck-drak": "There is no theme gemdeck-drak. Did you mean gemdeck-dark?",
     "/directory add": "Type /directory add FOLDER",
+    "/skill": "Type /skill SKILL [WORDS]",
     "/tools [/x]": "There is no server [/x]. /mcp lists your servers.",
 }
 
@@ -295,6 +297,19 @@ def test_parts_servers_and_themes_are_completed() -> None:
     assert offered("/profile ") == ["/profile review"]
     assert offered("/theme") == offered("/help x") == offered("/mcp nothing x") == []
     assert offered("/none x") == offered("see /mcp re") == offered("/mcp\nre") == []
+
+
+def test_skills_are_completed_with_their_server_once_it_is_ready() -> None:
+    pdf, odd = SkillView("pdf", "Fills\nforms."), SkillView("odd", "x", problem="it is too large")
+    ready = replace(decks.server(decks.GIT, ServerStatus.READY), catalog=Catalog(skills=(pdf, odd)))
+    gone = replace(decks.server(decks.SEARCH, ServerStatus.FAILED), catalog=Catalog(skills=(pdf,)))
+    found = complete_command("/skill ", (ready, gone), {})
+    assert found is not None
+    assert [(one.text, one.detail) for one in found.completions] == [
+        ("git:pdf ", "Fills forms."),
+        ("git:odd ", "it is too large"),
+    ]
+    assert complete_command("/skill git:pdf now", (ready,), {}) is None
 
 
 def test_prompts_are_offered_by_server_and_a_renamed_one_says_so() -> None:

@@ -129,7 +129,7 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         value = _server(view, session) | _details(view, session)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
-        kinds = ("tools", "prompts", "resources", "templates")
+        kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
         return CommandOutput(value | {"definitions": definitions}, fields(value), code)
 
@@ -552,6 +552,7 @@ def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
         "prompts": [prompt.name for prompt in catalog.prompts],
         "resources": [resource.uri for resource in catalog.resources],
         "templates": [template.uri_template for template in catalog.templates],
+        "skills": [f"{view.id}:{skill.name}" for skill in catalog.skills],
         "settings": view.source,
         "variables": list(view.variables),
         "environment": list(view.environment),

@@ -191,7 +191,7 @@ class Gate:
             return _permit(inquiry, "you: composed this call")
         if inquiry.turn.denies_rest:
             return _DENIED_REST
-        if inquiry.is_loop and self._desk.attended:
+        if inquiry.tool.caution or (inquiry.is_loop and self._desk.attended):
             return None
         if verdict.effect is Effect.ALLOW:
             self._policy.used(verdict)
@@ -199,8 +199,8 @@ class Gate:
         own, servers = inquiry.tool, self._policy.origins
         is_named = self._allowed and names_tool(self._allowed, own.server, own.name, servers)
         is_asked = verdict.grant or self._policy.asking_words(own, Permission.SETTINGS)
-        if is_named and not is_asked:  # a grant here is a rule that says to ask
-            return _permit(inquiry, "--allowed-tools")
+        if (own.basis or is_named) and not is_asked:  # a grant here is a rule that says to ask
+            return _permit(inquiry, own.basis or "--allowed-tools")
         return None
 
     def _judge(self, inquiry: Inquiry) -> Verdict:
@@ -252,7 +252,8 @@ class Gate:
             arguments=inquiry.shown,
             claims=tool.view.claims,
             notes=tuple(call_notes(inquiry, self._policy)),
-            not_lasting=self._policy.asking_words(tool, Permission.GRANTS)
+            not_lasting=tool.caution
+            or self._policy.asking_words(tool, Permission.GRANTS)
             or ("" if tool.fingerprint else "nothing identifies this server later on"),
             origin=origin_words(tool.server, self._policy),
             read_only=tuple(one.view.name for one in read_only_with(inquiry)),

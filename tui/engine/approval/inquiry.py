@@ -280,6 +280,8 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
         policy: The rules; without one nothing is said of them.
     """
     tool, shown = inquiry.tool, inquiry.shown
+    if tool.caution:
+        yield tool.caution
     if inquiry.is_loop:
         yield f"The model made this very call {inquiry.number - 1} times before in this turn."
     # the model may retry what was denied under another name

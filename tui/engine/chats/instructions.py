@@ -31,12 +31,15 @@ Instructions = tuple[tuple[ServerId, str], ...]
 
 
 def compose(
-    own: str, context: Iterable[ContextFile], instructions: Sequence[tuple[ServerId, str]]
+    own: str,
+    context: Iterable[ContextFile],
+    instructions: Sequence[tuple[ServerId, str]],
+    skills: str = "",
 ) -> tuple[str, Instructions]:
     """Return the system instruction, and the words of servers as they are in it.
 
-    It is the user's own, the files of context, and the servers' words, cut to the limit and
-    quoted.
+    It is the user's own, the files of context, the servers' words, cut to the limit and quoted,
+    and the list of skills.
     """
     limit = min(MAX_OF_SERVER, MAX_OF_ALL // max(1, len(instructions)))
     said = tuple((server, _cut(text, limit)) for server, text in instructions)
@@ -44,7 +47,7 @@ def compose(
         f"The server {server} says:\n" + "\n".join(f"> {line}" for line in text.split("\n"))
         for server, text in said
     ]
-    parts = [own, *_quoted(context), *([_INTRODUCTION, *quoted] if quoted else [])]
+    parts = [own, *_quoted(context), *([_INTRODUCTION, *quoted] if quoted else []), skills]
     return "\n\n".join(filter(None, parts)), said
 
 

@@ -22,6 +22,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.catalog.registry import MAX_QUERY, search
+from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import Catalog, ToolId, ToolView
@@ -190,7 +191,7 @@ _QUERY: Final = {"type": "string", "description": "Lists only what contains thes
 _URI: Final = {"type": "string", "description": "The URI, or a template filled in."}
 
 
-def resource_tools(servers: ProfiledServers) -> Iterator[OwnTool]:
+def resource_tools(servers: ProfiledServers, opened: OpenSkills) -> Iterator[OwnTool]:
     """Yield the tools, if a server that can be asked has resources."""
     if not _asked(servers):
         return
@@ -206,11 +207,11 @@ def resource_tools(servers: ProfiledServers) -> Iterator[OwnTool]:
         "read_mcp_resource",
         "Read a resource of an MCP server.",
         {"server": _SERVER, "uri": _URI},
-        partial(_read, servers, ""),
+        partial(_read, servers, opened, ""),
         *("server", "uri"),
         is_free=False,
     )
-    yield replace(reading, bind=partial(_bind, servers, reading))
+    yield replace(reading, bind=partial(_bind, servers, opened, reading))
 
 
 def _asked(servers: ProfiledServers) -> dict[ServerId, Catalog]:
@@ -251,7 +252,9 @@ def _resource_line(*parts: str) -> str:
     return "- " + " | ".join(clip(sanitize_line(part), MAX_DESCRIPTION) for part in parts if part)
 
 
-def _bind(servers: ProfiledServers, tool: OwnTool, arguments: JsonObject) -> OwnTool:
+def _bind(
+    servers: ProfiledServers, opened: OpenSkills, tool: OwnTool, arguments: JsonObject
+) -> OwnTool:
     """Let a reading be shown, asked about and allowed as one of the server that is read from."""
     server = ServerId(str(arguments.get("server", "")))
     definition = servers.every.registry.definition(server)
@@ -264,11 +267,15 @@ def _bind(servers: ProfiledServers, tool: OwnTool, arguments: JsonObject) -> Own
         fingerprint=definition.fingerprint,
         trusted=definition.trust,
         is_reviewed=definition.review_results,
-        run=partial(_read, servers, server),
+        caution=opened.caution(server),
+        run=partial(_read, servers, opened, server),
     )
 
 
-async def _read(servers: ProfiledServers, allowed: str, arguments: JsonObject) -> ToolResult:
+async def _read(
+    servers: ProfiledServers, opened: OpenSkills, allowed: str, arguments: JsonObject
+) -> ToolResult:
+    """Read a resource; what lies in the folder of a loaded skill has to be a file of it."""
     server, typed = ServerId(str(arguments["server"])), str(arguments["uri"])
     if server != allowed:
         raise ToolCallError("Another server was asked about; it was not read.")
@@ -276,12 +283,14 @@ async def _read(servers: ProfiledServers, allowed: str, arguments: JsonObject) -
         uri = find_resource(typed, servers.every.catalogs[server])
         if not uri:
             raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
+        skill = opened.around(server, uri)
+        uri = uri if skill is None else skill.address(uri)
         reading = await (await servers.awake(server)).read_resource(uri)
+        if skill is not None:
+            await asyncio.to_thread(skill.check, uri, reading.raw)
     except (ServerCallError, KeyError) as error:
         raise ToolCallError(f"It could not be read: {error}") from error
-    content = reading.content
-    display = "\n".join(filter(None, (content.text, *content.blobs, reading.remark)))
-    return ToolResult(reading.parts, display)
+    return reading.as_result()
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import KeptResults, ProfiledServers, resource_tools, tool_search
+from tui.engine.chats.skills import Skills
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -27,6 +28,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     RenderedPrompt,
     TextPart,
 )
+from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.manager import ServerManager
 from tui.model import events as e
 from tui.model.chat import (
@@ -173,6 +175,7 @@ class TurnSetup:
         max_steps: Most answers of the model in one turn; None for any number.
         settings: Say how much a turn may do, and instruct the model.
         profiles: Those that can be chosen, and those in use, by name; "" stands for none.
+        skills: The skills of the servers, or None.
         numbers: Source of all numbers in ids, so that no id of a conversation is another's.
     """
 
@@ -184,6 +187,7 @@ class TurnSetup:
     max_steps: int | None = None
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
     profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
+    skills: Skills | None = None
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new_id(self, kind: str) -> EntryId:
@@ -207,6 +211,7 @@ class TurnContext:
         refused: Tools this model refused.
         kept: The results that were cut for the model.
         instructions: What servers say about themselves, as it was sent last.
+        opened: The skills that were loaded.
         servers: The servers without what its profile leaves out.
     """
 
@@ -221,6 +226,7 @@ class TurnContext:
     refused: set[RefusedTool] = field(default_factory=set)
     kept: KeptResults = field(default_factory=KeptResults)
     instructions: Instructions = ()
+    opened: OpenSkills = field(default_factory=OpenSkills)
     servers: ProfiledServers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -296,6 +302,8 @@ class Turn:
             if self._setup.context_files is not None:
                 self._files = await self._setup.context_files()
             await self._add_message()
+            if self._setup.skills is not None:
+                await self._setup.skills.refresh()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
             self.abandon()
@@ -373,8 +381,9 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
-        tools = self._context.servers
-        own = (*filter(None, [tool_search(tools)]), *resource_tools(tools))
+        tools, skills, opened = self._context.servers, self._setup.skills, self._context.opened
+        own = (*filter(None, [tool_search(tools)]), *resource_tools(tools, opened))
+        own += tuple(skills.tool(opened, tools)) if skills is not None else ()
         reading = self._context.kept.declared()
         return self._not_refused((*tools.held_tools(), *own, *reading))
 
@@ -457,9 +466,10 @@ class Turn:
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
-        own, includes = self._setup.settings.system_instruction, context.servers.profile.includes
-        said_now = [one for one in self._setup.tools.instructions() if includes(one[0])]
-        instruction, said = compose(own, self._files, said_now)
+        own, profile = self._setup.settings.system_instruction, context.servers.profile
+        said_now = [one for one in self._setup.tools.instructions() if profile.includes(one[0])]
+        skills = self._setup.skills.told(profile) if self._setup.skills is not None else ""
+        instruction, said = compose(own, self._files, said_now, skills)
         if said != context.instructions:
             context.instructions = said
             self._publish(e.InstructionsSent(said))

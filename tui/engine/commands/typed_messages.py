@@ -7,11 +7,11 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Ask, Message, MessageContent, MessageError, give_back
 from tui.engine.commands.feature_commands import FeatureCommands
-from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace import (
@@ -32,7 +32,7 @@ from tui.model.input.mentions import (
     mentions,
     typed_mention,
 )
-from tui.model.input.own_commands import OWN_COMMANDS, command_words
+from tui.model.input.own_commands import OWN_COMMANDS, SKILL, command_words
 from tui.model.input.typed import TypedPrompt, find_prompt, nearest, typed_command, usage
 from tui.model.servers import ServerId
 from tui.text import clip, counted, for_model, sanitize, sanitize_line
@@ -215,6 +215,9 @@ class TypedMessages:
         conversation = self._conversations.get(key)
         if conversation is None or not _joined(data, text).strip():
             return
+        if command_words(text)[0] == SKILL:
+            conversation.send(Message(text, partial(self._load_skill, conversation, text, data)))
+            return
         try:
             is_plain = not self._servers.waiting_for() and self._named(text) is None
         except MessageError as error:
@@ -243,6 +246,25 @@ class TypedMessages:
             wanted = list(dict.fromkeys([*(named or ()), Resource(server, uri)]))
             text = f"{words} {typed_mention(uri, server)}".strip()
             conversation.send(Message(text, partial(self._attachments.read, wanted, words)))
+
+    async def _load_skill(
+        self, conversation: Conversation, text: str, data: str, ask: Ask
+    ) -> MessageContent:
+        """Load a skill for the user, once its turn has come; what is typed after it goes along."""
+        _, typed = command_words(text)
+        context = conversation.context
+        if context is None or (skills := context.setup.skills) is None or not typed:
+            raise MessageError(f"Type /{SKILL} SERVER:SKILL")
+        name = skills.named(typed)
+        try:
+            ask(server := skills.find(name)[0].id)
+            loaded = await skills.load(name, context.opened, by_user=True)
+        except (ToolCallError, ServerCallError) as error:
+            raise MessageError(f"{clip(name, MAX_SHOWN)} was not loaded. {error}") from error
+        words = _joined(typed.removeprefix(name).strip(), data)
+        more = (TextPart(for_model(words)[0]),) if words else ()
+        shown = f"{sanitize(text)}\n\n{loaded.display.splitlines()[0]}"
+        return MessageContent(shown, (*loaded.parts, *more), (server,))
 
     def _later(self, text: str, data: str) -> Message:
         """Return a message of which it is decided in its turn what it names."""

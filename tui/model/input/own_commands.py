@@ -14,6 +14,7 @@ class Takes(StrEnum):
 
     NOTHING = ""
     SERVER = "SERVER"
+    SKILL = "SKILL [WORDS]"
     SOME_SERVERS = "[SERVER]"
     THEME = "[THEME]"
     FOLDER = "FOLDER"
@@ -54,6 +55,9 @@ class OwnCommand(Frozen):
 def _table(*commands: OwnCommand) -> Mapping[str, OwnCommand]:
     return MappingProxyType({command.name: command for command in commands})
 
+
+SKILL: Final = "skill"
+"""The command that loads a skill: a message, which goes along."""
 
 _C = OwnCommand
 
@@ -100,6 +104,7 @@ OWN_COMMANDS: Final = _table(
             _C("disable", "keep a server from running, also later on", Takes.SERVER),
         ),
     ),
+    _C(SKILL, "load a skill of a server, and send what follows with it", Takes.SKILL),
     _C("copy", "copy the last answer"),
     _C("stats", "tokens, turns and tool calls so far"),
     _C("theme", "choose the theme", Takes.THEME),

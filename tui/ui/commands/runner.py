@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.content import Content
 
 from tui.model.chat import ModelText, UserMessage
-from tui.model.input.own_commands import OWN_COMMANDS, Takes, TypedCommand
+from tui.model.input.own_commands import OWN_COMMANDS, SKILL, Takes, TypedCommand
 from tui.model.input.typed import nearest
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
@@ -308,6 +308,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("clear",): lambda deck, _: deck.commands.clear_conversation(),
     ("tools",): _show_tools,
     ("copy",): _copy,
+    (SKILL,): lambda deck, words: deck.commands.engine.messages.send(f"/{SKILL} {words}"),
     ("stats",): _show_stats,
     ("theme",): _choose_theme,
     ("quit",): lambda deck, _: deck.run_action("app.quit"),

@@ -55,6 +55,7 @@ PAGES: Final[Mapping[str, str]] = {
     "ServerScreen": "servers#connect",
     "ImportScreen": "servers#connect",
     "TrustQuestion": "permissions#folders",
+    "SkillQuestion": "chat#skills",
     "SignInQuestion": "sign-in",
     "ServerQuestion": "permissions#what-servers-ask",
     "AddressQuestion": "permissions#what-servers-ask",

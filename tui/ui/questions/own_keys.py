@@ -75,7 +75,7 @@ def answer_keys() -> Iterator[Key]:
 
     kinds = (
         confirmation.ConfirmationQuestion,
-        *(trust.TrustQuestion, trust.ToolChangeQuestion),
+        *(trust.TrustQuestion, trust.ToolChangeQuestion, trust.SkillQuestion),
         *(form.FormQuestion, address.AddressQuestion, address.LinkScreen, sign_in.SignInQuestion),
         *(sampling.SamplingQuestion, sampling.ResultQuestion, sampling.ReviewQuestion),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from tui.model.requests import SkillRequest
 from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
@@ -61,6 +62,13 @@ KEEP_AWAY: Final = Answer(
 )
 ACCEPT: Final = Answer(
     "accept", "a", "Accept", "let the model use them as they are now", ToolChangeAnswer.ACCEPT
+)
+DO_NOT_LOAD: Final = Answer(
+    "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
+)
+LOOK: Final = Answer("read", "r", "Read it", "fetch its text and show it", TrustAnswer.TRUST)
+LOAD: Final = Answer(
+    "load", "l", "Load", "load it now, and whenever the model wants it as it is", TrustAnswer.TRUST
 )
 
 
@@ -229,3 +237,41 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
             lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
             lines += difference_lines(change.difference)
         return lines
+
+
+class SkillQuestion(Question[SkillRequest]):
+    """Shows what a server says of a skill, what changed of it, and then its text."""
+
+    PREFIX = "skill"
+    ROWS = ((DO_NOT_LOAD, LOOK, LOAD),)
+    SAFE = DO_NOT_LOAD
+
+    def title_words(self) -> str:
+        """Say which of the two questions it is."""
+        if self.request.text:
+            return "Read the skill before the model does"
+        return "This skill changed" if self.request.difference else "Do you trust this skill?"
+
+    def lines(self) -> Sequence[LabelledLine]:
+        """Lay out the entry, or the text."""
+        request = self.request
+        lines = [
+            LabelledLine("server", request.server, "bold"),
+            LabelledLine("skill", request.name, "bold"),
+        ]
+        if request.text:
+            words = "The server's words, for the model; they give no rights: calls are asked about."
+            lines += [LabelledLine("", words, "$text-muted"), LabelledLine()]
+            return [*lines, *(LabelledLine("", line) for line in request.text.split("\n"))]
+        lines += [LabelledLine("", line) for line in request.description.split("\n")]
+        lines += _listed("! ignored", request.ignored)
+        if request.difference:
+            lines.append(LabelledLine("changes", "since you trusted it", "bold"))
+            lines += [*difference_lines(request.difference), LabelledLine()]
+        words = "Nothing of it was read yet. A later change of any file asks again."
+        lines.append(LabelledLine("", words, "$text-muted"))
+        return [*lines, *_listed("files", request.files)]
+
+    def offers(self, answer: Answer) -> bool:
+        """Offer to read it before it is read, and to load it after."""
+        return answer is not (LOOK if self.request.text else LOAD)

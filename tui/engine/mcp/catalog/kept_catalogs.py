@@ -27,7 +27,7 @@ MAX_TEXT: Final = 20_000
 """Characters of each text that a server says of itself."""
 
 _CATALOG: Final = "catalog"
-_LISTS: Final = ("tools", "prompts", "resources", "templates")
+_LISTS: Final = ("tools", "prompts", "resources", "templates", "skills")
 _log: Final = logging.getLogger(__name__)
 
 

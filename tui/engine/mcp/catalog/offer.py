@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
+from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
 from tui.model.catalog import (
     Parameter,
@@ -72,6 +73,7 @@ class RawOffer(Frozen):
         prompts: Its prompts.
         resources: Its resources.
         templates: Its resource templates.
+        skills: The entries of its skills.
     """
 
     tools: list[object] = field(default_factory=list)
@@ -79,6 +81,7 @@ class RawOffer(Frozen):
     prompts: list[object] = field(default_factory=list)
     resources: list[object] = field(default_factory=list)
     templates: list[object] = field(default_factory=list)
+    skills: list[object] = field(default_factory=list)
 
 
 class Tool(Frozen):
@@ -142,13 +145,14 @@ class ServerOffer(Frozen):
     prompts: tuple[PromptView, ...] = ()
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
+    skills: tuple[Skill, ...] = ()
     raw: RawOffer = field(default_factory=RawOffer, repr=False, compare=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing in it can be used."""
         usable = any(tool.is_usable for tool in self.tools)
-        return not (usable or self.prompts or self.resources or self.templates)
+        return not (usable or self.prompts or self.resources or self.templates or self.skills)
 
     def only(self, may_stay: Callable[[Tool], bool]) -> "ServerOffer":
         """Return the offer with some of its tools only."""
@@ -169,6 +173,7 @@ def read_offer(raw: RawOffer) -> ServerOffer:
         prompts=tuple(prompts.values()),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
+        skills=read_skills(raw.skills),
         raw=raw,
     )
 

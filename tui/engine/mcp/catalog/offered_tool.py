@@ -16,7 +16,9 @@ from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 from tui.text import AdvisedError
 
-OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result")
+OWN_NAMES: Final = (
+    *("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result", "load_skill"),
+)
 """The names of gemdeck's own tools, which no server's tool gets."""
 
 MAX_NAME: Final = 63
@@ -165,6 +167,9 @@ class OfferedTool(Frozen):
         is_reviewed: Whether the user sees its results before the model does.
         fingerprint: Identifies its server independently of its name; empty if the server has
             none, and then no lasting permission can be granted to it.
+        basis: Why a call runs unless a rule denies it or says to ask, such as the user's trust in
+            what it loads; empty if there is no such reason.
+        caution: Why each call is asked about whatever else allows it, or empty.
     """
 
     id: ToolId
@@ -177,6 +182,8 @@ class OfferedTool(Frozen):
     trusted: bool = False
     fingerprint: str = ""
     is_reviewed: bool = False
+    basis: str = ""
+    caution: str = ""
 
 
 class OwnTool(OfferedTool):
@@ -321,6 +328,12 @@ class ResourceReading(Frozen):
     problem: str = ""
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
     pictures: tuple[Picture, ...] = ()
+
+    def as_result(self) -> ToolResult:
+        """Return it as the result of a tool that reads resources."""
+        content = self.content
+        display = "\n".join(filter(None, (content.text, *content.blobs, self.remark)))
+        return ToolResult(self.parts, display)
 
 
 class CompletionValues(Frozen):

@@ -15,6 +15,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     assign_names,
     assign_prompt_names,
 )
+from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.model.catalog import Catalog, Off, PromptView, ToolId, ToolView
 from tui.model.frozen import Frozen, dataclass
 from tui.model.servers import ServerId
@@ -289,6 +290,9 @@ class Registry:
         """Return the lists of a server as it wrote them."""
         return self._offers.get(server, ServerOffer()).raw
 
+    def skills(self, server: ServerId) -> Sequence[Skill]:
+        return self._offers.get(server, ServerOffer()).skills
+
     def offered(self, profile: Profile = EVERYTHING) -> tuple[OfferedTool, ...]:
         """Return the tools that can be called, whether the model holds them or not."""
         return self._callable(frozenset(), profile)
@@ -389,7 +393,13 @@ class Registry:
         prompts = self._name_prompts(ordered)
         tools = self._name_tools(ordered)
         self._catalogs = {
-            server: Catalog(tools[server], prompts[server], offer.resources, offer.templates)
+            server: Catalog(
+                tools[server],
+                prompts[server],
+                offer.resources,
+                offer.templates,
+                skills=tuple(skill.view for skill in offer.skills),
+            )
             for server, offer in ordered
         }
         self._beyond = frozenset()

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeVar
 import anyio
 import mcp_types as types
 from mcp import Client, InputRequiredRoundsExceededError, MCPError
-from mcp.client import ClientRequestContext
+from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
 from tui.engine.definitions.definition import ServerDefinition, shown_target
@@ -29,6 +29,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.catalog.results import convert_result, text_size
+from tui.engine.mcp.catalog.skill_entry import SKILLS
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leaves
 from tui.engine.mcp.server_log import ServerLog, json_text
@@ -358,6 +359,7 @@ class Connection:
             logging_callback=self._on_log,
             message_handler=self._on_message,
             client_info=types.Implementation(name=CLIENT_NAME, version=context.client_version),
+            extensions=[advertise(SKILLS)],
             cache=None,
         )
         begun = self.clock()

@@ -17,6 +17,7 @@ from tui.engine.mcp.callbacks.sampling import REFUSED
 from tui.engine.mcp.catalog import results
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import CompletionValues, RenderedPrompt, ResourceReading
+from tui.engine.mcp.catalog.skill_entry import SKILLS, Skill, read_skill
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
 from tui.engine.mcp.session import sdk_patches
@@ -218,6 +219,15 @@ class Features:
         shown = sanitize_line(uri)
         read = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
         return replace(read, raw=kept[-1])
+
+    async def get_skill(self, uri: str) -> Skill | None:
+        """Ask for the entry of one skill by its address; None if the answer is none of it."""
+        if SKILLS not in (self._client.server_capabilities.extensions or {}):
+            raise ServerCallError("The server has no skills.")
+        async with self._requesting():
+            answer = await sdk_patches.request(self._client, "skills/get", {"uri": uri})
+        found = await asyncio.to_thread(read_skill, answer.get("skill"))
+        return found if found is not None and found.uri == uri else None
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send any request; return its answer as the server wrote it, its `result` or `error`."""

@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from tui.engine.mcp.backoff import Backoff, Clock
 from tui.engine.mcp.catalog.offer import RawOffer
+from tui.engine.mcp.catalog.skill_entry import SKILLS
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session import sdk_patches
@@ -52,7 +53,7 @@ _GONE: Final = frozenset({types.METHOD_NOT_FOUND, types.CONNECTION_CLOSED})
 
 
 class ListKind(StrEnum):
-    """A list whose changes servers announce. Resources include their templates."""
+    """A list whose changes servers announce. Resources include their templates, and skills."""
 
     TOOLS = "tools"
     PROMPTS = "prompts"
@@ -65,6 +66,7 @@ _LISTS: Final[Mapping[ListKind, Mapping[str, tuple[str, str]]]] = {
     ListKind.RESOURCES: {
         "resources": ("resources/list", "resources"),
         "templates": ("resources/templates/list", "resourceTemplates"),
+        "skills": ("skills/list", "skills"),
     },
 }
 """Per kind: the fields of `RawOffer`, each with the method and the key of its result."""
@@ -172,10 +174,13 @@ async def list_offer(
         ServerError: If the tools are declared and cannot be listed.
         MCPError: If the connection is lost.
     """
+    declared = client.server_capabilities
     for kind in kinds:
-        if getattr(client.server_capabilities, kind) is None:
+        if getattr(declared, kind) is None:
             continue
         for field, (method, key) in _LISTS[kind].items():
+            if field == "skills" and SKILLS not in (declared.extensions or {}):
+                continue
             items: Any = await _list(client, method, key, log)
             if items is not None:
                 offer = replace(offer, **{field: items})

@@ -55,7 +55,7 @@ _VALIDATED: Final = ("content", "isError", "resultType")
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
-    {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+    {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list"}
 )
 """Methods that only `request` uses, without the SDK's own parsing."""
 

@@ -351,6 +351,13 @@ def _values(
                 if (view.status is ServerStatus.DISABLED) is (command.name == "enable")
                 or command.takes is Takes.SOME_SERVERS
             ]
+        case Takes.SKILL:
+            return [
+                Completion(f"{view.id}:{one.name} ", f"{view.id}:{one.name}", one_line(said))
+                for view in _ready(servers)
+                for one in view.catalog.skills
+                if (said := one.problem or one.description)
+            ]
         case _:
             return [Completion(name, name) for name in names.get(command.takes, ()) if name]
 

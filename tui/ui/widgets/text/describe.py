@@ -161,7 +161,9 @@ def setup_lines(view: ServerView) -> Iterator[Content]:
         yield field("starts in", view.cwd or "the opened folder")
     if view.timeout:
         yield field("timeout", f"{view.timeout:g} s")
-    yield field("trust", "runs its tools unasked" if view.trusted else "asks before what no rule allows")
+    yield field(
+        "trust", "runs its tools unasked" if view.trusted else "asks before what no rule allows"
+    )
     if view.source:
         yield field("settings", view.source)
     if view.extension:
