@@ -10,12 +10,13 @@ from tests.conftest import World
 from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import records
+from tests.support.waiting import eventually
 from tests.unit.engine.skill_deck import Json, Shelf, SkillDeck, file_entry, names_of, skill_deck
 from tui.engine.approval.tool_review import Pin, PinStore, pin_key
 from tui.engine.chats.skills import FOLDER_NAME
 from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest, SkillRequest
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import TrustAnswer
 
 YES, NO = TrustAnswer.TRUST, TrustAnswer.NOT_NOW
@@ -406,3 +407,28 @@ async def test_the_model_is_told_of_so_many_trusted_skills_and_no_more(
         store.save(definition.fingerprint, known, replacing=True)
         await running.type("hello")
         assert running.system.count("Skill docs:") == 50
+
+
+async def test_a_profile_leaves_out_the_skills_of_a_server_and_a_sleeping_one_wakes_for_them(
+    docs: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiles = {"none": {"servers": []}, "docs": {"servers": ["docs"]}}
+    steps: list[Step] = [[Say("filled")], [loading("docs:pdf")], [Say("no")]]
+    steps += [[loading("docs:pdf")], [Say("done")]]
+    async with skill_deck(
+        monkeypatch, steps, docs, start="lazy", sleepAfter=0.2, profiles=profiles
+    ) as running:
+        await running.type("/skill docs:pdf", YES, YES)
+        assert "docs:pdf" in running.system
+        running.engine.model.use_profile("none")
+        await running.type("again")
+        assert "docs:pdf" not in running.system
+        assert "The call cannot be made: There is no skill docs:pdf." in str(_answers(running)[-1])
+        await eventually(lambda: running.status("docs") is ServerStatus.DISABLED)
+        running.engine.model.use_profile("docs")
+        await eventually(lambda: running.status("docs") is ServerStatus.ASLEEP)
+        read = len(docs.asked())
+        await running.type("and now")
+        assert "docs:pdf" in running.system
+        assert "Fill the form." in str(_answers(running)[-1])
+        assert len(docs.asked()) == read + 1
