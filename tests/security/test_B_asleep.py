@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import World
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool, write_settings
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually, server_processes
 from tui.model.chat import ToolCallStatus
@@ -182,3 +182,16 @@ async def test_A22_trust_that_is_taken_back_ends_the_sleep(place: Place) -> None
         assert deck.statuses() == {"it": ServerStatus.UNTRUSTED}
         assert deck.engine.servers.offered_tools() == ()
     assert place.words() == ["one"]
+
+
+async def test_B07_when_it_starts_is_edited_while_it_runs_and_while_it_sleeps(
+    turncoat: Turncoat, play: Play
+) -> None:
+    def entries(start: str) -> dict[str, Any]:
+        entry = {**turncoat.entry, "start": start}
+        return {"mcpServers": {"shop": entry}, "gemdeck": {"sleepAfter": 0.1}}
+
+    async with play([], settings=entries("eager"), follow_settings=True) as running:
+        for start, status in (("lazy", ServerStatus.ASLEEP), ("eager", ServerStatus.READY)):
+            write_settings(entries(start))
+            await reach(running, status)

@@ -173,10 +173,8 @@ class Engine:
         self.service = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        use_model, profile = self.service.use_model, options.profile or ""
-        self.model = ModelCommands(
-            bus, self._tasks, self.sessions, self.servers, use_model, profile
-        )
+        use_model = self.service.use_model
+        self.model = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 
@@ -260,11 +258,8 @@ class Engine:
         if options.attended and not options.private and options.resume is None:
             self._tasks.start(self.sessions.find_last())
         self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
-        profile = options.profile
-        if profile is None and options.resume is not None:  # what it leaves out is not to start
-            profile = await self.sessions.profile_of(options.resume)
-        if profile:
-            self.model.begin_profile(profile)
+        if options.profile:  # what it leaves out is not to start
+            self.model.begin_profile(sanitize_line(options.profile))
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())

@@ -42,9 +42,9 @@ from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
 from tui.engine.settings.prohibitions import Permission
-from tui.model.catalog import Catalog, ToolView
+from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
-from tui.model.consent import Choice, Decision, Effect, GrantScope, RequestId, ToolStanding
+from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
 from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
 from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import UNDECIDED, USABLE, ServerId
@@ -255,7 +255,7 @@ class Gate:
             not_lasting=self._policy.asking_words(tool, Permission.GRANTS)
             or ("" if tool.fingerprint else "nothing identifies this server later on"),
             origin=origin_words(tool.server, self._policy),
-            read_only=tuple(one.view.name for one in read_only_with(inquiry)),
+            read_only=len(read_only_with(inquiry)),
             conversation=inquiry.turn.conversation,
         )
 
@@ -387,13 +387,6 @@ class ToolAccess:
         """Take the rules of the settings and the servers there are; see `Policy.configure`."""
         self.policy.configure(settings.always_allow, settings.always_deny, definitions, asks)
         self.review.keep_only({definition.id for definition in definitions})
-
-    def allow_read_only(
-        self, tools: Sequence[OfferedTool], shown: Collection[ToolView], scope: GrantScope
-    ) -> None:
-        """Let those of the offered tools run that were shown, as they were shown, as read-only."""
-        found = [one for one in tools if one.view in shown and one.view.claims_to_read]
-        self.policy.allow(found, scope, Choice.ALWAYS_READ_ONLY.value)
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""

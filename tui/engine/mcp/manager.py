@@ -528,9 +528,9 @@ class ServerManager:
 
 
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
-    """Return whether two definitions are the same but for the tools that they leave out."""
+    """Return whether two differ at most in when they start and which tools they leave out."""
     only = replace(one, include_tools=other.include_tools, exclude_tools=other.exclude_tools)
-    return only == other
+    return replace(only, start=other.start) == other
 
 
 class FirstStarts:

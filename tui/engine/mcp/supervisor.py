@@ -274,11 +274,12 @@ class Supervisor:
         definition, visibility = self.definition, self._context.visibility
         kept = await asyncio.to_thread(self._context.catalogs.load, definition.fingerprint)
         if kept is not None:
-            offer = await asyncio.to_thread(read_offer, kept.raw)
+            raw, info = kept
+            offer = await asyncio.to_thread(read_offer, raw)
             offer = offer.only(lambda tool: visibility.is_known(definition, tool))
             if not offer.is_empty and self.status is _S.STARTING:
-                self.info = kept.info
-                self.usage.recalled(offer, kept.as_of)
+                self.info = info
+                self.usage.recalled(offer)
                 self._on_offer(self, offer)
                 self._move(_S.ASLEEP)
                 return
@@ -304,7 +305,8 @@ class Supervisor:
         is_connected = self._is_told = False
         self._log.begin()
         self._backoff.began()
-        self.usage.started(is_waking=self._dozes)
+        if not self._dozes:
+            self.usage.started()
         try:
             async with asyncio.timeout(self.definition.timeout) as self._deadline:
                 definition = await self._filled()
