@@ -201,16 +201,16 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_130,
-    "engine/mcp": 8_490,
-    "engine/chats": 4_160,
-    "cli": 2_780,
+    "ui": 14_050,
+    "engine/mcp": 8_470,
+    "engine/chats": 4_140,
+    "cli": 2_770,
     "engine/settings": 2_770,
-    "model": 2_690,
-    "engine": 1_960,
+    "model": 2_680,
+    "engine": 1_940,
     "engine/sign_in": 1_600,
     "engine/commands": 1_360,
-    "engine/approval": 1_360,
+    "engine/approval": 1_330,
     "engine/trust": 1_360,
     "engine/definitions": 1_090,
     "engine/files": 820,

@@ -133,7 +133,7 @@ async def test_B08_a_question_outlives_the_waking_by_another_call_and_sleep(
             lambda: statuses(running)[-2:] == [ServerStatus.STOPPING, ServerStatus.ASLEEP]
         )
         assert len(turncoat.calls) == 1
-        assert server_processes() == []
+        await eventually(lambda: server_processes() == [])
         await running.decide(Choice.ONCE)
         await running.idle()
     assert sorted(name for name, _ in turncoat.calls) == ["buy", "look"]

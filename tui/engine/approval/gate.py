@@ -392,10 +392,8 @@ class ToolAccess:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
         view, offered = servers.registry.look_up(server, tool) or (None, None)
         words = "Its server does not offer it now."
-        if view is not None and view.problem:
-            words = f"The model is not offered it: {sanitize_line(view.problem)}."
-        elif view is not None and view.off:
-            words = f"The model does not get it: {view.off}."
+        if view is not None and (reason := view.problem or view.off):
+            words = f"The model does not get it: {sanitize_line(reason)}."
         elif offered is not None:
             verdict = self.policy.judge(offered)
             return ToolStanding(server, tool, verdict.effect, verdict.words)

@@ -285,7 +285,7 @@ class ModelCommands:
         held = [offered for offered in servers.held_tools() if offered.server == server]
         said = dict(servers.instructions()).get(server, "")
         size = sum(offered.view.size for offered in held) + len(said)
-        part = ContextPart("server", size // CHARACTERS_PER_TOKEN, server, window)
+        part = ContextPart("tools and instructions", size // CHARACTERS_PER_TOKEN, server, window)
         if one.backend is None or not size:
             return part
         declared = ((offered.id, offered.definition_hash) for offered in held)
@@ -301,13 +301,11 @@ class ModelCommands:
     async def _tell_context(self, one: Conversation, context: TurnContext) -> None:
         """Publish what fills the context, and again once what each server takes is counted."""
         parts = await self._measure(one, context)
-        with_tools = (tool.server for tool in context.servers.held_tools())
-        servers = dict.fromkeys((*with_tools, *dict(context.servers.instructions())))
-        told = tuple(self.context_part(server, counts=True) for server in servers)
-        self._publish(ContextMeasured(parts, told))
-        if open_counts := [count for count in self._counts.values() if not count.done()]:
-            await asyncio.wait(open_counts)
-            self._publish(ContextMeasured(parts, tuple(map(self.context_part, servers))))
+        for counts in (True, False):
+            told = (self.context_part(p.server, counts=counts) if p.server else p for p in parts)
+            self._publish(ContextMeasured(tuple(told)))
+            if open_counts := [count for count in self._counts.values() if not count.done()]:
+                await asyncio.wait(open_counts)
 
     async def _measure(self, one: Conversation, context: TurnContext) -> tuple[ContextPart, ...]:
         setup, contents = context.setup, [*context.history.contents]

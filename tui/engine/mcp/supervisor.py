@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -376,13 +375,13 @@ class Supervisor:
                 left = self._until_sleep(live)
                 if live.outdated.is_set():
                     self.restart()
-                elif left <= 0:
+                elif left is not None and left <= 0:
                     self._wanted, self._dozes = False, True
                     self._begin_to_stop()
                 else:
                     self._wake.clear()
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(left if left < math.inf else None):
+                        async with asyncio.timeout(left):
                             await self._wake.wait()
         finally:
             for task in (*waits, following):
@@ -391,11 +390,11 @@ class Supervisor:
             self._fail(live.transport.problem or ServerError(live.transport.ending()))
         await asyncio.wait({*waits, following})
 
-    def _until_sleep(self, live: "Connection") -> float:
-        """Return the seconds until the server sleeps if nobody uses it."""
+    def _until_sleep(self, live: "Connection") -> float | None:
+        """Return the seconds until the server sleeps if nobody uses it; None for never."""
         after = self._context.sleep_after
         if not self.definition.is_lazy or not after:
-            return math.inf
+            return None
         return after - min(live.idle(), time.monotonic() - self.since)
 
     def _take_offer(self, offer: ServerOffer, *, is_first: bool = False) -> None:

@@ -78,7 +78,7 @@ OWN_COMMANDS: Final = _table(
             _C("output", "most tokens of an answer", Takes.SOME_NUMBER),
         ),
     ),
-    _C("profile", "let only these servers and tools count in this tab, or all", Takes.SOME_PROFILE),
+    _C("profile", "choose which servers and tools count in this tab", Takes.SOME_PROFILE),
     _C("context", "what fills the model's context, and its files"),
     _C("edit", "change an earlier message of yours and send it again"),
     _C("retry", "send your last message again, also to another model", Takes.SOME_MODEL),

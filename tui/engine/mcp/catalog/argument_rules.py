@@ -131,7 +131,7 @@ class ArgumentRule(Frozen):
         plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/").partition("\0")[0]
         spelled = (one.encode(errors="replace").decode().replace("\0", "") for one in (text, plain))
         for path, base in product({*spelled}, {self.start, self.opened} - {""}):
-            whole = str(_from_home(path) or Path(base, path))
+            whole = str(_from_home(path) or os.path.join(base, path))  # noqa: PTH118 - it is fast
             yield (short := os.path.normpath(whole))
             longest = MAX_PATH + len(base)
             yield from (os.path.realpath(one) for one in {whole, short} if len(one) <= longest)

@@ -167,12 +167,11 @@ class ToolVisibility:
     async def prepare(self, definition: ServerDefinition) -> None:
         """Get ready to judge a server's tools; awaited before the server is started."""
 
-    def is_known(self, definition: ServerDefinition, tool: Tool) -> bool:
+    def is_known(self, definition: ServerDefinition, tool: Tool) -> bool:  # noqa: ARG002
         """Return whether a server itself has shown this tool with this very definition.
 
         Asked about what was kept of it, which teaches nothing.
         """
-        del definition, tool
         return True
 
     def withhold(
