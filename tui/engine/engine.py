@@ -422,13 +422,15 @@ class Engine:
     async def _exclude_tool(self, server: ServerId, tool: str, *, off: bool) -> None:
         if (one := self.servers.registry.definition(server)) is None:
             return
-        word, severity = "off" if off else "on", Severity.INFO
+        severity = Severity.INFO
         try:
             edit = partial(self.imports.edits.exclude, one, tool, off=off)
             path = shown_path(await in_daemon_thread(edit), Path.home())
+            word = "off" if off else "on"
             words = f"{tool} is {word}, also in later sessions: {path} says so now."
         except EditError as error:
-            words, severity = f"{tool} is {word} for this session only: {error}", Severity.WARNING
+            word, severity = "is off for this session only", Severity.WARNING
+            words = f"{tool} {word if off else 'stays off'}: {error}"
         self.servers.switch_tools(server, tool, off=off)
         self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 

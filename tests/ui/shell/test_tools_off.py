@@ -192,6 +192,12 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(
         await deck.press_at(SHOP, HOSTILE, "X", Off.SESSION)
         assert "for this session only" in deck.store.state.notices[-1].text
         assert path.read_text() == kept
+        path.write_text(kept.replace('"timeout"', '"includeTools": ["look"], "timeout"'))
+        await deck.until(lambda: deck.tool(SHOP, "buy").off is Off.SETTINGS)
+        deck.pane.entries.select((SHOP, deck.tool(SHOP, "buy")))
+        await deck.pilot.press("X")
+        stays = "buy stays off: includeTools of shop leaves it out."
+        await deck.until(lambda: stays in {one.text for one in deck.store.state.notices})
         path.write_text(kept.replace('"bank"', '"bank2"'))
         await deck.until(lambda: "bank2" in {one.id for one in deck.store.state.servers})
         assert deck.tool(SHOP, HOSTILE).off is Off.SESSION, "a reload keeps it"
