@@ -1,5 +1,6 @@
 """Servers that sleep: what is kept of them grants nothing, and waking lets nothing run unseen."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool, write_settings
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually, server_processes
+from tui.engine.mcp.catalog.offered_tool import Permit, ToolCallError
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, GrantScope
 from tui.model.events import ServerStatusChanged
@@ -195,3 +197,52 @@ async def test_B07_when_it_starts_is_edited_while_it_runs_and_while_it_sleeps(
         for start, status in (("lazy", ServerStatus.ASLEEP), ("eager", ServerStatus.READY)):
             write_settings(entries(start))
             await reach(running, status)
+
+
+async def test_B08_a_sleeper_a_profile_a_switch_and_a_rule_on_arguments_meet(
+    turncoat: Turncoat, play: Play, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    inside = {"text": str(tmp_path / "docs/a")}
+    folder = {"text": {"folder": str(tmp_path / "docs")}}
+    rule = {"server": "shop", "tool": "look", "arguments": folder}
+    settings = {
+        "gemdeck": {
+            **LAZY["gemdeck"],
+            "sleepAfter": 0.1,
+            "profiles": {"looking": {"tools": [{"tool": "l*"}]}, "none": {"servers": []}},
+            "alwaysAllow": [rule],
+        }
+    }
+    await learn(play, turncoat)
+    script: Script = [[Call([("look", inside), ("buy", {"text": "b"})])], [Say("1")]]
+    script += [[Call([("look", inside)])], [Say("2")]]
+    async with play(script, turncoat, settings=settings, profile="looking", ready=False) as running:
+        servers = running.engine.servers
+        await reach(running, ServerStatus.ASLEEP)
+        await running.ask("go")
+        assert turncoat.calls == [("look", inside)], "unasked, and what is left out does not run"
+        await reach(running, ServerStatus.ASLEEP)
+
+        servers.switch_tools(SHOP, "look", off=True)
+        woken = statuses(running).count(ServerStatus.READY)
+        await running.ask("again")
+        assert [call.result for call in running.calls][-1] == "The user switched this tool off."
+        assert statuses(running).count(ServerStatus.READY) == woken, "it sleeps on"
+        servers.switch_tools(SHOP, "look", off=False)
+
+        [look] = [one for one in servers.offered_tools() if one.name == "look"]
+        verdict = running.engine.access.policy.judge(look, inside)
+        late = Permit(look, inside, "", verdict.source, verdict.rule)
+        call = asyncio.create_task(servers.call_tool(late, lambda _: None))
+        await reach(running, ServerStatus.STARTING)
+        (tmp_path / "docs/a").symlink_to(tmp_path)
+        with pytest.raises(ToolCallError, match="leads elsewhere"):
+            await call
+        assert len(turncoat.calls) == 1
+
+        running.engine.model.use_profile("none")
+        await reach(running, ServerStatus.DISABLED)
+        running.engine.model.use_profile("looking")
+        await reach(running, ServerStatus.ASLEEP)
+        assert len(servers.catalogs[SHOP].tools) == 2
