@@ -186,17 +186,23 @@ async def test_A22_trust_that_is_taken_back_ends_the_sleep(place: Place) -> None
     assert place.words() == ["one"]
 
 
-async def test_B07_when_it_starts_is_edited_while_it_runs_and_while_it_sleeps(
+async def test_B07_when_it_starts_and_what_it_offers_is_edited_while_it_runs_and_sleeps(
     turncoat: Turncoat, play: Play
 ) -> None:
-    def entries(start: str) -> dict[str, Any]:
-        entry = {**turncoat.entry, "start": start}
+    def entries(start: str, **more: object) -> dict[str, Any]:
+        entry = {**turncoat.entry, "start": start, **more}
         return {"mcpServers": {"shop": entry}, "gemdeck": {"sleepAfter": 0.1}}
 
     async with play([], settings=entries("eager"), follow_settings=True) as running:
-        for start, status in (("lazy", ServerStatus.ASLEEP), ("eager", ServerStatus.READY)):
-            write_settings(entries(start))
-            await reach(running, status)
+        write_settings(entries("lazy"))
+        await reach(running, ServerStatus.ASLEEP)
+        before = statuses(running)
+        write_settings(entries("lazy", excludeTools=["buy"]))
+        await eventually(lambda: running.offered() == ["look"])
+        assert statuses(running) == before, "it sleeps on"
+        write_settings(entries("eager", excludeTools=["buy"]))
+        await reach(running, ServerStatus.READY)
+        assert running.offered() == ["look"]
 
 
 async def test_B08_a_sleeper_a_profile_a_switch_and_a_rule_on_arguments_meet(

@@ -194,7 +194,10 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(
         assert path.read_text() == kept
         path.write_text(kept.replace('"timeout"', '"includeTools": ["look"], "timeout"'))
         await deck.until(lambda: deck.tool(SHOP, "buy").off is Off.SETTINGS)
-        deck.pane.entries.select((SHOP, deck.tool(SHOP, "buy")))
+        buy = SHOP, deck.tool(SHOP, "buy")
+        await deck.until(lambda: buy in [entry.item for entry in deck.pane.entries.shown])
+        deck.pane.entries.select(buy)
+        await deck.pilot.pause()
         await deck.pilot.press("X")
         stays = "buy stays off: includeTools of shop leaves it out."
         await deck.until(lambda: stays in {one.text for one in deck.store.state.notices})

@@ -92,16 +92,16 @@ class Holding:
         """Return the tools that the model does not hold."""
         budget = self._budget()
         every = {(server, tool.name): tool for server, own in tools.items() for tool in own}
-        count, size = len(every), sum(tool.size for tool in every.values())
+        count, size = len(every), sum(tool.view.size for tool in every.values())
         if count <= budget.max_tools and size <= budget.max_bytes:
             return frozenset()
         held = set(_shared(tools, budget.max_tools // 2, budget.max_bytes // 2))
-        room = budget.max_bytes - sum(every[key].size for key in held)
+        room = budget.max_bytes - sum(every[key].view.size for key in held)
         loaded = [key for key in reversed(self._loaded) if key in every]
         for key in loaded:
-            if key not in held and len(held) < budget.max_tools and every[key].size <= room:
+            if key not in held and len(held) < budget.max_tools and every[key].view.size <= room:
                 held.add(key)
-                room -= every[key].size
+                room -= every[key].view.size
         return frozenset(every.keys() - held)
 
 
@@ -111,9 +111,9 @@ def _shared(tools: Mapping[ServerId, Sequence[Tool]], left: int, room: int) -> I
     for sharers, (server, own) in zip(range(len(tools), 0, -1), fewest_first, strict=True):
         share, bytes_left = left // sharers, room // sharers
         for tool in own:
-            if share and tool.size <= bytes_left:
+            if share and tool.view.size <= bytes_left:
                 share, left = share - 1, left - 1
-                bytes_left, room = bytes_left - tool.size, room - tool.size
+                bytes_left, room = bytes_left - tool.view.size, room - tool.view.size
                 yield server, tool.name
 
 
