@@ -201,17 +201,17 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_210,
-    "engine/mcp": 8_790,
-    "engine/chats": 4_380,
+    "ui": 14_110,
+    "engine/mcp": 8_770,
+    "engine/chats": 4_360,
     "cli": 2_840,
     "engine/settings": 2_810,
     "model": 2_740,
-    "engine": 1_970,
+    "engine": 1_950,
     "engine/sign_in": 1_630,
     "engine/commands": 1_390,
-    "engine/approval": 1_360,
     "engine/trust": 1_360,
+    "engine/approval": 1_330,
     "engine/definitions": 1_100,
     "engine/files": 820,
     "store": 800,

@@ -242,6 +242,7 @@ async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Pa
     assert file.read_text().count('"add_note"') == 1
     shown = (await run("mcp", "show", "notes", "--json")).json
     assert shown["tools_off"] == ["add_note"]
+    assert " tools, 1 off, " in (await run("mcp", "list")).stdout
     assert shown["tokens"] > 0
     assert shown["context"].endswith("tokens, estimated")
     listed = (await run("mcp", "tools", "notes", "--json")).json["tools"]

@@ -233,6 +233,11 @@ def test_B21_a_denied_folder_is_reached_by_no_other_way(
     assert replace(secret, start="").denies({"path": path})
     assert not secret.denies({"path": f"{shop_folder}/docs/a"})
     assert not secret.denies({})
+    around = f"{shop_folder}/docs/out/../hidden"  # a server may drop the dots before it looks
+    hidden = shop_folder / "docs/hidden"
+    hidden.unlink(missing_ok=True)
+    hidden.symlink_to(shop_folder / "secret")
+    assert secret.denies({"path": around})
     link = limit(shop_folder, path={"folder": f"{shop_folder}/docs/out"})
     assert link.denies({"path": f"{shop_folder}/secret/a"}), "resolved as well"
 
@@ -244,8 +249,11 @@ def test_B21_a_denied_folder_is_reached_by_no_other_way(
         *(({"is": "rm"}, one) for one in ("RM", "r\u200bm", "\uff52\uff4d", " rm ", ["rm"])),
         *(({"is": "\u00e9"}, one) for one in ("e\u0301", "\u00c9", "E\u0301")),
         ({"is": {"a": 1, "b": 2}}, {"b": 2, "a": 1}),
-        ({"starts": "drop"}, ["x"] * 501),
-        ({"starts": "drop"}, ["x/" * 2_000] * 5),
+        ({"starts": "drop"}, ["x"] * 101),
+        ({"starts": "drop"}, ["x/" * 500] * 3),
+        ({"starts": "/etc"}, "/x/../" * 1_000 + "etc/passwd"),
+        ({"is": "/etc/passwd"}, "x/../" * 1_000 + "../etc/passwd"),
+        ({"folder": "/etc"}, "x/" * 1_500),
         *(
             ({"starts": "drop "}, one)
             for one in ("DROP table", "drop\ttable", "\u200b\u00a0drop t")
@@ -349,7 +357,7 @@ def test_B22_the_rules_of_the_settings_are_about_calls_and_a_projects_never_allo
 
 
 def test_B22_an_unknown_key_of_a_rule_that_allows_is_no_wider_rule() -> None:
-    with pytest.raises(ValueError, match="unknown key"):
+    with pytest.raises(ValueError, match="not permitted"):
         GemdeckSettings.model_validate({"alwaysAllow": [{"tool": "go", "argument": {}}]})
 
 
@@ -446,18 +454,6 @@ async def test_B17_a_link_bent_between_the_answer_and_the_call_keeps_it_from_the
     assert shop.calls == [("look", call)]
 
 
-async def test_B24_the_page_of_a_server_allows_what_it_showed_and_as_it_was(
-    shop: Turncoat, play: Play
-) -> None:
-    shop.offer(tool("look", **READS), tool("list", **READS), tool("buy"))
-    async with play([], shop) as running:
-        access, offered = running.engine.access, running.engine.servers.offered_tools()
-        look, other, buy = (one.view for one in offered)
-        shown = [look, replace(other, description="as it was"), buy]
-        access.allow_read_only(offered, shown, GrantScope.SESSION)
-        assert [one.tool for one in running.store.state.grants] == ["look"]
-
-
 async def test_B19_without_a_condition_always_with_these_is_once(
     shop: Turncoat, play: Play
 ) -> None:
@@ -484,13 +480,13 @@ async def test_B24_what_is_said_to_only_read_runs_as_it_was_then_and_nothing_els
         script += [[Call([(name, {"text": "1"})])], [Say("done")]]
     async with play(script, shop) as running:
         asked = await running.answered("1", Choice.ALWAYS_READ_ONLY)
-        assert set(asked.read_only) == {"look", "list"}
+        assert asked.read_only == 2
         assert {one.tool for one in running.store.state.grants} == {"look", "list"}
         assert all("read-only, says the server" in g.origin for g in running.store.state.grants)
         await running.ask("2")
         for name in ("buy", "wipe"):
             request = await running.answered(name, Choice.DENY)
-            assert request.read_only == ()
+            assert request.read_only == 0
         shop.offer(tool("look", "Now it writes."), tool("list", **READS))
         await running.restart("shop")
         await running.accept_changes()

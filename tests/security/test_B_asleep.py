@@ -1,5 +1,6 @@
 """Servers that sleep: what is kept of them grants nothing, and waking lets nothing run unseen."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -10,9 +11,10 @@ import pytest
 
 from tests.conftest import World
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool, write_settings
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually, server_processes
+from tui.engine.mcp.catalog.offered_tool import Permit, ToolCallError
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, GrantScope
 from tui.model.events import ServerStatusChanged
@@ -133,7 +135,7 @@ async def test_B08_a_question_outlives_the_waking_by_another_call_and_sleep(
             lambda: statuses(running)[-2:] == [ServerStatus.STOPPING, ServerStatus.ASLEEP]
         )
         assert len(turncoat.calls) == 1
-        assert server_processes() == []
+        await eventually(lambda: server_processes() == [])
         await running.decide(Choice.ONCE)
         await running.idle()
     assert sorted(name for name, _ in turncoat.calls) == ["buy", "look"]
@@ -182,3 +184,71 @@ async def test_A22_trust_that_is_taken_back_ends_the_sleep(place: Place) -> None
         assert deck.statuses() == {"it": ServerStatus.UNTRUSTED}
         assert deck.engine.servers.offered_tools() == ()
     assert place.words() == ["one"]
+
+
+async def test_B07_when_it_starts_and_what_it_offers_is_edited_while_it_runs_and_sleeps(
+    turncoat: Turncoat, play: Play
+) -> None:
+    def entries(start: str, **more: object) -> dict[str, Any]:
+        entry = {**turncoat.entry, "start": start, **more}
+        return {"mcpServers": {"shop": entry}, "gemdeck": {"sleepAfter": 0.1}}
+
+    async with play([], settings=entries("eager"), follow_settings=True) as running:
+        write_settings(entries("lazy"))
+        await reach(running, ServerStatus.ASLEEP)
+        before = statuses(running)
+        write_settings(entries("lazy", excludeTools=["buy"]))
+        await eventually(lambda: running.offered() == ["look"])
+        assert statuses(running) == before, "it sleeps on"
+        write_settings(entries("eager", excludeTools=["buy"]))
+        await reach(running, ServerStatus.READY)
+        assert running.offered() == ["look"]
+
+
+async def test_B08_a_sleeper_a_profile_a_switch_and_a_rule_on_arguments_meet(
+    turncoat: Turncoat, play: Play, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    inside = {"text": str(tmp_path / "docs/a")}
+    folder = {"text": {"folder": str(tmp_path / "docs")}}
+    rule = {"server": "shop", "tool": "look", "arguments": folder}
+    settings = {
+        "gemdeck": {
+            **LAZY["gemdeck"],
+            "sleepAfter": 0.1,
+            "profiles": {"looking": {"tools": [{"tool": "l*"}]}, "none": {"servers": []}},
+            "alwaysAllow": [rule],
+        }
+    }
+    await learn(play, turncoat)
+    script: Script = [[Call([("look", inside), ("buy", {"text": "b"})])], [Say("1")]]
+    script += [[Call([("look", inside)])], [Say("2")]]
+    async with play(script, turncoat, settings=settings, profile="looking", ready=False) as running:
+        servers = running.engine.servers
+        await reach(running, ServerStatus.ASLEEP)
+        await running.ask("go")
+        assert turncoat.calls == [("look", inside)], "unasked, and what is left out does not run"
+        await reach(running, ServerStatus.ASLEEP)
+
+        servers.switch_tools(SHOP, "look", off=True)
+        woken = statuses(running).count(ServerStatus.READY)
+        await running.ask("again")
+        assert [call.result for call in running.calls][-1] == "The user switched this tool off."
+        assert statuses(running).count(ServerStatus.READY) == woken, "it sleeps on"
+        servers.switch_tools(SHOP, "look", off=False)
+
+        [look] = [one for one in servers.offered_tools() if one.name == "look"]
+        verdict = running.engine.access.policy.judge(look, inside)
+        late = Permit(look, inside, "", verdict.source, verdict.rule)
+        call = asyncio.create_task(servers.call_tool(late, lambda _: None))
+        await reach(running, ServerStatus.STARTING)
+        (tmp_path / "docs/a").symlink_to(tmp_path)
+        with pytest.raises(ToolCallError, match="leads elsewhere"):
+            await call
+        assert len(turncoat.calls) == 1
+
+        running.engine.model.use_profile("none")
+        await reach(running, ServerStatus.DISABLED)
+        running.engine.model.use_profile("looking")
+        await reach(running, ServerStatus.ASLEEP)
+        assert len(servers.catalogs[SHOP].tools) == 2

@@ -38,14 +38,10 @@ CASES: dict[str, tuple[ConfirmationRequest, tuple[str, ...]]] = {
     "edited": (QUESTION, ("e", "4", "ctrl+s")),
     "problem": (replace(QUESTION, problem="amount: 9 is more than 5"), ("e",)),
     "change": (rewriting(), ()),
-    "rule": (writing(), ("end", "v", "space", "space", "up", "space", "left")),
-    "read-only": (
-        replace(QUESTION, read_only=("add_note", "list_notes", "read note")),
-        ("end", "r"),
-    ),
+    "rule": (writing(), ("end", "v", "left", "up", "right", "right")),
 }
 
-BOTH = ("change", "rule", "read-only")
+BOTH = ("change", "rule")
 """Those that are laid out otherwise where there is less room."""
 
 OTHERS: dict[str, tuple[PendingRequest, ...]] = {
@@ -70,7 +66,7 @@ async def test_the_question(album: Album) -> None:
 
 
 async def test_the_narrow_question(album: Album) -> None:
-    async with album.of(asking(replace(QUESTION, read_only=("add_note",))), NARROW) as pilot:
+    async with album.of(asking(replace(QUESTION, read_only=1)), NARROW) as pilot:
         await album.take(pilot, "question")
         await press(pilot, "e")
         await album.take(pilot, "form")

@@ -45,25 +45,3 @@ trust_option = click.option(
     type=click.Path(path_type=Path),
     help="Apply the settings of this folder in this run; DIR is its real path.",
 )
-
-
-def _known(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
-    """Refuse a name that no profile has, unless the settings cannot be read; that is said later."""
-    if name is None:
-        return None
-    from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
-
-    settings = load()
-    known = settings.gemdeck.profiles
-    if name not in known and not any(problem.fatal for problem in settings.problems):
-        words = f"there is no profile {name}; your settings have: {', '.join(known) or 'none'}."
-        raise click.BadParameter(sanitize_line(words))
-    return name
-
-
-profile_option = click.option(
-    "--profile",
-    metavar="NAME",
-    callback=_known,
-    help="Use only the servers and tools of this profile of your settings.",
-)

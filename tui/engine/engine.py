@@ -176,10 +176,8 @@ class Engine:
         self.service = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        use_model, profile = self.service.use_model, options.profile or ""
-        self.model = ModelCommands(
-            bus, self._tasks, self.sessions, self.servers, use_model, profile
-        )
+        use_model = self.service.use_model
+        self.model = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 
@@ -267,11 +265,8 @@ class Engine:
         if options.attended and not options.private and options.resume is None:
             self._tasks.start(self.sessions.find_last())
         self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
-        profile = options.profile
-        if profile is None and options.resume is not None:  # what it leaves out is not to start
-            profile = await self.sessions.profile_of(options.resume)
-        if profile:
-            self.model.begin_profile(profile)
+        if options.profile:  # what it leaves out is not to start
+            self.model.begin_profile(sanitize_line(options.profile))
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
@@ -434,13 +429,15 @@ class Engine:
     async def _exclude_tool(self, server: ServerId, tool: str, *, off: bool) -> None:
         if (one := self.servers.registry.definition(server)) is None:
             return
-        word, severity = "off" if off else "on", Severity.INFO
+        severity = Severity.INFO
         try:
             edit = partial(self.imports.edits.exclude, one, tool, off=off)
             path = shown_path(await in_daemon_thread(edit), Path.home())
+            word = "off" if off else "on"
             words = f"{tool} is {word}, also in later sessions: {path} says so now."
         except EditError as error:
-            words, severity = f"{tool} is {word} for this session only: {error}", Severity.WARNING
+            word, severity = "is off for this session only", Severity.WARNING
+            words = f"{tool} {word if off else 'stays off'}: {error}"
         self.servers.switch_tools(server, tool, off=off)
         self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 

@@ -222,7 +222,6 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         notices.append(Notice(Severity.WARNING, sanitize_line(words)))
     if gone:
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
-    notices += _profile_notices(sources, definitions, answers)
     context = verdict.offer.context if folder is FolderTrust.TRUSTED and verdict.offer else ()
     return Plan(definitions, rules, questions, tuple(notices), folder, asks, context)
 
@@ -281,22 +280,6 @@ def _within_profiles(one: ServerDefinition, answers: Answers) -> ServerDefinitio
     if one.withheld is not None or not (reason := answers.left_out(one.id)):
         return one
     return one.held(ServerStatus.DISABLED, reason, _OTHER_PROFILE, may_enable=True)
-
-
-def _profile_notices(
-    sources: LoadedSettings, definitions: Sequence[ServerDefinition], answers: Answers
-) -> Iterator[Notice]:
-    """Say which profiles in use are gone, and which servers in them are unknown."""
-    known = {one.id for one in definitions}
-    for name, profile in answers.profiles.items():
-        missing = [server for server in profile.servers or () if server not in known]
-        if name and name not in sources.gemdeck.profiles:
-            words = f"Your settings have no profile {name}: what it left out last stays left out."
-        elif missing:
-            words = f"The profile {name} names servers that are not here: {', '.join(missing)}."
-        else:
-            continue
-        yield Notice(Severity.WARNING, sanitize_line(words))
 
 
 def _why_held(start: Start) -> str:

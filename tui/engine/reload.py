@@ -289,8 +289,6 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    at_once = (
-        *("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices"),
-        *("profiles", "start", "sleep_after"),
-    )
-    return loaded.gemdeck.model_copy(update=dict.fromkeys(at_once))
+    at_once = ("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices")
+    of_servers = ("profiles", "start", "sleep_after")
+    return loaded.gemdeck.model_copy(update=dict.fromkeys((*at_once, *of_servers)))

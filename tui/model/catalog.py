@@ -160,3 +160,8 @@ class Catalog(Frozen):
     def off(self) -> int:
         """The number of tools that are switched off."""
         return sum(tool.off is not None for tool in self.tools)
+
+    @property
+    def off_words(self) -> str:
+        """Says that behind the number of all tools; nothing if none is off."""
+        return f", {self.off:,} off" if self.off else ""

@@ -99,10 +99,9 @@ class ModelOptionsChanged(ModelEvent):
 
 
 class ContextMeasured(ModelEvent):
-    """What fills the context, largest first, and what each server takes of it in all."""
+    """What fills the context, largest first."""
 
     parts: tuple[ContextPart, ...]
-    servers: tuple[ContextPart, ...] = ()
 
 
 class PricesSet(ModelEvent):

@@ -117,8 +117,8 @@ class ConfirmationRequest(Frozen):
         change: What the arguments hold for a file that they name, or None.
         paths: The arguments that are texts: the name of each, the text, with its links resolved
             where it is an absolute path, and the folder that a rule may name, or "".
-        read_only: The server's tools of which it claims that they only read, as shown, this one
-            among them; empty if it does not claim that of this one.
+        read_only: How many of its tools the server claims only to read, this one among them; 0 if
+            it does not claim that of this one.
         conversation: The conversation whose model asks for the call.
     """
 
@@ -137,7 +137,7 @@ class ConfirmationRequest(Frozen):
     origin: str = ""
     change: FileChange | None = None
     paths: tuple[tuple[str, str, str], ...] = ()
-    read_only: tuple[str, ...] = ()
+    read_only: int = 0
     conversation: ConversationId = MAIN
 
 

@@ -196,7 +196,6 @@ class ServerUsage(Frozen):
 
     Attributes:
         starts: How often it was started, not counting when it was woken.
-        woken: How often it was woken.
         pid: Its process while it is connected; 0 over HTTP.
         processes: That and its descendants; 0 where the system does not tell.
         memory: Bytes that those have resident; pages that several share count for each.
@@ -205,13 +204,11 @@ class ServerUsage(Frozen):
         seconds: How long the newest calls took, without the time that the server waited for us.
         connected: Seconds until it had answered the first request, while it is connected.
         listed: Seconds that its lists took after that.
-        as_of: When its catalog was listed last, in seconds since the epoch; 0 if never.
         change: How its offer differs from that of the connection before: the kind and name of
             all that is gained, lost or changed, under these words.
     """
 
     starts: int = 0
-    woken: int = 0
     pid: int = 0
     processes: int = 0
     memory: int = 0
@@ -220,7 +217,6 @@ class ServerUsage(Frozen):
     seconds: tuple[float, ...] = ()
     connected: float = 0.0
     listed: float = 0.0
-    as_of: float = 0.0
     change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

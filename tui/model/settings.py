@@ -7,7 +7,7 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validator
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
@@ -492,6 +492,12 @@ class ToolPattern(ToolNames):
         return self.server, self.tool, self.conditions
 
 
+class AllowedPattern(ToolPattern):
+    """One rule that allows: a key that were left out of it would make it wider."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 def _condition_text(kind: ConditionKind, value: object) -> str:
     """Return what a `Condition` has for a value; one that is not valid where it cannot have it."""
     if kind is ConditionKind.IS:
@@ -644,7 +650,7 @@ class GemdeckSettings(Section):
         description="Servers and tools for a task, by a name that `--profile` and `/profile` take. "
         "Has no effect in a project's file.",
     )
-    always_allow: tuple[ToolPattern, ...] = Field(
+    always_allow: tuple[AllowedPattern, ...] = Field(
         (),
         max_length=MAX_PATTERNS,
         description="Tools that run without asking. Has no effect in a project's file.",
@@ -655,13 +661,3 @@ class GemdeckSettings(Section):
         description="Tools that never run and are hidden from the model, or calls with certain "
         "arguments. Wins over every permission. The rules of all files apply.",
     )
-
-    @field_validator("always_allow", mode="before")
-    @classmethod
-    def _check_whole(cls, rules: object) -> object:
-        """Refuse a key that would be left out of a rule: it would allow more than is written."""
-        known = ToolPattern.model_fields.keys()
-        for rule in rules if isinstance(rules, list) else ():
-            if isinstance(rule, dict) and rule.keys() - known:
-                raise ValueError("a rule has an unknown key")
-        return rules

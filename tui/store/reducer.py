@@ -494,8 +494,8 @@ def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppS
             return replace(state, prices=prices)
         case ProfilesSet(profiles):
             return replace(state, profiles=profiles)
-        case ContextMeasured(parts, servers):
-            return replace(state, context_parts=parts, context_servers=servers)
+        case ContextMeasured(parts):
+            return replace(state, context_parts=parts)
         case SessionsListed(sessions):
             return replace(state, sessions=sessions)
         case LastSessionFound():

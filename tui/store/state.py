@@ -146,7 +146,6 @@ class AppState(Frozen):
         grants: The rules on tools, newest first.
         models: The models of the service as they were listed last, or None.
         context_parts: What filled the context when it was measured last.
-        context_servers: What each server took of it then, with its instructions.
         sessions: The saved sessions of the folder as they were listed last, newest first.
         last_session: What an earlier run left to go on with, or None.
         preview: The end of a session as it was read last, or None.
@@ -190,7 +189,6 @@ class AppState(Frozen):
     grants: "tuple[GrantView, ...]" = ()
     models: ModelsListed | None = None
     context_parts: tuple[ContextPart, ...] = ()
-    context_servers: tuple[ContextPart, ...] = ()
     sessions: "tuple[SessionView, ...]" = ()
     last_session: "LastSessionFound | None" = None
     preview: "SessionPreviewed | None" = None

@@ -340,7 +340,6 @@ KEYS: Final = (
     _help("help.links", "enter", "links", "links", "List the links of the page"),
     _help("help.back", "backspace", "back", "back", "Go back to the page before"),
     _dialog("server.run", "enter", "run", "run a tool", "Choose one of its tools, and run it"),
-    _dialog("server.read-only", "u", "read_only", "unasked", "Let what it says is read-only run"),
     _dialog("server.website", "o", "website", "website", "Show the website's address, to open it"),
     _dialog("server.copy", "c", "copy", "copy", "Copy the page, or one of its commands"),
     _dialog("arguments.send", "ctrl+s", "send", "show", "Show what comes of it", priority=True),

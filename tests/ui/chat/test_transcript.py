@@ -56,7 +56,7 @@ def shown(view: EntryView) -> str:
 
 async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_there() -> None:
     names = ("get-env", "list_api_keys", "list-env", "delete_all", "list_branches")
-    tools = tuple(ToolView(ToolId(name), name, claims=("read-only",)) for name in names)
+    tools = tuple(ToolView(ToolId(name), name, claims_to_read=True) for name in names)
     tools = (ToolView(ToolId("list_all"), "list_all"), *tools)
     asks = PromptView("review", arguments=(PromptArgument("file", required=True),))
     prompts = (asks, PromptView("show-env"), PromptView("changes"))

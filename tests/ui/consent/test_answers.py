@@ -238,7 +238,7 @@ async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> No
 
 async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_scope() -> None:
     notes = ("This turn has read data from search.",) * 3
-    said = replace(asked(notes=notes), claims=("w",), read_only=("look",))
+    said = replace(asked(notes=notes), claims=("w",), read_only=1)
     sizes = ((120, 36), (80, 24), (50, 16), (40, 10))
     async with confirming(said, size=sizes[0], armed=True) as hands:
         await hands.press("m")

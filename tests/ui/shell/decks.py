@@ -97,6 +97,7 @@ GIT_TOOLS = (
         ),
         schema='{\n  "type": "object",\n  "required": ["repo_path"]\n}',
         claims=("read-only", "idempotent"),
+        claims_to_read=True,
     ),
     tool("commit", "Record changes to the repository."),
     tool("diff", "Show changes between commits."),

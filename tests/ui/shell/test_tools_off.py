@@ -192,6 +192,15 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(
         await deck.press_at(SHOP, HOSTILE, "X", Off.SESSION)
         assert "for this session only" in deck.store.state.notices[-1].text
         assert path.read_text() == kept
+        path.write_text(kept.replace('"timeout"', '"includeTools": ["look"], "timeout"'))
+        await deck.until(lambda: deck.tool(SHOP, "buy").off is Off.SETTINGS)
+        buy = SHOP, deck.tool(SHOP, "buy")
+        await deck.until(lambda: buy in [entry.item for entry in deck.pane.entries.shown])
+        deck.pane.entries.select(buy)
+        await deck.pilot.pause()
+        await deck.pilot.press("X")
+        stays = "buy stays off: includeTools of shop leaves it out."
+        await deck.until(lambda: stays in {one.text for one in deck.store.state.notices})
         path.write_text(kept.replace('"bank"', '"bank2"'))
         await deck.until(lambda: "bank2" in {one.id for one in deck.store.state.servers})
         assert deck.tool(SHOP, HOSTILE).off is Off.SESSION, "a reload keeps it"
@@ -223,5 +232,5 @@ async def test_what_tools_take_is_counted_when_somebody_looks(
         deck.fake.tokens = None
         deck.engine.servers.switch_tools(SHOP, "buy", off=True)
         await deck.pilot.press("f10")
-        await deck.until(lambda: "shop         about 50 tokens, estimated" in deck.text)
+        await deck.until(lambda: "about 50 tokens, estimated" in deck.text)
         assert len(deck.fake.checks) == checks + 3

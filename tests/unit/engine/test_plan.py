@@ -12,7 +12,7 @@ from tui.engine.trust.folder_gate import NO_ID, Trust
 from tui.engine.trust.starts import entry_keys
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import EVERYTHING, NOTHING, GemdeckSettings, Profile, ToolPattern
+from tui.model.settings import EVERYTHING, NOTHING, AllowedPattern, GemdeckSettings, Profile
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
 
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
@@ -250,7 +250,7 @@ def test_a_server_is_trusted_only_where_the_folder_has_a_yes() -> None:
 
 
 def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do() -> None:
-    one, two = ToolPattern(tool="one"), ToolPattern(tool="two")
+    one, two = AllowedPattern(tool="one"), AllowedPattern(tool="two")
     answers = first(sources(always_allow=(one,), always_deny=(two,)))
     later = sources(always_allow=(one, two))
     now = plan(later, Trust(), answers.reading(later, Trust()))
@@ -295,18 +295,6 @@ def test_a_server_runs_if_a_profile_in_use_has_it_and_a_profile_allows_nothing()
     in_review = replace(first(found), profiles={"review": REVIEW})
     [kept] = plan(sources(excluded), Trust(), in_review).definitions
     assert (kept, kept.may_enable) == (excluded, False)
-
-
-def test_a_profile_in_use_that_is_gone_or_names_unknown_servers_is_told_of() -> None:
-    found = sources(server("git"), profiles={"review": REVIEW, "docs": DOCS})
-    words = [n.text for n in plan(found, Trust(), first(found)).notices]
-    assert words == []
-    answers = replace(first(found), profiles={"review": REVIEW, "old\x1b[31m": DOCS})
-    words = [n.text for n in plan(found, Trust(), answers).notices]
-    assert words == [
-        "The profile review names servers that are not here: gone.",
-        "Your settings have no profile old: what it left out last stays left out.",
-    ]
 
 
 def test_a_server_that_a_profile_leaves_out_asks_about_no_folder_but_on_review() -> None:

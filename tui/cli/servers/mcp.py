@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -46,7 +45,6 @@ from tui.cli.servers.server_session import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
-from tui.cli.shared_options import profile_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
@@ -64,7 +62,7 @@ from tui.engine.settings.typed_entries import (
     server_entry,
 )
 from tui.model.bounded_json import writable
-from tui.model.catalog import PromptView
+from tui.model.catalog import Catalog, PromptView
 from tui.model.events import OWN_SOURCE
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView
 from tui.text import clip, counted, sanitize
@@ -93,18 +91,17 @@ mcp.add_command(logout)
 
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")
 @prints_json
-@profile_option
 @starts_servers
-async def list_servers(start: StartOptions, profile: str | None) -> CommandOutput:
+async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all but those that sleep are started."""
-    async with serving(replace(start, profile=profile), None) as session:
+    async with serving(start, None) as session:
         found = [_server(view, session) for view in session.views]
         rows = [
             (
                 *(one["name"], one["status"], one["transport"], clip(one["target"], MAX_SHOWN)),
-                "  ".join(filter(None, (_offers(one), one["reason"]))),
+                "  ".join(filter(None, (_offers(view.catalog), one["reason"]))),
             )
-            for one in found
+            for view, one in zip(session.views, found, strict=True)
         ]
         fine = USABLE | {ServerStatus.DISABLED}
         code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
@@ -561,9 +558,12 @@ def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     }
 
 
-def _offers(server: Mapping[str, Any]) -> str:
-    offered = {kind: server[f"{kind}s"] for kind in ("tool", "prompt", "resource")}
-    return ", ".join(counted(number, kind) for kind, number in offered.items() if number)
+def _offers(catalog: Catalog) -> str:
+    offered = {"tool": catalog.tools, "prompt": catalog.prompts, "resource": catalog.resources}
+    words = [counted(len(items), kind) for kind, items in offered.items() if items]
+    if catalog.off:
+        words[0] += catalog.off_words
+    return ", ".join(words)
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:

@@ -41,12 +41,10 @@ class StartOptions(Frozen):
     Attributes:
         timeout: Seconds that each gets to become ready.
         trusted: Folders whose own settings count, by their real paths.
-        profile: The profile whose servers alone start, or None.
     """
 
     timeout: float
     trusted: tuple[Path, ...] = ()
-    profile: str | None = None
 
 
 def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
@@ -107,7 +105,6 @@ class ServerSession:
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
-            profile=start.profile,
             trace=given.get("trace"),
             check_keys=check_keys,
         )

@@ -42,9 +42,9 @@ from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
 from tui.engine.settings.prohibitions import Permission
-from tui.model.catalog import Catalog, ToolView
+from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
-from tui.model.consent import Choice, Decision, Effect, GrantScope, RequestId, ToolStanding
+from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
 from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
 from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import UNDECIDED, USABLE, ServerId
@@ -256,7 +256,7 @@ class Gate:
             or self._policy.asking_words(tool, Permission.GRANTS)
             or ("" if tool.fingerprint else "nothing identifies this server later on"),
             origin=origin_words(tool.server, self._policy),
-            read_only=tuple(one.view.name for one in read_only_with(inquiry)),
+            read_only=len(read_only_with(inquiry)),
             conversation=inquiry.turn.conversation,
         )
 
@@ -389,21 +389,12 @@ class ToolAccess:
         self.policy.configure(settings.always_allow, settings.always_deny, definitions, asks)
         self.review.keep_only({definition.id for definition in definitions})
 
-    def allow_read_only(
-        self, tools: Sequence[OfferedTool], shown: Collection[ToolView], scope: GrantScope
-    ) -> None:
-        """Let those of the offered tools run that were shown, as they were shown, as read-only."""
-        found = [one for one in tools if one.view in shown and one.view.claims_to_read]
-        self.policy.allow(found, scope, Choice.ALWAYS_READ_ONLY.value)
-
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
         view, offered = servers.registry.look_up(server, tool) or (None, None)
         words = "Its server does not offer it now."
-        if view is not None and view.problem:
-            words = f"The model is not offered it: {sanitize_line(view.problem)}."
-        elif view is not None and view.off:
-            words = f"The model does not get it: {view.off}."
+        if view is not None and (reason := view.problem or view.off):
+            words = f"The model does not get it: {sanitize_line(reason)}."
         elif offered is not None:
             verdict = self.policy.judge(offered)
             return ToolStanding(server, tool, verdict.effect, verdict.words)

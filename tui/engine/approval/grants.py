@@ -155,7 +155,7 @@ class Grant(Frozen):
             and self.tool in {None, tool.name}
             and self.definition_hash in {"", tool.definition_hash}
             and self.folder in {"", folder}
-            and (not self.conditions or (arguments is not None and meets(arguments)))
+            and meets(arguments)
         )
 
 

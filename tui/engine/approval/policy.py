@@ -6,7 +6,7 @@ Deny beats ask beats allow; without a rule, ask.
 import calendar
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -60,19 +60,8 @@ DENIED_BY_GRANT: Final = "a saved rule denies it"
 """Why a tool is kept from the model."""
 
 
-class AllowingPatterns:
-    """Patterns of rules that allow: exact characters, and only names that a tool may have.
-
-    None at all allow nothing.
-    """
-
-    def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
-        self.patterns = tuple(patterns)
-
-    def find(self, server: str, tool: str) -> Iterator[ToolPattern]:
-        """Give the rules that match a tool, those for certain arguments last."""
-        found = (rule for rule in self.patterns if rule.matches(server, tool))
-        yield from sorted(found, key=lambda one: bool(one.arguments)) if is_plain(tool) else ()
+Rules = Mapping[str, Sequence[ToolPattern]]
+"""Rules by the likeness of the tool that they name."""
 
 
 class DenyingPatterns:
@@ -83,10 +72,10 @@ class DenyingPatterns:
 
     def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
         self.patterns = tuple(patterns)
-        self._by_server: dict[str, tuple[dict[str, ToolPattern], dict[str, ToolPattern]]] = {}
+        self._by_server: dict[str, tuple[Rules, Rules]] = {}
 
-    def match(self, server: str, tool: str, given: str = "") -> ToolPattern | None:
-        """Return a rule that matches a tool.
+    def find(self, server: str, tool: str, given: str = "") -> Iterator[ToolPattern]:
+        """Give the rules that match a tool.
 
         Args:
             server: Its server.
@@ -94,27 +83,24 @@ class DenyingPatterns:
             given: Its name towards the model, where it has one already.
         """
         if not self.patterns:
-            return None
+            return
         exact, wild = self._about(server)
         for name in _looks(server, tool, given):
-            if name in exact:
-                return exact[name]
-            for pattern, rule in wild.items():
+            yield from exact.get(name, ())
+            for pattern, rules in wild.items():
                 if matches(pattern, name):
-                    return rule
-        return None
+                    yield from rules
 
-    def _about(self, server: str) -> tuple[dict[str, ToolPattern], dict[str, ToolPattern]]:
-        """Return the rules about a server by the likeness of their tools: all, those with ``*``."""
+    def _about(self, server: str) -> tuple[Rules, Rules]:
+        """Return the rules about a server: all, and those with ``*``."""
         known = self._by_server.get(server)
         if known is None:
             forms = {likeness(server), likeness(sanitize_name(server))}
-            exact = {
-                likeness(rule.tool): rule
-                for rule in self.patterns
-                if any(matches(likeness(rule.server), form) for form in forms)
-            }
-            wild = {pattern: rule for pattern, rule in exact.items() if ANY in pattern}
+            exact: dict[str, list[ToolPattern]] = {}
+            for rule in self.patterns:
+                if any(matches(likeness(rule.server), form) for form in forms):
+                    exact.setdefault(likeness(rule.tool), []).append(rule)
+            wild = {pattern: rules for pattern, rules in exact.items() if ANY in pattern}
             known = self._by_server[server] = exact, wild
         return known
 
@@ -296,9 +282,8 @@ class Policy:
         self._book, self._folder, self._publish = book, folder, publish
         book.on_used = self._announce
         self._shown: tuple[GrantView, ...] = ()
-        self._allow = AllowingPatterns()
+        self._allow: tuple[ToolPattern, ...] = ()
         self._deny = DenyingPatterns()
-        self._deny_certain: list[DenyingPatterns] = []
         self._voiding = dict.fromkeys(Permission, self._deny)
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._asks = ""
@@ -340,10 +325,8 @@ class Policy:
         """
         self._asks = asks
         rules = tuple(deny)
-        self._allow = AllowingPatterns(allow)
-        denying = [rule for rule in rules if not voids(rule)]
-        self._deny = DenyingPatterns(rule for rule in denying if not rule.arguments)
-        self._deny_certain = [DenyingPatterns([rule]) for rule in denying if rule.arguments]
+        self._allow = tuple(allow)
+        self._deny = DenyingPatterns(rule for rule in rules if not voids(rule))
         self._voiding = {
             permission: DenyingPatterns(rule for rule in rules if permission in voids(rule))
             for permission in Permission
@@ -381,21 +364,19 @@ class Policy:
             return Verdict(Effect.ASK, words)
         if self._is_trusted(tool) and not self._asks:
             return Verdict(Effect.ALLOW, self._trust_words(tool.server))
-        for limit in self._allowing(tool, arguments):
+        if (limit := self._allowing(tool, arguments)) is not None:
             words = "a rule in your settings (gemdeck.alwaysAllow) matches it"
             return Verdict(Effect.ALLOW, words, rule=limit)
         if words := self.asking_words(tool, Permission.GRANTS):
             return Verdict(Effect.ASK, words)
         if grant := by_effect.get(Effect.ALLOW):
-            limit = (
-                ArgumentRule(grant.conditions, start, self._folder) if grant.conditions else None
-            )
+            limit = ArgumentRule(grant.conditions, start, self._folder)
             return Verdict(Effect.ALLOW, self._words(grant), grant, limit)
         return Verdict(Effect.ASK, self.untrusted_words(tool) or "no rule allows it")
 
     def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
         """Say which rule of the settings makes a permission void for a tool, or ""."""
-        rule = self._voiding[permission].match(tool.server, tool.name, tool.id)
+        rule = next(self._voiding[permission].find(tool.server, tool.name, tool.id), None)
         return f"{rule_place(rule)} says so" if rule else ""
 
     def untrusted_words(self, tool: OfferedTool) -> str:
@@ -426,7 +407,8 @@ class Policy:
         ]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
-            if rule := self._deny.match(definition.id, tool):
+            rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)
+            if rule := next(rules, None):
                 hidden[tool] = _denial_words(rule)
             elif any(
                 grant.tool in {None, tool} and grant.definition_hash in {"", definition_hash}
@@ -504,9 +486,7 @@ class Policy:
         asked = ((rule.server, rule.tool) for rule in self._voiding[Permission.YOLO].patterns)
         everything = [_UNASKED] if self._allows_all and (ANY, ANY) not in asked else []
         asking = self._voiding[Permission.GRANTS].patterns
-        certain = (rule for one in self._deny_certain for rule in one.patterns)
-        denying = (*self._deny.patterns, *certain)
-        patterns = pattern_views(denying, asking, self._allow.patterns)
+        patterns = pattern_views(self._deny.patterns, asking, self._allow)
         return (*everything, *records, *patterns, *trusted)
 
     def _is_trusted(self, tool: OfferedTool) -> bool:
@@ -523,27 +503,21 @@ class Policy:
 
     def _denying(self, tool: OfferedTool, arguments: JsonObject | None) -> ToolPattern | None:
         """Return a rule of the settings that denies a call, or a tool whatever its arguments."""
-        name = tool.server, tool.name, tool.id
-        if rule := self._deny.match(*name):
-            return rule
-        certain = (one.match(*name) for one in (() if arguments is None else self._deny_certain))
-        limits = ((rule, self._limit(rule, tool.server)) for rule in certain if rule)
-        return next((rule for rule, limit in limits if limit.denies(arguments or {})), None)
+        rules = self._deny.find(tool.server, tool.name, tool.id)
+        return next((r for r in rules if self._limit(r, tool.server).denies(arguments)), None)
 
-    def _allowing(
-        self, tool: OfferedTool, arguments: JsonObject | None
-    ) -> Iterator[ArgumentRule | None]:
-        """Give the rules of the settings that allow a call, None for one whatever its arguments.
+    def _allowing(self, tool: OfferedTool, arguments: JsonObject | None) -> ArgumentRule | None:
+        """Return what a rule of the settings that allows a call wants of its arguments.
 
-        They never allow a project's tools, since it picks its names.
+        Names are compared by their exact characters, and only those that a tool may have are
+        allowed; a project's tools never, since it picks their names.
         """
         definition = self._definitions.get(tool.server)
-        if definition is None or definition.origin is Origin.PROJECT:
-            return
-        for rule in self._allow.find(tool.server, tool.name):
-            limit = self._limit(rule, tool.server) if rule.arguments else None
-            if limit is None or (arguments is not None and limit.allows(arguments)):
-                yield limit
+        if definition is None or definition.origin is Origin.PROJECT or not is_plain(tool.name):
+            return None
+        rules = (rule for rule in self._allow if rule.matches(tool.server, tool.name))
+        limits = (self._limit(rule, tool.server) for rule in rules)
+        return next((limit for limit in limits if limit.allows(arguments)), None)
 
     def _limit(self, rule: ToolPattern, server: ServerId) -> ArgumentRule:
         conditions = tuple(placed(one, self._folder) for one in rule.conditions)

@@ -127,7 +127,9 @@ class Conversation:
 
     def keep_settings(self) -> None:
         """Save how the model is to answer."""
-        self.recorder.keep_settings({"model": self.model, **asdict(self.asked.options)})
+        settings = {"model": self.model, **asdict(self.asked.options)}
+        del settings["profile"]  # it belongs to the tab
+        self.recorder.keep_settings(settings)
 
     async def run(self, context: TurnContext) -> None:
         """Run a turn for each message until cancelled; `context` is what they share.

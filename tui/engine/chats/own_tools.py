@@ -4,11 +4,11 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Final, Never
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.engine.chats.backends.backend import Asked
 from tui.engine.mcp.catalog.offered_tool import (
@@ -84,6 +84,9 @@ class ProfiledServers:
     def held_tools(self) -> Sequence[OfferedTool]:
         return self.every.held_tools(self.profile)
 
+    def instructions(self) -> Sequence[tuple[ServerId, str]]:
+        return [one for one in self.every.instructions() if self.profile.includes(one[0])]
+
     async def awake(self, server: ServerId) -> "Features":
         """Return the prompts and resources of a server, which wakes if it sleeps.
 
@@ -94,19 +97,10 @@ class ProfiledServers:
             raise ServerCallError(words)
         return await self.every.awake(server)
 
-    def left_out(self, server: ServerId, tool: str = "") -> str:
-        """Return why a server, or a tool of it, cannot be used; empty if it can."""
-        what = "this tool" if tool else f"the server {server}"
-        words = f"The profile {self._asked.options.profile} leaves {what} out."
-        return "" if self.profile.includes(server, tool) else words
-
-    def refusals(self, names: Collection[str]) -> Iterator[OwnTool]:
-        """Yield what stands for the tools of these names that are left out: a call is told so."""
-        for tool in self.every.offered_tools():
-            if tool.id in names and (words := self.left_out(tool.server, tool.name)):
-                refuse = partial(_refuse, words)
-                made = make_own_tool(tool.id, "", {}, refuse, is_free=True)
-                yield replace(made, server=tool.server, view=tool.view, bind=refuse)
+    def left_out(self, server: ServerId) -> str:
+        """Return why a server cannot be used; empty if it can."""
+        words = f"The profile {self._asked.options.profile} leaves the server {server} out."
+        return "" if self.profile.includes(server) else words
 
 
 def make_own_tool(
@@ -135,10 +129,6 @@ def make_own_tool(
         run=run,
         is_free=is_free,
     )
-
-
-def _refuse(words: str, _: JsonObject) -> Never:
-    raise ToolCallError(words)
 
 
 def text_result(text: str) -> ToolResult:

@@ -394,17 +394,13 @@ class Turn:
     def _callable(
         self, calls: Iterable[FunctionCall], offered: Mapping[str, OfferedTool]
     ) -> Mapping[str, OfferedTool]:
-        """Add the tools that the model does not hold; it does hold those that it calls.
-
-        Of those that its profile leaves out each call is answered so.
-        """
+        """Add the tools that the model does not hold; it does hold those that it calls."""
         others = self._not_refused(self._context.servers.offered_tools())
         called = [others[call.name] for call in calls if call.name in others.keys() - offered]
         if called:
             self._setup.tools.load_tools(called)
         reading = self._context.kept.tool()
-        refusals = self._context.servers.refusals({call.name for call in calls})
-        return {reading.id: reading, **others, **offered, **{one.id: one for one in refusals}}
+        return {reading.id: reading, **others, **offered}
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
@@ -466,10 +462,10 @@ class Turn:
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
-        own, profile = self._setup.settings.system_instruction, context.servers.profile
-        said_now = [one for one in self._setup.tools.instructions() if profile.includes(one[0])]
-        skills = self._setup.skills.told(profile) if self._setup.skills is not None else ""
-        instruction, said = compose(own, self._files, said_now, skills)
+        own, said_now = self._setup.settings.system_instruction, context.servers.instructions()
+        profile, skills = context.servers.profile, self._setup.skills
+        told = skills.told(profile) if skills is not None else ""
+        instruction, said = compose(own, self._files, said_now, told)
         if said != context.instructions:
             context.instructions = said
             self._publish(e.InstructionsSent(said))

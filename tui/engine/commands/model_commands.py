@@ -145,7 +145,6 @@ class ModelCommands:
         sessions: Keep the options, and the history before a summary.
         servers: Have the tools and the instructions that are measured.
         use_model: Lets another model of the same service answer in a conversation.
-        profile: The profile of this run, which counts for what is resumed, too; or "".
     """
 
     def __init__(
@@ -155,9 +154,7 @@ class ModelCommands:
         sessions: SessionCommands,
         servers: ServerManager,
         use_model: Callable[[str, Conversation], None],
-        profile: str,
     ) -> None:
-        self._profile = profile
         self._publish = bus.publish
         self._tasks = tasks
         self._sessions = sessions
@@ -215,9 +212,8 @@ class ModelCommands:
         """Let a profile say which servers and tools this conversation may use, or none by ""."""
         known = self._conversations.setup.profiles
         if name not in known:
-            words = (
-                f"There is no profile {name}. Your settings have: {', '.join(filter(None, known))}"
-            )
+            names = ", ".join(filter(None, known)) or "none"
+            words = f"There is no profile {name}. Your settings have: {names}."
             self._say(Severity.ERROR, sanitize_line(words))
             return
         self.begin_profile(name)
@@ -228,7 +224,6 @@ class ModelCommands:
         """Let the current conversation go by a profile, known or not, without a word."""
         one = self._conversations.current
         self._apply(replace(one.asked.options, profile=name), one)
-        one.keep_settings()
 
     async def restore(self, one: Conversation, kept: Mapping[str, Any]) -> None:
         """Go by what was kept with the session of a conversation, as far as it is sound.
@@ -239,7 +234,7 @@ class ModelCommands:
             kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
             kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
-            self._profile or str(kept.get("profile", one.asked.options.profile)),
+            one.asked.options.profile,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
         chosen = one.model, one.choosing
@@ -282,21 +277,22 @@ class ModelCommands:
         That is what the model holds of its tools, and its instructions. If it `counts`, the
         service is asked to, once; until it has it is estimated, as what a single tool takes is.
         """
-        backend = self._conversations.current.backend
-        window = backend.traits.context_limit if backend is not None else 0
+        one = self._conversations.current
+        window = one.backend.traits.context_limit if one.backend is not None else 0
         if tool is not None:
             return ContextPart(tool.name, tool.size // CHARACTERS_PER_TOKEN, server, window)
-        held = [one for one in self._servers.held_tools() if one.server == server]
-        said = dict(self._servers.instructions()).get(server, "")
-        size = sum(one.view.size for one in held) + len(said)
-        part = ContextPart("server", size // CHARACTERS_PER_TOKEN, server, window)
-        if backend is None or not size:
+        servers = one.context.servers if one.context is not None else self._servers
+        held = [offered for offered in servers.held_tools() if offered.server == server]
+        said = dict(servers.instructions()).get(server, "")
+        size = sum(offered.view.size for offered in held) + len(said)
+        part = ContextPart("tools and instructions", size // CHARACTERS_PER_TOKEN, server, window)
+        if one.backend is None or not size:
             return part
-        declared = ((one.id, one.definition_hash) for one in held)
-        key = hash((backend.kind, backend.model, said, *declared))
+        declared = ((offered.id, offered.definition_hash) for offered in held)
+        key = hash((one.backend.kind, one.backend.model, said, *declared))
         if counts and key not in self._counts and len(self._counts) < MAX_COUNTS:
-            request = ModelRequest([_SHORTEST], [one.declaration for one in held], said)
-            self._counts[key] = self._tasks.start(backend.count(request))
+            request = ModelRequest([_SHORTEST], [offered.declaration for offered in held], said)
+            self._counts[key] = self._tasks.start(one.backend.count(request))
         count = self._counts.get(key)
         is_known = count is not None and count.done() and not count.cancelled()
         counted = count.result() if count is not None and is_known else 0
@@ -305,14 +301,11 @@ class ModelCommands:
     async def _tell_context(self, one: Conversation, context: TurnContext) -> None:
         """Publish what fills the context, and again once what each server takes is counted."""
         parts = await self._measure(one, context)
-        with_tools = (tool.server for tool in self._servers.held_tools())
-        servers = dict.fromkeys((*with_tools, *dict(self._servers.instructions())))
-        told = [self.context_part(server, counts=True) for server in servers]
-        while open_counts := {count for count in self._counts.values() if not count.done()}:
-            self._publish(ContextMeasured(parts, tuple(told)))
-            await asyncio.wait(open_counts)
-            told = [self.context_part(server) for server in servers]
-        self._publish(ContextMeasured(parts, tuple(told)))
+        for counts in (True, False):
+            told = (self.context_part(p.server, counts=counts) if p.server else p for p in parts)
+            self._publish(ContextMeasured(tuple(told)))
+            if open_counts := [count for count in self._counts.values() if not count.done()]:
+                await asyncio.wait(open_counts)
 
     async def _measure(self, one: Conversation, context: TurnContext) -> tuple[ContextPart, ...]:
         setup, contents = context.setup, [*context.history.contents]
@@ -369,7 +362,7 @@ class ModelCommands:
         one.has_offered = False
 
     def _apply(self, options: ModelOptions, one: Conversation) -> None:
-        one.asked.options = options = replace(options, profile=sanitize_line(options.profile))
+        one.asked.options = options
         self._publish(ModelOptionsChanged(options, one.key))
 
     def _heed(self, event: e.Event) -> None:

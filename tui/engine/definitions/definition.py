@@ -246,7 +246,7 @@ class ServerDefinition(Frozen):
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
         failure: Why it is withheld.
-        start: When it starts; no part of what it is.
+        start: When it starts.
         developed: Whether the user develops it: then its entry alone says what it is.
         may_enable: Whether the user may let it run all the same, until the end of the run.
         secrets: Values that must not reach the screen or a log: those of variables and
@@ -284,7 +284,7 @@ class ServerDefinition(Frozen):
     timeout: float = 600.0
     trust: bool = False
     review_results: bool = False
-    start: StartMode | None = field(default=None, compare=False)
+    start: StartMode | None = None
     developed: bool = False
     description: str = ""
     include_tools: frozenset[str] | None = None

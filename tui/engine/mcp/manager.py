@@ -365,12 +365,9 @@ class ServerManager:
 
     async def wait_awake(self, server: ServerId, patience: float) -> None:
         """Wake a server if it sleeps, and wait until it is ready or cannot be."""
-
-        def is_waking() -> bool:
-            found = self._supervisors.get(server)
-            return found is not None and found.wake()
-
-        await self.wait_while(is_waking, patience)
+        await self.wait_while(
+            lambda: server in self._supervisors and self._supervisors[server].wake(), patience
+        )
 
     async def awake(self, server: ServerId) -> "Features":
         """Return the prompts and resources of a server, which wakes if it sleeps.
@@ -528,9 +525,9 @@ class ServerManager:
 
 
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
-    """Return whether two definitions are the same but for the tools that they leave out."""
+    """Return whether two differ at most in when they start and which tools they leave out."""
     only = replace(one, include_tools=other.include_tools, exclude_tools=other.exclude_tools)
-    return only == other
+    return replace(only, start=other.start) == other
 
 
 class FirstStarts:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -276,11 +275,12 @@ class Supervisor:
         definition, visibility = self.definition, self._context.visibility
         kept = await asyncio.to_thread(self._context.catalogs.load, definition.fingerprint)
         if kept is not None:
-            offer = await asyncio.to_thread(read_offer, kept.raw)
+            raw, info = kept
+            offer = await asyncio.to_thread(read_offer, raw)
             offer = offer.only(lambda tool: visibility.is_known(definition, tool))
             if not offer.is_empty and self.status is _S.STARTING:
-                self.info = kept.info
-                self.usage.recalled(offer, kept.as_of)
+                self.info = info
+                self.usage.recalled(offer)
                 self._on_offer(self, offer)
                 self._move(_S.ASLEEP)
                 return
@@ -306,7 +306,8 @@ class Supervisor:
         is_connected = self._is_told = False
         self._log.begin()
         self._backoff.began()
-        self.usage.started(is_waking=self._dozes)
+        if not self._dozes:
+            self.usage.started()
         try:
             async with asyncio.timeout(self.definition.timeout) as self._deadline:
                 definition = await self._filled()
@@ -379,13 +380,13 @@ class Supervisor:
                 left = self._until_sleep(live)
                 if live.outdated.is_set():
                     self.restart()
-                elif left <= 0:
+                elif left is not None and left <= 0:
                     self._wanted, self._dozes = False, True
                     self._begin_to_stop()
                 else:
                     self._wake.clear()
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(left if left < math.inf else None):
+                        async with asyncio.timeout(left):
                             await self._wake.wait()
         finally:
             for task in (*waits, following):
@@ -394,11 +395,11 @@ class Supervisor:
             self._fail(live.transport.problem or ServerError(live.transport.ending()))
         await asyncio.wait({*waits, following})
 
-    def _until_sleep(self, live: "Connection") -> float:
-        """Return the seconds until the server sleeps if nobody uses it."""
+    def _until_sleep(self, live: "Connection") -> float | None:
+        """Return the seconds until the server sleeps if nobody uses it; None for never."""
         after = self._context.sleep_after
         if not self.definition.is_lazy or not after:
-            return math.inf
+            return None
         return after - min(live.idle(), time.monotonic() - self.since)
 
     def _take_offer(self, offer: ServerOffer, *, is_first: bool = False) -> None:

@@ -1,7 +1,6 @@
 """What is measured of one server: starts, calls, processes, and how its offer changes."""
 
 import mmap
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -31,15 +30,12 @@ class UsageMeter:
         self._offer: ServerOffer | None = None
         self._before: dict[str, object] = {}
 
-    def started(self, *, is_waking: bool) -> None:
-        now = self._now
-        starts, woken = now.starts + (not is_waking), now.woken + is_waking
-        self._now = replace(now, starts=starts, woken=woken)
+    def started(self) -> None:
+        self._now = replace(self._now, starts=self._now.starts + 1)
 
-    def recalled(self, offer: ServerOffer, as_of: float) -> None:
+    def recalled(self, offer: ServerOffer) -> None:
         """Take an offer that was kept as that of the connection before."""
         self._offer = offer
-        self._now = replace(self._now, as_of=as_of)
 
     def offered(self, offer: ServerOffer, *, is_first: bool) -> None:
         """Compare a new offer, `is_first` of its connection, with the last of the one before.
@@ -47,7 +43,6 @@ class UsageMeter:
         If there was no connection before, its own first offer takes that place.
         """
         last, self._offer = self._offer, offer
-        self._now = replace(self._now, as_of=time.time())
         if last is None:
             return
         if is_first or not self._before:

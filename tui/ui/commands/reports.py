@@ -15,7 +15,7 @@ from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import failure_lines, field, muted, setup_lines
-from tui.ui.widgets.text.plain import block, off_words, one_line
+from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
 """Tools, or prompts, of one server that are listed."""
@@ -77,14 +77,9 @@ def describe_model_context(state: AppState) -> Content:
     used = f"{usage.context:,}{limit} tokens are in use; the split is estimated:"
     sent = used if usage.context else "Nothing was sent yet. The next message takes about:"
     lines = [Content(sent), Content()]
-    width = max((len(f"{part.tokens:,}") for part in parts), default=0)
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
-        lines.append(Content.assemble(f"{part.tokens:>{width},}", ("  " + name, "$text-muted")))
-    if state.context_servers:
-        lines += [Content(), Content.styled("Servers: tools and instructions", "bold")]
-    for one in sorted(state.context_servers, key=lambda part: -part.tokens):
-        lines.append(field(one_line(one.server or ""), one.words))
+        lines.append(Content.assemble((f"{name}  ", "$text-muted"), part.words))
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]
@@ -135,7 +130,7 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (
-        counted(len(catalog.tools), "tool") + off_words(catalog.off),
+        counted(len(catalog.tools), "tool") + catalog.off_words,
         counted(len(catalog.prompts), "prompt"),
         counted(len(catalog.resources) + len(catalog.templates), "resource"),
     )

@@ -167,24 +167,6 @@ def _use_model(deck: MainScreen, name: str) -> None:
         deck.app.push_screen(ModelsScreen(deck.bridge, deck.commands))
 
 
-def _use_profile(deck: MainScreen, name: str) -> None:
-    """Use a profile, or choose one, or none."""
-    use, profiles = deck.commands.engine.model.use_profile, deck.bridge.state.profiles
-    current = deck.bridge.state.options.profile
-    offered = [
-        (
-            f"{'●' if name == current else ' '} {name or 'all servers and tools'}  "
-            f"{profile.description}",
-            name,
-        )
-        for name, profile in profiles.items()
-    ]
-    if name:
-        use(name)
-    else:
-        deck.app.push_screen(pick("Profiles", "profile", offered, use))
-
-
 def _show_context(deck: MainScreen, _: str) -> None:
     """Show what fills the context, and its files, read anew."""
     deck.commands.engine.model.measure()
@@ -322,7 +304,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("edit",): _edit,
     ("retry",): _retry,
     ("model",): _use_model,
-    ("profile",): _use_profile,
+    ("profile",): lambda deck, name: deck.commands.engine.model.use_profile(name),
     ("context",): _show_context,
     ("compress",): lambda deck, _: deck.commands.engine.model.compress(),
     ("options", "show"): lambda deck, _: _show(deck, "Options", describe_options),

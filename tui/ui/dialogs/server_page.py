@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import median
-from time import monotonic, time
+from time import monotonic
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -13,11 +13,8 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Sparkline
 
-from tui.model.chat import EntryId
-from tui.model.consent import GrantScope, RequestId
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.models import ContextPart
-from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.store.commands import Commands, command_line
 from tui.store.selectors import server as find_server
@@ -29,7 +26,6 @@ from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.panes import EditServer, PaneName, RunTool, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
-from tui.ui.questions.calls.rules import RuleStep
 from tui.ui.widgets.key_bar import Hint, hints
 from tui.ui.widgets.text.describe import (
     field,
@@ -73,7 +69,6 @@ class ServerPage(ServerActions, Dialog):
                 "deck.prompts",
                 "deck.resources",
                 "server.run",
-                "server.read-only",
                 "server.website",
                 "server.copy",
             ),
@@ -169,28 +164,6 @@ class ServerPage(ServerActions, Dialog):
 
         self.app.push_screen(pick("Run a tool", "tool", tools, run))
 
-    def action_read_only(self) -> None:
-        """Ask whether the tools of which it claims that they only read may run unasked."""
-        view = self.current
-        tools = [one for one in view.catalog.tools if one.claims_to_read] if view else []
-        if not tools:
-            self.say("It claims of no tool that it only reads.")
-            return
-        names = tuple(one.name for one in tools)
-        what = RequestId(""), EntryId(""), self._server, f"{len(names)} tools", "", "{}"
-        step = RuleStep(ConfirmationRequest(*what, read_only=names), GrantScope.SESSION)
-
-        def keep(kept: str | None) -> None:
-            if kept is not None:
-                engine = self.commands.engine
-                offered = [
-                    one for one in engine.servers.offered_tools() if one.server == self._server
-                ]
-                engine.access.allow_read_only(offered, tools, step.scope)
-                self.say("Kept: they run unasked. `g` in the servers pane lists them.")
-
-        self.app.push_screen(step, keep)
-
     def action_website(self) -> None:
         """Show the whole address of its website, from where it can be opened."""
         if (view := self.current) is not None and view.info is not None:
@@ -208,12 +181,9 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
     if view.status is ServerStatus.READY and view.since:
         yield field("up", duration(monotonic() - view.since))
     if view.status is ServerStatus.ASLEEP:
-        sleeps, age = monotonic() - view.since, max(0.0, time() - usage.as_of)
-        yield field("asleep", f"for {duration(sleeps)} · listed {duration(age)} ago")
+        yield field("asleep", f"for {duration(monotonic() - view.since)}")
     if usage.starts > 1:
         yield field("restarts", f"{usage.starts - 1:,}")
-    if usage.woken:
-        yield field("woken", f"{usage.woken:,} ×")
     if usage.pid:
         others = f" and {usage.processes - 1:,} more" if usage.processes > 1 else ""
         memory = f" · {usage.memory / 1e6:,.1f} MB" if usage.memory else ""
@@ -231,9 +201,7 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
 def _changes(usage: ServerUsage) -> Iterator[Content]:
     """Name what its offer gained, lost and changed."""
     if usage.change:
-        is_again = usage.starts != 1 or usage.woken
-        since = "the last connection" if is_again else "it connected"
-        yield from (Content(), section(f"Since {since}"))
+        yield from (Content(), section("What changed"))
     for word, names in usage.change.items():
         more = f", {len(names) - MAX_CHANGES:,} more" if len(names) > MAX_CHANGES else ""
         yield field(f"{word} {len(names):,}", ", ".join(names[:MAX_CHANGES]) + more)

@@ -32,7 +32,7 @@ from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
-from tui.ui.widgets.text.plain import PlainText, off_words, one_line
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 T = TypeVar("T")
 Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | ResourceTemplateView)
@@ -417,33 +417,26 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def describe_group(self, server: ServerId, number: int) -> str:
         """Say how many tools are off, and what the server takes of the context."""
-        off = off_words(dict(self._catalogs)[server].off)
+        off = dict(self._catalogs)[server].off_words
         part: ContextPart | None = self._commands.engine.model.context_part(server)
         words = f"\n{part.words}, with its instructions" if part is not None else ""
         return f"{counted(number, self.NOUN)}{off}{words}"
 
     def _refill(self) -> None:
-        self.entries.remark = off_words(sum(catalog.off for _, catalog in self._catalogs))
+        tools = chain.from_iterable(catalog.tools for _, catalog in self._catalogs)
+        self.entries.remark = Catalog(tuple(tools)).off_words
         super()._refill()
-
-    def _switched(self) -> tuple[ServerId, str | None, bool] | None:
-        """Return what a key would switch: a tool, or None for all of its server; and if off."""
-        item, group = self.entries.current, self.entries.group
-        if item is not None:
-            return item[0], item[1].name, item[1].off is None
-        if group is None:
-            return None
-        tools = dict(self._catalogs)[ServerId(group.label)].tools
-        return ServerId(group.label), None, any(not (one.off or one.problem) for one in tools)
-
-    def action_label(self, action: str) -> str | None:
-        found = self._switched() if action == "switch" and self.is_mounted else None
-        return None if found is None else "off" if found[2] else "on"
 
     def action_switch(self) -> None:
         """Switch the tool, or all of the server, off for the model or on, for this session."""
-        if (found := self._switched()) is not None:
-            self._commands.engine.servers.switch_tools(*found[:2], off=found[2])
+        item, group = self.entries.current, self.entries.group
+        switch = self._commands.engine.servers.switch_tools
+        if item is not None:
+            switch(item[0], item[1].name, off=item[1].off is None)
+        elif group is not None:
+            tools = dict(self._catalogs)[ServerId(group.label)].tools
+            is_any_on = any(not (one.off or one.problem) for one in tools)
+            switch(ServerId(group.label), None, off=is_any_on)
 
     def action_exclude(self) -> None:
         """Let the settings leave the tool out, or no longer."""

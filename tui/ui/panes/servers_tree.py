@@ -24,7 +24,7 @@ from tui.ui import keymap
 from tui.ui.panes import EditServer, PaneName, ShowPane
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
-from tui.ui.widgets.text.plain import count, fit, ink, off_words, one_line, plain_label
+from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
@@ -91,7 +91,7 @@ def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
         (PaneName.RESOURCES, len(catalog.resources) + len(catalog.templates)),
     )
     if view.status is ServerStatus.READY or any(number for _, number in numbers):
-        off = {PaneName.TOOLS: off_words(catalog.off)}
+        off = {PaneName.TOOLS: catalog.off_words}
         return tuple(TreeRow(k, view.id, count(n) + off.get(k, "")) for k, n in numbers)
     return ()
 

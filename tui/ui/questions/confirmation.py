@@ -18,7 +18,7 @@ from tui.model.consent import Choice, Condition, GrantScope
 from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
-from tui.text import clip
+from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.calls.argument_lines import ArgumentsText
@@ -33,7 +33,7 @@ from tui.ui.questions.calls.call_view import (
     server_words,
 )
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
-from tui.ui.questions.calls.rules import ConditionsStep, RuleStep, next_scope
+from tui.ui.questions.calls.rules import RuleStep
 from tui.ui.questions.calls.steps import (
     WITHDRAWN,
     DenyReasonScreen,
@@ -48,6 +48,9 @@ from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
 
+SCOPES: Final = tuple(GrantScope)
+"""The scopes in the order in which their key goes through them."""
+
 ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
 DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 JSON: Final = Answer(
@@ -61,8 +64,7 @@ UNDO: Final = Answer(
 WITH_REASON: Final = Answer("deny-with-reason", "w", "Why", "deny this call and tell the model why")
 
 
-def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
-    """Make an answer that is given at the second press, or whose words a step shows."""
+def _always(kind: str, key: str, choice: Choice, words: str = "", *, twice: bool = True) -> Answer:
     return Answer(
         f"always-{kind}",
         key,
@@ -71,7 +73,7 @@ def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
         choice,
         short=kind.partition("-")[0].capitalize(),
         brief=f"always {kind}",
-        twice=not words,
+        twice=twice,
         scoped=True,
     )
 
@@ -79,7 +81,7 @@ def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
 ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
 ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
 ALWAYS_THESE: Final = _always(
-    "these", "v", Choice.ALWAYS_THESE, "always with these arguments, each exactly or in bounds"
+    "these", "v", Choice.ALWAYS_THESE, "always with these arguments, or some like them", twice=False
 )
 ALWAYS_READ_ONLY: Final = _always(
     "read-only", "r", Choice.ALWAYS_READ_ONLY, "always what its server says is read-only"
@@ -291,6 +293,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if answer is ALLOW_SEEN:
             return again_words(key, self._seen, self._calls, short=self.is_short)
         words = super().again_words(answer, key)
+        if answer is ALWAYS_READ_ONLY and not self.is_short:
+            tools = counted(self.request.read_only, "tool")
+            words = f"Press {key} again: always the {tools} said to be read-only"
         return f"{words}, {self._scope_words}" if answer.scoped else words
 
     def _look(self) -> None:
@@ -396,8 +401,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             NEXT.name: partial(self._step_to, 1, around=True),
             EDIT.name: self._open_editor,
             WITH_REASON.name: self._open_reason,
-            ALWAYS_THESE.name: partial(self._open_rule, ConditionsStep, Choice.ALWAYS_THESE),
-            ALWAYS_READ_ONLY.name: partial(self._open_rule, RuleStep, Choice.ALWAYS_READ_ONLY),
+            ALWAYS_THESE.name: self._open_rule,
             UNDO.name: self._switch_edit,
         }
         if answer.name in steps:
@@ -417,7 +421,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._commands.cancel_turn()
 
     def _next_scope(self) -> None:
-        self._scope = next_scope(self._scope)
+        self._scope = SCOPES[(SCOPES.index(self._scope) + 1) % len(SCOPES)]
         self._shows_more = True
         self.show_answers()
 
@@ -440,15 +444,15 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         deny = partial(self._decide, self._call, Choice.DENY)
         self._open_step(DenyReasonScreen(self.request), deny)
 
-    def _open_rule(self, kind: type[RuleStep], choice: Choice) -> None:
+    def _open_rule(self) -> None:
         try:
-            step = kind(self.request, self._scope)
+            step = RuleStep(self.request, self._scope)
         except ValueError as error:
             self.say(f"Not offered: {error}.")
             return
 
         def keep(_: str) -> None:
-            self._decide(self._call, choice, scope=step.scope, conditions=step.conditions)
+            self._decide(self._call, Choice.ALWAYS_THESE, "", self._scope, step.conditions)
 
         self._open_step(step, keep)
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from tui.model.servers import ServerStatus, ServerView
 from tui.text import counted
-from tui.ui.widgets.text.plain import off_words
 
 _S = ServerStatus
 
@@ -74,5 +73,5 @@ def status_or_count(view: ServerView, now: float) -> str:
     """Return the number of a ready server's tools, or else the word for its status."""
     if view.status is not _S.READY or not view.catalog.tools:
         return status_word(view, now)
-    number = counted(len(view.catalog.tools), "tool") + off_words(view.catalog.off)
+    number = counted(len(view.catalog.tools), "tool") + view.catalog.off_words
     return "came back" if recovery(view, now) else number

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -88,13 +87,12 @@ async def test_a_known_server_has_no_process_until_a_call_wakes_it(tmp_path: Pat
         assert "echo" in watcher.tools("raw")
         assert manager.instructions() == [(RAW, "Be careful.")]
         assert manager.away_words(RAW) == ""
-        assert manager.usage(RAW).as_of > 0
         configured = watcher.of(ServersConfigured)[0].servers[0]
         assert configured.status is S.STOPPED
         said = await call(manager, "echo", {"text": "hello"})
         assert said.display == "hello"
         assert watcher.statuses("raw") == [S.STARTING, S.ASLEEP, S.STARTING, S.READY]
-        assert (manager.usage(RAW).starts, manager.usage(RAW).woken) == (0, 1)
+        assert manager.usage(RAW).starts == 0, "it was woken"
         assert manager.usage(RAW).change == {}, "it offers what was kept"
 
 
@@ -357,7 +355,6 @@ async def test_texts_of_a_file_are_as_harmless_as_those_of_a_server(tmp_path: Pa
     content = json.loads(path.read_text())
     catalog = json.loads(content["catalog"])
     catalog["info"] |= {"instructions": "a\x1b[2Jb", "name": "evil\u202e"}
-    catalog["time"] = 10**400
     catalog["tools"][0]["description"] = "shown\x1b]0;x\x07"
     path.write_text(json.dumps({**content, "catalog": json.dumps(catalog)}))
     async with dozing(tmp_path, lazy()) as (manager, watcher):
@@ -365,9 +362,6 @@ async def test_texts_of_a_file_are_as_harmless_as_those_of_a_server(tmp_path: Pa
         assert "\x1b" not in info.instructions + info.name
         assert "\u202e" not in info.name
         assert all("\x1b" not in tool.description for tool in watcher.catalog("raw").tools)
-        kept = CatalogStore(tmp_path).load(MARK)
-        assert kept is not None
-        assert 0 < kept.as_of <= time.time()
         assert manager.instructions() == [(RAW, info.instructions)]
 
 

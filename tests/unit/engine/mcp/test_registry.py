@@ -233,7 +233,7 @@ RAW = ServerId("raw")
 def sized(number: int, size: int) -> list[Tool]:
     """Make tools whose declarations have a size."""
     return [
-        Tool(f"t{n:03}", ToolView(ToolId(f"t{n}"), f"t{n}"), "", {}, {}, "", size=size)
+        Tool(f"t{n:03}", ToolView(ToolId(f"t{n}"), f"t{n}", size=size), "", {}, {}, "")
         for n in range(number)
     ]
 

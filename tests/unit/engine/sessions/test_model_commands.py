@@ -53,10 +53,6 @@ async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.Mon
             it.engine.sessions.resume()
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
             assert it.store.state.options == ModelOptions("512", 0.5, 4_000)
-            it.engine.model.measure()
-            await eventually(lambda: it.store.state.context_parts)
-            counted = it.store.state.conversation.usage.context
-            assert abs(sum(p.tokens for p in it.store.state.context_parts) - counted) < 3
             await it.ask("three")
             assert asked_with(it)["temperature"] == 0.5
         assert fake.violations == []
@@ -247,9 +243,10 @@ async def test_the_context_is_split_by_what_fills_it(shop: Turncoat, play: Play)
     steps: Script = [[Call([("look", {})])], [Say("done")]]
     async with play(steps, shop) as it:
         it.engine.model.measure()
-        await eventually(lambda: it.store.state.context_parts)
-        [first, *_] = it.store.state.context_parts
-        assert (first.name, first.server) == ("tools", ServerId("shop"))
+        measured = ServerId("shop"), "tools and instructions"
+        await eventually(
+            lambda: measured in {(one.server, one.name) for one in it.store.state.context_parts}
+        )
 
 
 def test_images_count_for_what_the_service_takes_for_them() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -131,7 +130,7 @@ def test_a_section_that_is_no_object_is_a_problem(machine: Machine) -> None:
         assert {problem.key for problem in loaded.problems} == {key}, value
         held = ServerStatus.DISABLED if key == "mcp" else None
         assert [server.withheld for server in loaded.servers] == [held], (key, value)
-        denied = DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None
+        denied = any(DenyingPatterns(loaded.gemdeck.always_deny).find("a", "b"))
         assert denied == (key == "gemdeck"), "it may have forbidden any tool"
 
 
@@ -141,7 +140,7 @@ def test_a_rule_of_always_deny_that_cannot_be_read_denies_every_tool(machine: Ma
     for wrong in ("files.rm", {"server": 5, "tool": "rm"}, 7, *unread):
         machine.write("user", {"gemdeck": {"alwaysDeny": [{"tool": "buy"}, wrong]}})
         loaded = machine.load()
-        assert DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None, wrong
+        assert any(DenyingPatterns(loaded.gemdeck.always_deny).find("a", "b")), wrong
         [problem] = loaded.problems
         assert problem.key.startswith("gemdeck.alwaysDeny[1]")
         assert problem.message.endswith("; no tool runs until this is corrected")
@@ -451,7 +450,6 @@ def test_when_a_server_starts_is_its_entrys_word_and_a_project_can_only_delay(
         assert {one.id for one in loaded.servers if one.is_lazy} == lazy
         assert loaded.gemdeck.sleep_after == 600, "a project does not say how long one is kept"
     same = [one for one in loaded.servers if one.id in {"eager", "lazy"}]
-    assert same[0] == replace(same[1], id=same[0].id), "it is no part of what it is"
     assert same[0].fingerprint == same[1].fingerprint
     machine.write("user", {"mcpServers": {"a": {"command": "x", "start": "later"}}})
     [problem] = [str(one) for one in machine.load().problems if "a.start" in str(one)]

@@ -27,12 +27,12 @@ def policy(machine: Machine, text: str | bytes, place: str = "user") -> Path:
 
 def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
     rules = (rule for rule in loaded.gemdeck.always_deny if not voids(rule))
-    return DenyingPatterns(rules).match(server, tool) is not None
+    return any(DenyingPatterns(rules).find(server, tool))
 
 
 def asked(loaded: LoadedSettings, server: str, tool: str) -> bool:
     rules = (rule for rule in loaded.gemdeck.always_deny if set(voids(rule)) == set(Permission))
-    return DenyingPatterns(rules).match(server, tool) is not None
+    return any(DenyingPatterns(rules).find(server, tool))
 
 
 @pytest.mark.parametrize("place", ["user", "system"])

@@ -4,7 +4,6 @@ Each command returns at once; what comes of it arrives as events.
 """
 
 import asyncio
-import contextlib
 import copy
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
@@ -178,14 +177,6 @@ class SessionCommands:
         If it is open in another conversation, that one becomes the current one.
         """
         return self._start(self._resume(words, self.conversations.current))
-
-    async def profile_of(self, words: str) -> str:
-        """Return the profile that was kept with a session, named as for `resume`; else ""."""
-        with contextlib.suppress(SessionError, OSError):  # it is said when it is resumed
-            view = await asyncio.to_thread(self._place().find, words, self.folder)
-            saved = await asyncio.to_thread(self._place().read, view)
-            return str(saved.settings.get("profile", ""))
-        return ""
 
     def resume_beside(self, session: SessionId) -> None:
         """Go on with a session in a conversation of its own, or where it is open."""

@@ -19,14 +19,15 @@ from tui.model.consent import Condition, ConditionKind, exact_text
 from tui.model.frozen import Frozen
 from tui.text import INVISIBLE, LATIN_ALIKE
 
-MAX_PATH: Final = 4_096
+MAX_PATH: Final = 2_000
 """Characters of a text that may be a path."""
 
-MAX_TEXTS: Final = 500
-"""Texts in one argument that a denial looks at; one with more is denied."""
+MAX_EXPANDED: Final = 64_000
+"""Characters of one whose variables are filled in."""
 
-MAX_LOOKED: Final = 16_384
-"""Characters of these that may be paths; likewise."""
+MAX_TEXTS: Final = 100
+"""Texts in one argument that a denial looks at; one with more is denied, as is one in which those
+that may be paths are longer than one may be."""
 
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\$\ud800-\udfff]|^[~\s]|\s$|^file:|://")
 """What a server may take for another path than the system does, or for none."""
@@ -65,7 +66,7 @@ class ArgumentRule(Frozen):
     """What a rule wants of the arguments of a call.
 
     Attributes:
-        conditions: What it says of each argument.
+        conditions: What it says of each argument; without any it is about every call.
         start: The folder that the tool's server starts in, from which relative paths lead on;
             empty for a server that is not on this machine, whose paths mean nothing here.
         opened: The opened folder.
@@ -75,16 +76,26 @@ class ArgumentRule(Frozen):
     start: str = ""
     opened: str = ""
 
-    def allows(self, arguments: Mapping[str, Any]) -> bool:
-        """Tell whether a call has what the rule says, and no argument that it does not name."""
+    def allows(self, arguments: Mapping[str, Any] | None) -> bool:
+        """Tell whether a call has what the rule says, and no argument that it does not name.
+
+        Without arguments that is asked of all calls.
+        """
+        if not self.conditions or arguments is None:
+            return not self.conditions
         return arguments.keys() <= {condition.name for condition in self.conditions} and all(
             condition.kind is ConditionKind.ANY
             or (condition.name in arguments and self._is_met(condition, arguments[condition.name]))
             for condition in self.conditions
         )
 
-    def denies(self, arguments: Mapping[str, Any]) -> bool:
-        """Tell whether a call might have all that the rule says, whatever else it has."""
+    def denies(self, arguments: Mapping[str, Any] | None) -> bool:
+        """Tell whether a call might have all that the rule says, whatever else it has.
+
+        Without arguments that is asked of all calls.
+        """
+        if arguments is None:
+            return not self.conditions
         given = [(folded(name), value) for name, value in arguments.items()]
         wanted = [(folded(condition.name), condition) for condition in self.conditions]
         return all(
@@ -104,16 +115,16 @@ class ArgumentRule(Frozen):
 
     def _may_meet(self, condition: Condition, value: object) -> bool:
         texts = [*islice(_texts(value), MAX_TEXTS + 1)]
-        size = sum(len(text) for text in texts if len(text) <= MAX_PATH)
-        if condition.kind is ConditionKind.ANY or len(texts) > MAX_TEXTS or size > MAX_LOOKED:
+        is_folder = condition.kind is ConditionKind.FOLDER
+        size = sum(len(text) for text in texts if is_folder or len(text) <= MAX_PATH)
+        if condition.kind is ConditionKind.ANY or len(texts) > MAX_TEXTS or size > MAX_PATH:
             return True
         wanted, looks = condition.value, self._looks(value)
-        match condition.kind:
-            case ConditionKind.IS:
-                return not looks.isdisjoint(self._looks(json.loads(wanted)))
-            case ConditionKind.FOLDER:
-                folders = self._looks(wanted)
-                return any(_is_in(folder, look) for folder in folders for look in looks)
+        if condition.kind is ConditionKind.IS:
+            return not looks.isdisjoint(self._looks(json.loads(wanted)))
+        if is_folder:
+            folders = self._looks(wanted)
+            return any(_is_in(folder, look) for folder in folders for look in looks)
         return any(look.startswith(folded(wanted)) for look in looks)
 
     def _looks(self, value: object) -> set[str]:
@@ -123,16 +134,17 @@ class ArgumentRule(Frozen):
 
     def _forms(self, text: str) -> Iterator[str]:
         yield text
-        if len(text) > MAX_PATH:
-            return
-        plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/")
-        for one in {text, *plain.split("\0")[:1], _decoded(text)}:
+        plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/").partition("\0")[0]
+        may_be_path = len(text) <= MAX_PATH
+        for one in {text, plain, _decoded(text) if may_be_path else plain}:
             path = one.encode(errors="replace").decode().replace("\0", "")
-            path = os.path.expandvars(path)[:MAX_PATH]
+            if may_be_path:
+                path = os.path.expandvars(path)[:MAX_EXPANDED]
             for base in {self.start, self.opened} - {""}:
-                whole = _from_home(path) or Path(base, path)
-                yield os.path.normpath(whole)
-                yield os.path.realpath(whole)
+                whole = str(_from_home(path) or os.path.join(base, path))  # noqa: PTH118 - it is fast
+                yield (short := os.path.normpath(whole))
+                longest = MAX_PATH + len(base)
+                yield from (os.path.realpath(one) for one in {whole, short} if len(one) <= longest)
 
 
 def canonical_value(value: object) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any, Final
 
 from tui.engine.background import OrderedWorker
 from tui.engine.files.entry_format import EntryFormat
-from tui.engine.files.state_file import Content, ServerFiles, StateFile
+from tui.engine.files.state_file import ServerFiles, StateFile
 from tui.engine.mcp.catalog.offer import RawOffer
 from tui.model.bounded_json import mapped, read_value
-from tui.model.frozen import Frozen
 from tui.model.servers import ServerInfo
 from tui.text import sanitize
 
@@ -27,25 +25,15 @@ MAX_TEXT: Final = 20_000
 """Characters of each text that a server says of itself."""
 
 _CATALOG: Final = "catalog"
+_REFUSED: Final = "refused"
+_INFO: Final = "info"
 _LISTS: Final = ("tools", "prompts", "resources", "templates", "skills")
+_INFOS: Final = EntryFormat(ServerInfo, {})
 _log: Final = logging.getLogger(__name__)
 
 
-class KeptCatalog(Frozen):
-    """What a server offered last.
-
-    Attributes:
-        raw: Its lists as it wrote them.
-        info: Its claims about itself.
-        as_of: When it was listed, in seconds since the epoch.
-    """
-
-    raw: RawOffer
-    info: ServerInfo
-    as_of: float
-
-
-_INFOS: Final = EntryFormat(ServerInfo, {})
+KeptCatalog = tuple[RawOffer, ServerInfo]
+"""The lists of a server as it wrote them, and its claims about itself."""
 
 
 class CatalogStore:
@@ -87,34 +75,21 @@ class CatalogStore:
 
 
 def _write(file: StateFile, raw: RawOffer, info: ServerInfo) -> None:
-    offered = {name: getattr(raw, name) for name in _LISTS}
-    content = {
-        **offered,
-        "refused": sorted(raw.refused_tools),
-        "info": _INFOS.write(info),
-        "time": int(time.time()),
-    }
-    text = json.dumps(content)
-    if len(text) > MAX_CATALOG:
-        text = ""
-
-    def change(_: Content) -> Content:
-        return {_CATALOG: text}
-
-    file.update(change)
+    lists = {name: getattr(raw, name) for name in _LISTS}
+    refused = sorted(raw.refused_tools)
+    text = json.dumps({**lists, _REFUSED: refused, _INFO: _INFOS.write(info)})
+    kept = {_CATALOG: text if len(text) <= MAX_CATALOG else ""}
+    file.update(lambda _: kept)
 
 
 def _read(found: Mapping[str, Any]) -> KeptCatalog | None:
     """Read the content of a file; nothing if any of it has an odd form."""
-    lists: dict[str, Any] = {name: found.get(name) for name in _LISTS}
-    refused, as_of = found.get("refused"), found.get("time")
-    info = _INFOS.read(mapped(found.get("info"), _clean))
-    if info is None or not isinstance(as_of, int) or not isinstance(refused, list):
+    lists: dict[str, Any] = {name: found.get(name) for name in (*_LISTS, _REFUSED)}
+    info = _INFOS.read(mapped(found.get(_INFO), _clean))
+    if info is None or not all(isinstance(one, list) for one in lists.values()):
         return None
-    if not all(isinstance(one, list) for one in lists.values()):
-        return None
-    raw = RawOffer(**lists, refused_tools=frozenset(map(str, refused)))
-    return KeptCatalog(raw, info, max(0, min(as_of, time.time())))
+    refused = frozenset(map(str, lists.pop(_REFUSED)))
+    return RawOffer(**lists, refused_tools=refused), info
 
 
 def _clean(value: object) -> object:

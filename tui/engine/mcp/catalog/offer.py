@@ -98,7 +98,6 @@ class Tool(Frozen):
         output_schema: Its output schema as the server wrote it, or None.
         output_weight: Characters of that schema; infinite if the work for a short result has no
             bound, because of regular expressions or references.
-        size: Bytes of what describes it to the model.
     """
 
     name: str
@@ -110,7 +109,6 @@ class Tool(Frozen):
     definition: str = ""
     output_schema: JsonObject | None = None
     output_weight: float = 0
-    size: int = 0
 
     @property
     def is_usable(self) -> bool:
@@ -253,7 +251,6 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
-    size = len(to_json((for_model, parameters)))
     definition = definition_text(item)
     output_schema = _object(item.get("outputSchema"))
     text = json.dumps(output_schema) if output_schema else ""
@@ -269,7 +266,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         left_out=left_out,
         output_schema=_pretty(output_schema) if output_schema else "",
         has_icons=_has_icons(item),
-        size=size,
+        size=len(to_json((for_model, parameters))),
         claims_to_read=notes.get("readOnlyHint") is True
         and notes.get("destructiveHint") is not True,
     )
@@ -283,7 +280,6 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition=definition,
         output_schema=output_schema or None,
         output_weight=math.inf if any(word in text for word in _UNBOUNDED) else len(text),
-        size=size,
     )
 
 

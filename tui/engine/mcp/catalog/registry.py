@@ -93,16 +93,16 @@ class Holding:
         """Return the tools that the model does not hold."""
         budget = self._budget()
         every = {(server, tool.name): tool for server, own in tools.items() for tool in own}
-        count, size = len(every), sum(tool.size for tool in every.values())
+        count, size = len(every), sum(tool.view.size for tool in every.values())
         if count <= budget.max_tools and size <= budget.max_bytes:
             return frozenset()
         held = set(_shared(tools, budget.max_tools // 2, budget.max_bytes // 2))
-        room = budget.max_bytes - sum(every[key].size for key in held)
+        room = budget.max_bytes - sum(every[key].view.size for key in held)
         loaded = [key for key in reversed(self._loaded) if key in every]
         for key in loaded:
-            if key not in held and len(held) < budget.max_tools and every[key].size <= room:
+            if key not in held and len(held) < budget.max_tools and every[key].view.size <= room:
                 held.add(key)
-                room -= every[key].size
+                room -= every[key].view.size
         return frozenset(every.keys() - held)
 
 
@@ -112,9 +112,9 @@ def _shared(tools: Mapping[ServerId, Sequence[Tool]], left: int, room: int) -> I
     for sharers, (server, own) in zip(range(len(tools), 0, -1), fewest_first, strict=True):
         share, bytes_left = left // sharers, room // sharers
         for tool in own:
-            if share and tool.size <= bytes_left:
+            if share and tool.view.size <= bytes_left:
                 share, left = share - 1, left - 1
-                bytes_left, room = bytes_left - tool.size, room - tool.size
+                bytes_left, room = bytes_left - tool.view.size, room - tool.view.size
                 yield server, tool.name
 
 
@@ -149,10 +149,17 @@ def _words(text: str) -> Iterable[str]:
 
 
 class Withheld(Frozen):
-    """Why a tool is withheld; `changed` if the user has not accepted its change yet."""
+    """Why the model does not get a tool.
 
-    reason: str
+    Attributes:
+        reason: Why nobody does, or an empty string if the user can run it by hand.
+        changed: Whether the user has not accepted its change yet.
+        off: Who switched it off, or None.
+    """
+
+    reason: str = ""
     changed: bool = False
+    off: Off | None = None
 
 
 class ToolVisibility:
@@ -161,12 +168,11 @@ class ToolVisibility:
     async def prepare(self, definition: ServerDefinition) -> None:
         """Get ready to judge a server's tools; awaited before the server is started."""
 
-    def is_known(self, definition: ServerDefinition, tool: Tool) -> bool:
+    def is_known(self, definition: ServerDefinition, tool: Tool) -> bool:  # noqa: ARG002
         """Return whether a server itself has shown this tool with this very definition.
 
         Asked about what was kept of it, which teaches nothing.
         """
-        del definition, tool
         return True
 
     def withhold(
@@ -211,7 +217,6 @@ class Registry:
         self._told = False
         self._visibility = visibility
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
-        self._off: dict[ServerId, dict[str, Off]] = {}
         self._switched: dict[tuple[ServerId, str], set[str | None]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
@@ -226,7 +231,6 @@ class Registry:
         self._definitions = {definition.id: definition for definition in definitions}
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
         self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
-        self._off = {s: off for s, off in self._off.items() if s in self._offers}
         self._made = {}
         self._name_all()
 
@@ -269,11 +273,12 @@ class Registry:
             switched |= {one.name for one in offer.tools}
             switched.remove(None)
         (switched.add if off else switched.discard)(tool)
-        self._judge_off(server)
+        self._judge(server)
         self._name_all()
 
     def is_off(self, tool: OfferedTool) -> bool:
-        return tool.name in self._off.get(tool.server, {})
+        held = self._withheld.get(tool.server, {}).get(tool.name)
+        return held is not None and held.off is not None
 
     def forget(self, server: ServerId) -> None:
         """Forget the offer of a server, as after a change of its definition."""
@@ -344,7 +349,9 @@ class Registry:
     def current(self, tool: OfferedTool) -> OfferedTool | None:
         """Return the current version of a tool, off or on; None if it is gone or withheld."""
         key = tool.server, tool.name
-        return None if self._is_withheld(key) or key not in self._ids else self._offer(key)
+        held = self._withheld.get(tool.server, {}).get(tool.name)
+        is_gone = key not in self._ids or (held is not None and held.reason)
+        return None if is_gone else self._offer(key)
 
     def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:
         """Return the view and the offered tool for a name as shown.
@@ -361,11 +368,11 @@ class Registry:
         return view, self._offer(key)
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
-        """Return a tool that is withheld or off by the model's name for it, and the reason."""
-        for key, tool_id in self._ids.items():
-            if tool_id == name and not self._is_open(key, EVERYTHING):
-                held = self._withheld.get(key[0], {}).get(key[1])
-                return self._offer(key), held.reason if held else self._off[key[0]][key[1]]
+        """Return a tool that the model does not get by its name for it, and the reason."""
+        for server, withheld in self._withheld.items():
+            for own, held in withheld.items():
+                if self._ids.get((server, own)) == name:
+                    return self._offer((server, own)), held.reason or str(held.off)
         return None
 
     def own_prompt_name(self, server: ServerId, name: str) -> str:
@@ -373,19 +380,18 @@ class Registry:
         return self._renamed_prompts.get(server, {}).get(name, name)
 
     def _judge(self, server: ServerId) -> None:
-        self._judge_off(server)
-        off, tools = self._off[server], self._offers[server].tools
-        named = [tool for tool in tools if off.get(tool.name) is not Off.SETTINGS]
-        self._withheld[server] = self._visibility.withhold(self._definitions[server], named)
-
-    def _judge_off(self, server: ServerId) -> None:
-        """Find out which tools of a server are off."""
-        definition = self._definitions[server]
-        names = [tool.name for tool in self._offers[server].tools if tool.is_usable]
+        """Find out which tools of a server the model does not get."""
+        definition, tools = self._definitions[server], self._offers[server].tools
+        names = [tool.name for tool in tools if tool.is_usable]
+        left_out = not_included(names, definition)
+        in_question = [tool for tool in tools if tool.name not in left_out]
+        withheld = {**self._visibility.withhold(definition, in_question)}
         switched = self._switched.get((server, definition.fingerprint), set())
-        off = {name: Off.SESSION for name in names if name in switched or None in switched}
-        left_out = dict.fromkeys(not_included(names, definition), Off.SETTINGS)
-        self._off[server] = off | left_out
+        for name in names if switched else ():
+            if name in switched or None in switched:
+                withheld[name] = replace(withheld.get(name, Withheld()), off=Off.SESSION)
+        excluded = Withheld(Off.SETTINGS.value, off=Off.SETTINGS)
+        self._withheld[server] = withheld | dict.fromkeys(left_out, excluded)
 
     def _name_all(self) -> None:
         """Assign all names, in settings order."""
@@ -440,7 +446,7 @@ class Registry:
         labels = assign_names(labelled, reserved=names.values())
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
         for server, offer in ordered:
-            withheld, off = self._withheld.get(server, {}), self._off.get(server, {})
+            withheld = self._withheld.get(server, {})
             views = []
             for number, tool in enumerate(offer.tools):
                 if not tool.is_usable:
@@ -448,21 +454,14 @@ class Registry:
                     continue
                 view = tool.show(names[server, tool.name])
                 if (held := withheld.get(tool.name)) is not None:
-                    view = replace(view, problem=held.reason, changed=held.changed)
-                if (by := off.get(tool.name)) is not None:
-                    problem = by.value if by is Off.SETTINGS else view.problem
-                    view = replace(view, off=by, problem=problem)
+                    view = replace(view, problem=held.reason, changed=held.changed, off=held.off)
                 views.append(view)
             catalogs[server] = tuple(views)
         return catalogs
 
-    def _is_withheld(self, key: Key) -> bool:
-        return key[1] in self._withheld.get(key[0], {})
-
     def _is_open(self, key: Key, profile: Profile) -> bool:
-        """Whether a tool is neither withheld, nor off, nor left out by a profile."""
-        is_off = key[1] in self._off.get(key[0], {})
-        return not is_off and not self._is_withheld(key) and profile.includes(*key)
+        """Whether a tool is neither withheld nor left out by a profile."""
+        return key[1] not in self._withheld.get(key[0], {}) and profile.includes(*key)
 
     def _offer(self, key: Key) -> OfferedTool:
         """Return a tool under its name; the previous object if neither has changed."""

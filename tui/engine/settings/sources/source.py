@@ -297,6 +297,7 @@ _PLAIN: Final = {
     "a valid tuple": "a list",
     "a valid list": "a list",
     "a valid dictionary or instance of ToolPattern": "an object",
+    "a valid dictionary or instance of AllowedPattern": "an object",
     "a valid dictionary": "an object",
 }
 """Words of the library for the kinds of values, and ours."""

@@ -106,7 +106,7 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
         for tool in view.catalog.tools:
             is_on = not (tool.problem or tool.off)
             is_usable = is_on and not any(p.required for p in tool.parameters)
-            if is_usable and "read-only" in tool.claims and _is_harmless(tool.name):
+            if is_usable and tool.claims_to_read and _is_harmless(tool.name):
                 words.append(f"use the {one_line(tool.name)} tool of {one_line(view.id)}")
                 break
         for prompt in view.catalog.prompts:

@@ -22,7 +22,7 @@ from tui.model.models import ContextPart
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, recovery, status_word
-from tui.ui.widgets.text.plain import block, fit, off_words, one_line
+from tui.ui.widgets.text.plain import block, fit, one_line
 
 MAX_PARAMETERS: Final = 100
 """Parameters of one tool that are listed."""
@@ -192,7 +192,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         parts.append(field("gemdeck can", ", ".join(info.announced) or "nothing"))
     catalog = view.catalog
     parts += [
-        field("tools", f"{len(catalog.tools):,}{off_words(catalog.off)}"),
+        field("tools", f"{len(catalog.tools):,}{catalog.off_words}"),
         field("prompts", f"{len(catalog.prompts):,}"),
         field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
     ]

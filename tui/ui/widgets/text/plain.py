@@ -197,11 +197,6 @@ def count(number: int) -> str:
     return str(number)
 
 
-def off_words(number: int) -> str:
-    """Say behind a number of tools how many of them are off; nothing if none is."""
-    return f", {number:,} off" if number else ""
-
-
 def duration(seconds: float) -> str:
     """Format a duration: ``42 ms``, ``1.3 s``, ``2 m 05 s``, ``3 h 07 m``."""
     if seconds < 1:
