@@ -201,12 +201,12 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_890,
-    "engine/mcp": 8_170,
-    "engine/chats": 4_110,
+    "ui": 13_920,
+    "engine/mcp": 8_600,
+    "engine/chats": 4_140,
     "engine/settings": 2_760,
     "cli": 2_750,
-    "model": 2_520,
+    "model": 2_540,
     "engine": 1_910,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,

@@ -473,10 +473,12 @@ def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> Co
 def _with_entry(
     conversation: ConversationState, entry_id: EntryId, change: Callable[[Entry], Entry]
 ) -> ConversationState:
-    live = tuple(
-        change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
-    )
-    return replace(conversation, transcript=replace(conversation.transcript, live=live))
+    shown = conversation.transcript
+    is_live = any(entry.id == entry_id for entry in shown.live)
+    entries = shown.live if is_live else shown.settled  # a task may outlive its turn
+    entries = tuple(change(entry) if entry.id == entry_id else entry for entry in entries)
+    after = replace(shown, live=entries) if is_live else replace(shown, settled=entries)
+    return replace(conversation, transcript=after)
 
 
 def with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:

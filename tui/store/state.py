@@ -48,7 +48,7 @@ class TranscriptState(Frozen):
     """The entries of a conversation.
 
     Attributes:
-        settled: Entries of ended turns; only old results are clipped later.
+        settled: Entries of ended turns; only old results are clipped later, and tasks end.
         live: Entries of the running turn. Only these change, so that a text delta costs the
             length of the turn, not of the conversation.
         epoch: Incremented when a new conversation starts.

@@ -16,7 +16,7 @@ from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, M
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, compose
-from tui.engine.chats.own_tools import KeptResults, resource_tools, tool_search
+from tui.engine.chats.own_tools import KeptResults, resource_tools, task_tool, tool_search
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -363,7 +363,8 @@ class Turn:
         tools = self._setup.tools
         own = (*filter(None, [tool_search(tools)]), *resource_tools(tools))
         reading = self._context.kept.declared()
-        return self._not_refused((*tools.held_tools(), *own, *reading))
+        looking = task_tool(tools.tasks, self._context.conversation)
+        return self._not_refused((*tools.held_tools(), *own, *reading, *looking))
 
     def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:
         refused = self._context.refused

@@ -33,6 +33,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.chat import (
@@ -148,6 +149,10 @@ class InProcessTools(ServerManager):
     said: Sequence[tuple[ServerId, str]] = ()
     catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
     wire: Wire = field(default_factory=Wire)
+    publish: Callable[[Event], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        self.tasks = RemoteTasks(self, self.publish)
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return tuple(self.tools)

@@ -96,6 +96,7 @@ class Tool(Frozen):
         output_weight: Characters of that schema; infinite if the work for a short result has no
             bound, because of regular expressions or references.
         size: Bytes of what describes it to the model.
+        needs_task: Whether it runs only as a task that the client asks for.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Tool(Frozen):
     output_schema: JsonObject | None = None
     output_weight: float = 0
     size: int = 0
+    needs_task: bool = False
 
     @property
     def is_usable(self) -> bool:
@@ -270,6 +272,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         output_schema=output_schema or None,
         output_weight=math.inf if any(word in text for word in _UNBOUNDED) else len(text),
         size=size,
+        needs_task=_object(item.get("execution")).get("taskSupport") == "required",
     )
 
 
@@ -279,8 +282,6 @@ def _unusable(item: dict[str, Any]) -> str:
         return "its description is not a text"
     if not isinstance(item.get("inputSchema"), dict):
         return "it has no input schema"
-    if _object(item.get("execution")).get("taskSupport") == "required":
-        return "it runs only as a task, which gemdeck does not support"
     visibility = _object(_object(item.get("_meta")).get("ui")).get("visibility")
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"

@@ -1,0 +1,303 @@
+"""Calls that their servers run as tasks: followed to their end, whatever becomes of connections.
+
+A task outlives its connection, and the turn if the user goes on without it. This module does not
+import the MCP SDK.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tui.engine.background import TaskSet
+from tui.engine.bus import Publish
+from tui.engine.mcp.catalog.offered_tool import (
+    CallStoppedError,
+    JsonObject,
+    OfferedTool,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
+from tui.engine.mcp.session.task_state import TaskState, TaskUnreachableError
+from tui.engine.mcp.wire.tap import Cause, cause_now
+from tui.model.chat import (
+    ConversationId,
+    EntryId,
+    Progress,
+    Severity,
+    TaskProgress,
+    TaskStatus,
+    ToolCallStatus,
+)
+from tui.model.events import Notice, NoticeRaised, ToolCallChanged
+from tui.text import sanitize
+
+if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
+    from tui.engine.mcp.session.connection import Connection
+
+MAX_TASKS: Final = 32
+"""Most tasks that are followed at once; what else a server begins is cancelled."""
+
+MAX_KEPT: Final = 64
+"""Tasks that have ended whose results are kept until they are asked for; the oldest go first."""
+
+MAX_FAILED: Final = 5
+"""Answers about a task in a row that may fail."""
+
+RETURN_PATIENCE: Final = 300.0
+"""Seconds that a task waits for the next connection of its server."""
+
+CANCEL_PATIENCE: Final = 2.0
+"""Seconds that the end of gemdeck waits for requests that cancel tasks."""
+
+TICK: Final = 1.0
+"""Seconds between two reports on a task that is waited for."""
+
+
+class Connections(Protocol):
+    """The servers, each of which has a connection at times; see `ServerManager`."""
+
+    def connected(self, tool: OfferedTool) -> "Connection | None": ...
+
+    def is_returning(self, tool: OfferedTool) -> bool: ...
+
+    async def wait_while(self, condition: Callable[[], bool], patience: float) -> None: ...
+
+
+@dataclass(eq=False)
+class RemoteTask:
+    """A call that its server runs as a task.
+
+    Attributes:
+        tool: The tool.
+        state: What the server said of it last.
+        cause: The call in the chat; None for a call outside of any.
+        key: Its id here.
+        began: When, in seconds of `time.monotonic`.
+        told: What was last written of it into the server's log.
+        leaving: Done once nobody waits for it any longer.
+        following: Follows it; cancelled if the user cancels the task.
+    """
+
+    tool: OfferedTool
+    state: TaskState
+    cause: Cause | None
+    key: str = field(default_factory=lambda: secrets.token_hex(4))
+    began: float = field(default_factory=time.monotonic)
+    told: str = ""
+    leaving: "asyncio.Future[None]" = field(init=False)
+    following: "asyncio.Task[ToolResult]" = field(init=False)
+
+    @property
+    def left(self) -> float:
+        """The seconds until its time to live is over."""
+        return self.began + self.state.ttl - time.monotonic()
+
+    def progress(self) -> TaskProgress:
+        """Return how it stands, for the row of its call."""
+        elapsed, state = time.monotonic() - self.began, self.state
+        return TaskProgress(elapsed, None, state.message, state.status, max(0.0, self.left))
+
+    def take(self, state: TaskState, live: "Connection") -> None:
+        """Take how it stands now; what is new about that goes into the server's log."""
+        self.state = state
+        if state.words != self.told:
+            self.told = state.words
+            live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
+
+
+class RemoteTasks:
+    """Follows the tasks of all servers. Lives on one event loop.
+
+    Args:
+        servers: The servers.
+        publish: Takes `ToolCallChanged` and a notice when a task ends that its turn goes on
+            without.
+    """
+
+    def __init__(self, servers: Connections, publish: Publish) -> None:
+        self._servers = servers
+        self._publish = publish
+        self._tasks: dict[str, RemoteTask] = {}
+        self._work = TaskSet("a task could not be cancelled")
+        self._is_closed = False
+
+    async def aclose(self) -> None:
+        """Follow nothing any longer; what was left goes on on its server."""
+        self._is_closed = True
+        for task in self._tasks.values():
+            task.following.cancel()
+        await self._work.wait(CANCEL_PATIENCE)
+
+    def find(self, key: str) -> RemoteTask | None:
+        return self._tasks.get(key)
+
+    def left_in(self, conversation: ConversationId) -> Iterator[RemoteTask]:
+        """Yield the tasks that a conversation goes on without."""
+        for task in self._tasks.values():
+            if task.leaving.done() and task.cause and task.cause.conversation == conversation:
+                yield task
+
+    async def attend(
+        self, tool: OfferedTool, state: TaskState, on_progress: Callable[[Progress], None]
+    ) -> ToolResult:
+        """Wait for the end of a task that a server has begun, unless the user goes on without it.
+
+        Cancelling the caller cancels the task on its server.
+
+        Raises:
+            ToolCallError: If no result comes.
+            CallStoppedError: If the user cancelled it.
+        """
+        task = RemoteTask(tool, state, cause_now())
+        if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
+            self._work.start(self._cancel(task))
+            raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
+        self._begin(task)
+        waits: set[asyncio.Future[Any]] = {task.leaving, task.following}
+        try:
+            while not any(wait.done() for wait in waits):
+                on_progress(task.progress())
+                await asyncio.wait(waits, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.following.cancel()
+            raise
+        if task.following.done():
+            return await self.result(task)
+        note = (
+            f"The user goes on without this call: it runs on as task {task.key}, with no result "
+            f'yet. Call check_task(id="{task.key}") when its result is needed.'
+        )
+        return ToolResult((TextPart(note),), f"Runs on as task {task.key}.", runs_on=True)
+
+    async def result(self, task: RemoteTask, patience: float | None = None) -> ToolResult:
+        """Return the result of a task, once it is there.
+
+        Raises:
+            ToolCallError: If none comes.
+            CallStoppedError: If the user cancelled it.
+            TimeoutError: If it is not there in time.
+        """
+        done, _ = await asyncio.wait({task.following}, timeout=patience)
+        if not done:
+            raise TimeoutError
+        if task.following.cancelled():
+            raise CallStoppedError("The user cancelled this task.")
+        return task.following.result()
+
+    def leave(self, call: EntryId) -> None:
+        """Let the turn go on without the task of a call, if it waits for one."""
+        for task in self._of(call):
+            if not task.leaving.done():
+                task.leaving.set_result(None)
+
+    def cancel(self, call: EntryId) -> None:
+        """Cancel the task of a call, on its server too."""
+        for task in self._of(call):
+            task.following.cancel()
+
+    def _of(self, call: EntryId) -> list[RemoteTask]:
+        return [task for task in self._tasks.values() if task.cause and task.cause.call == call]
+
+    def _begin(self, task: RemoteTask) -> None:
+        """Follow a task; of those that have ended only the newest are kept."""
+        over = [key for key, known in self._tasks.items() if known.following.done()]
+        for key in over[:-MAX_KEPT]:
+            del self._tasks[key]
+        self._tasks[task.key] = task
+        loop = asyncio.get_running_loop()
+        task.leaving = loop.create_future()
+        task.following = loop.create_task(self._follow(task), name=f"task of {task.tool.server}")
+        task.following.add_done_callback(lambda _: self._ended(task))
+
+    def _ended(self, task: RemoteTask) -> None:
+        """Tell the end of a task that was left, in the row of its call and in the activity."""
+        result, status = ToolResult((), ""), ToolCallStatus.CANCELLED
+        if not task.following.cancelled():
+            error = task.following.exception()
+            result = ToolResult((), sanitize(str(error))) if error else task.following.result()
+            status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
+        if self._is_closed or task.cause is None or not task.leaving.done():
+            return
+        said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
+        self._publish(NoticeRaised(Notice(Severity.INFO, said)))
+        seconds, to = time.monotonic() - task.began, task.cause
+        ended = ToolCallChanged(to.call, status, seconds, result.display, pictures=result.pictures)
+        self._publish(replace(ended, conversation=to.conversation))
+
+    async def _follow(self, task: RemoteTask) -> ToolResult:
+        """Ask about a task until it has ended; who stops that stops the task."""
+        failed = 0
+        answered = set[str]()
+        try:
+            while True:
+                live, before = await self._connection(task), task.state
+                task.take(before, live)
+                try:
+                    return await _follow_over(live, task, answered)
+                except TaskUnreachableError:
+                    failed = failed + 1 if task.state is before else 1
+                    if failed > MAX_FAILED:
+                        raise
+                await asyncio.sleep(task.state.poll)
+        except (ToolCallError, asyncio.CancelledError):
+            if not self._is_closed:
+                self._work.start(self._cancel(task))
+            raise
+
+    async def _cancel(self, task: RemoteTask) -> None:
+        live = self._servers.connected(task.tool)
+        if live is not None and not task.state.status.is_over:
+            with suppress(ToolCallError):
+                await live.tasks.cancel(task.state.id)
+
+    async def _connection(self, task: RemoteTask) -> "Connection":
+        """Return the connection of a task's server, or wait for the next one."""
+        servers, tool = self._servers, task.tool
+        patience = min(RETURN_PATIENCE, max(task.left, 0.0))
+        await servers.wait_while(lambda: servers.is_returning(tool), patience)
+        if (live := servers.connected(tool)) is None:
+            raise ToolCallError(f"{tool.server} is gone; whether its task goes on is unknown.")
+        return live
+
+
+async def _follow_over(live: "Connection", task: RemoteTask, answered: set[str]) -> ToolResult:
+    """Ask about a task over one connection until it has ended.
+
+    What it needs is got meanwhile, so that a question goes away with the task.
+
+    Args:
+        live: The connection.
+        task: The task, which is brought up to date.
+        answered: The keys of what the server asked for and got.
+
+    Raises:
+        TaskUnreachableError: If the server does not answer.
+        ToolCallError: If no result comes.
+    """
+    getting: asyncio.Task[JsonObject | None] | None = None
+    try:
+        while True:
+            state = task.state
+            if getting is not None and getting.done():
+                raw, getting = getting.result(), None
+                if raw is not None:
+                    return await live.read_result(task.tool.name, raw)
+            if state.status.is_over:
+                raw = await live.tasks.outcome(state)
+                return await live.read_result(task.tool.name, raw)
+            if task.left < 0:
+                raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
+            needs_more = not state.inputs or not state.inputs.keys() <= answered
+            if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
+                getting = asyncio.create_task(live.tasks.attend(state, answered))
+            await live.tasks.pause(state, getting)
+            task.take(await live.tasks.get(state.id), live)
+    finally:
+        if getting is not None:
+            getting.cancel()
+            await asyncio.wait({getting})
