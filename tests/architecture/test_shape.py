@@ -201,12 +201,12 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_920,
-    "engine/mcp": 8_600,
-    "engine/chats": 4_140,
+    "ui": 13_930,
+    "engine/mcp": 8_630,
+    "engine/chats": 4_160,
     "engine/settings": 2_760,
     "cli": 2_750,
-    "model": 2_540,
+    "model": 2_550,
     "engine": 1_910,
     "engine/sign_in": 1_600,
     "engine/trust": 1_360,
@@ -214,7 +214,7 @@ BUDGET: Final = {
     "engine/approval": 1_280,
     "engine/definitions": 1_080,
     "engine/files": 800,
-    "store": 790,
+    "store": 800,
     "engine/demo": 470,
     ".": 430,
     "engine/logs": 430,

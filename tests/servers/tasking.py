@@ -30,6 +30,7 @@ TOOLS = {
     "fail": "fails",
     "end": "ends the server at the first look",
     "quit": "cancels itself",
+    "late": "is done once there is a file beside its own",
     "unasked": "becomes a task though nobody asks for one",
 }
 DESCRIPTION = {"capabilities": {"tools": {}}, "serverInfo": {"name": "tasking", "version": "1"}}
@@ -100,6 +101,8 @@ def look(task_id: str) -> Message:
         os._exit(3)
     if tool in {"steps", "end", "flood", "loud", "unasked"} and looks >= 3:
         finish(task_id, task, f"{tool} is done")
+    elif tool == "late" and FILE.with_suffix(".go").exists():
+        finish(task_id, task, "late is done")
     elif tool == "ask" and "who" not in task:
         task["status"] = "input_required"
     elif tool == "fail":

@@ -328,6 +328,9 @@ def _reduce_conversation(
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
+        case e.TaskKept(key=key, task=task):
+            others = conversation.tasks - {key}
+            return replace(conversation, tasks=others | {key} if task else others)
         case _:
             return _reduce_entry(conversation, event)
 

@@ -245,7 +245,8 @@ class MainScreen(SaysWhy, Screen[None]):
     def action_use_task(self, what: str, call: str) -> None:
         """Cancel the task of a call, or let the turn go on without it."""
         tasks = self.commands.engine.servers.tasks
-        (tasks.cancel if what == "cancel" else tasks.leave)(EntryId(call))
+        use = tasks.cancel if what == "cancel" else tasks.leave
+        use(self.chat.conversation, EntryId(call))
 
     def action_widen(self) -> None:
         """Give the protocol the full width, or share it again."""

@@ -14,11 +14,15 @@ from tests import servers
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import write_settings
+from tests.support.waiting import eventually
 from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import screen_lines, until
+from tests.unit.engine.sessions.test_two_instances import instance
+from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.files.paths import state_dir
 from tui.engine.mcp import tasks as limits
-from tui.model.chat import ToolCall, ToolCallStatus
+from tui.model.chat import MAIN, ToolCall, ToolCallStatus
 from tui.model.servers import ServerStatus
 from tui.store.selectors import entries
 from tui.store.store import Store
@@ -104,18 +108,53 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         assert "The user goes on without this call" in str(deck.fake.requests[1].contents[-1])
         assert "(hold)" in str(deck.fake.requests[1].body["tools"])
         monkeypatch.setattr("tui.engine.chats.own_tools.LOOK_PATIENCE", 0.05)
+        await deck.pilot.press("f7")
+        await deck.shows("1 task running", "of hold: working")
         await deck.pilot.press("f6", *"and now", "enter")
         await deck.shows("Still running.")
         looked = str(deck.fake.requests[-1].contents)
         assert "It has no result yet. Its server says: working" in looked
         await deck.idle()
-        deck.engine.servers.tasks.cancel(deck.calls[0].id)
+        deck.engine.servers.tasks.cancel(MAIN, deck.calls[0].id)
         await until(deck.pilot, lambda: deck.calls[0].status is ToolCallStatus.CANCELLED)
         await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold")
+        assert deck.store.state.conversation.tasks == frozenset()
         assert f"Task {key} of hold (ci) has ended: cancelled." in [
             notice.text for notice in deck.store.state.notices
         ]
+
+
+@pytest.mark.slow
+async def test_a_task_is_followed_again_after_gemdeck_was_killed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(_: object) -> tuple[Call]:
+        return (Call([("check_task", {"id": key})]),)
+
+    steps = (Call([("late", {})]),), look, (Say("All done."),)
+    async with running("new", home, monkeypatch, *steps) as deck:
+        fake, folder = deck.fake, home / "work"
+        async with instance(folder, fake, is_killed=True) as other:
+            other.order("send", "deploy")
+            await eventually(lambda: saved_tasks(folder) and "tasks/get" in deck.said())
+        [key] = saved_tasks(folder)
+        (home / "tasks.go").touch()
+        deck.engine.sessions.resume()
+        await deck.shows("gemdeck ended while this turn was running", "✓ ran late", "late is done")
+        await deck.pilot.press(*"and", "enter")
+        await deck.shows("All done.")
+        await deck.idle()
+        assert key in str(fake.requests[1].body["tools"])
+        assert "late is done" in str(fake.requests[2].contents[-1])
+        assert deck.said().count("tools/call") == 1
+        await eventually(lambda: not saved_tasks(folder))
+
+
+def saved_tasks(folder: Path) -> list[str]:
+    """Give the keys of the tasks that the only session of a folder has kept."""
+    library = SessionLibrary(state_dir())
+    return [key for view in library.sessions(folder) for key in library.read(view).tasks]
 
 
 @pytest.mark.parametrize("stop", ["escape", "x"])

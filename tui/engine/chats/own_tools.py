@@ -326,11 +326,12 @@ class KeptResults:
         return ToolResult((TextPart(text), TextPart(note)), display, beside=1)
 
 
-def task_tool(tasks: RemoteTasks, conversation: ConversationId) -> Iterator[OwnTool]:
+def task_tool(servers: ServerManager, conversation: ConversationId) -> Iterator[OwnTool]:
     """Yield the tool to look at tasks, if the conversation goes on without some.
 
     A call counts as one of the server that runs the task.
     """
+    tasks = servers.tasks
     listed = "; ".join(f"{one.key} ({one.tool.id})" for one in tasks.left_in(conversation))
     if not listed:
         return
@@ -341,7 +342,9 @@ def task_tool(tasks: RemoteTasks, conversation: ConversationId) -> Iterator[OwnT
 
     def bind(arguments: JsonObject) -> OwnTool:
         source = _task(tasks, arguments).tool
-        return replace(made, server=source.server, is_reviewed=source.is_reviewed, source=source)
+        definition = servers.registry.definition(source.server)
+        reviews = definition is None or definition.review_results
+        return replace(made, server=source.server, is_reviewed=reviews, source=source)
 
     yield replace(made, bind=bind)
 

@@ -363,7 +363,7 @@ class Turn:
         tools = self._setup.tools
         own = (*filter(None, [tool_search(tools)]), *resource_tools(tools))
         reading = self._context.kept.declared()
-        looking = task_tool(tools.tasks, self._context.conversation)
+        looking = task_tool(tools, self._context.conversation)
         return self._not_refused((*tools.held_tools(), *own, *reading, *looking))
 
     def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:

@@ -7,7 +7,7 @@ import the MCP SDK.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -22,8 +22,9 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
-from tui.engine.mcp.session.task_state import TaskState, TaskUnreachableError
+from tui.engine.mcp.session.task_state import MAX_TTL, TaskState, TaskUnreachableError
 from tui.engine.mcp.wire.tap import Cause, cause_now
+from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import (
     ConversationId,
     EntryId,
@@ -33,8 +34,9 @@ from tui.model.chat import (
     TaskStatus,
     ToolCallStatus,
 )
-from tui.model.events import Notice, NoticeRaised, ToolCallChanged
-from tui.text import sanitize
+from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged
+from tui.model.runs import BY_HAND
+from tui.text import sanitize, sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.mcp.session.connection import Connection
@@ -75,7 +77,7 @@ class RemoteTask:
     Attributes:
         tool: The tool.
         state: What the server said of it last.
-        cause: The call in the chat; None for a call outside of any.
+        cause: The call in the chat, or none that there is.
         key: Its id here.
         began: When, in seconds of `time.monotonic`.
         told: What was last written of it into the server's log.
@@ -85,7 +87,7 @@ class RemoteTask:
 
     tool: OfferedTool
     state: TaskState
-    cause: Cause | None
+    cause: Cause
     key: str = field(default_factory=lambda: secrets.token_hex(4))
     began: float = field(default_factory=time.monotonic)
     told: str = ""
@@ -139,7 +141,7 @@ class RemoteTasks:
     def left_in(self, conversation: ConversationId) -> Iterator[RemoteTask]:
         """Yield the tasks that a conversation goes on without."""
         for task in self._tasks.values():
-            if task.leaving.done() and task.cause and task.cause.conversation == conversation:
+            if task.leaving.done() and task.cause.conversation == conversation:
                 yield task
 
     async def attend(
@@ -153,7 +155,7 @@ class RemoteTasks:
             ToolCallError: If no result comes.
             CallStoppedError: If the user cancelled it.
         """
-        task = RemoteTask(tool, state, cause_now())
+        task = RemoteTask(tool, state, cause_now() or Cause(BY_HAND, EntryId("")))
         if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
             self._work.start(self._cancel(task))
             raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
@@ -174,6 +176,33 @@ class RemoteTasks:
         )
         return ToolResult((TextPart(note),), f"Runs on as task {task.key}.", runs_on=True)
 
+    def restore(self, kept: Iterable[TaskKept], conversation: ConversationId) -> None:
+        """Follow the tasks of an earlier run again, which a conversation goes on without."""
+        for one in kept:
+            name, gone = ToolId(sanitize_line(one.tool)), time.time() - one.began
+            task = RemoteTask(
+                OfferedTool(
+                    *(name, one.server, one.tool, ToolView(name, name), {}, {}, ""),
+                    fingerprint=one.fingerprint,
+                ),
+                TaskState(one.task, TaskStatus.WORKING, ttl=min(one.ttl, MAX_TTL)),
+                Cause(conversation, one.call),
+                one.key,
+                time.monotonic() - gone,
+            )
+            if one.key not in self._tasks:
+                self._begin(task)
+                task.leaving.set_result(None)
+
+    def _keep(self, task: RemoteTask, task_id: str) -> None:
+        """Let the session know a task, or that it has ended."""
+        began = time.time() - (time.monotonic() - task.began)
+        to, tool, ttl = task.cause, task.tool, task.state.ttl
+        kept = TaskKept(
+            *(task.key, to.call, tool.server, tool.fingerprint, tool.name, task_id, began, ttl)
+        )
+        self._publish(replace(kept, conversation=to.conversation))
+
     async def result(self, task: RemoteTask, patience: float | None = None) -> ToolResult:
         """Return the result of a task, once it is there.
 
@@ -189,19 +218,23 @@ class RemoteTasks:
             raise CallStoppedError("The user cancelled this task.")
         return task.following.result()
 
-    def leave(self, call: EntryId) -> None:
+    def leave(self, conversation: ConversationId, call: EntryId) -> None:
         """Let the turn go on without the task of a call, if it waits for one."""
-        for task in self._of(call):
+        for task in self._of(conversation, call):
             if not task.leaving.done():
                 task.leaving.set_result(None)
 
-    def cancel(self, call: EntryId) -> None:
+    def cancel(self, conversation: ConversationId, call: EntryId) -> None:
         """Cancel the task of a call, on its server too."""
-        for task in self._of(call):
+        for task in self._of(conversation, call):
             task.following.cancel()
 
-    def _of(self, call: EntryId) -> list[RemoteTask]:
-        return [task for task in self._tasks.values() if task.cause and task.cause.call == call]
+    def _of(self, conversation: ConversationId, call: EntryId) -> list[RemoteTask]:
+        return [
+            task
+            for task in self._tasks.values()
+            if (task.cause.conversation, task.cause.call) == (conversation, call)
+        ]
 
     def _begin(self, task: RemoteTask) -> None:
         """Follow a task; of those that have ended only the newest are kept."""
@@ -213,15 +246,18 @@ class RemoteTasks:
         task.leaving = loop.create_future()
         task.following = loop.create_task(self._follow(task), name=f"task of {task.tool.server}")
         task.following.add_done_callback(lambda _: self._ended(task))
+        self._keep(task, task.state.id)
 
     def _ended(self, task: RemoteTask) -> None:
         """Tell the end of a task that was left, in the row of its call and in the activity."""
-        result, status = ToolResult((), ""), ToolCallStatus.CANCELLED
+        result, status, error = ToolResult((), ""), ToolCallStatus.CANCELLED, None
         if not task.following.cancelled():
             error = task.following.exception()
             result = ToolResult((), sanitize(str(error))) if error else task.following.result()
             status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
-        if self._is_closed or task.cause is None or not task.leaving.done():
+        if not self._is_closed and not isinstance(error, TaskUnreachableError):
+            self._keep(task, "")
+        if self._is_closed or not task.leaving.done():
             return
         said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
         self._publish(NoticeRaised(Notice(Severity.INFO, said)))
@@ -258,10 +294,10 @@ class RemoteTasks:
     async def _connection(self, task: RemoteTask) -> "Connection":
         """Return the connection of a task's server, or wait for the next one."""
         servers, tool = self._servers, task.tool
-        patience = min(RETURN_PATIENCE, max(task.left, 0.0))
-        await servers.wait_while(lambda: servers.is_returning(tool), patience)
+        await servers.wait_while(lambda: servers.is_returning(tool), RETURN_PATIENCE)
         if (live := servers.connected(tool)) is None:
-            raise ToolCallError(f"{tool.server} is gone; whether its task goes on is unknown.")
+            words = f"{tool.server} is gone; whether its task goes on is unknown."
+            raise TaskUnreachableError(words)
         return live
 
 
@@ -290,13 +326,13 @@ async def _follow_over(live: "Connection", task: RemoteTask, answered: set[str])
             if state.status.is_over:
                 raw = await live.tasks.outcome(state)
                 return await live.read_result(task.tool.name, raw)
-            if task.left < 0:
-                raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
             needs_more = not state.inputs or not state.inputs.keys() <= answered
             if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
                 getting = asyncio.create_task(live.tasks.attend(state, answered))
             await live.tasks.pause(state, getting)
             task.take(await live.tasks.get(state.id), live)
+            if task.left < 0 and not task.state.status.is_over:
+                raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
     finally:
         if getting is not None:
             getting.cancel()

@@ -147,7 +147,7 @@ async def test_who_stops_the_call_stops_the_task_and_its_question(era: str, tmp_
         await eventually(lambda: not stage.pending())
         held = begin(manager, "hold")
         await looked_at(tmp_path)
-        manager.tasks.cancel(CALL)
+        manager.tasks.cancel(MAIN, CALL)
         with pytest.raises(CallStoppedError):
             await held
         await eventually(lambda: said(tmp_path).count("tasks/cancel") == 2)
@@ -237,7 +237,7 @@ async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(
     async with tasking(era, tmp_path) as (manager, stage):
         running = begin(manager, "ask")
         await stage.asked(FormRequest)
-        manager.tasks.leave(CALL)
+        manager.tasks.leave(MAIN, CALL)
         left = await running
         assert left.runs_on
         [task] = manager.tasks.left_in(MAIN)
