@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.shared.inbound import encode_header_value
 
 from tests.support.waiting import eventually
 from tests.unit.engine.mcp.asking import Stage
-from tests.unit.engine.mcp.support import HASTY, find_tool, permit, ready, refuses, script
+from tests.unit.engine.mcp.network.support import answering, stateless
+from tests.unit.engine.mcp.support import HASTY, call, find_tool, permit, ready, refuses, script
+from tui.engine.chats.own_tools import task_tool
 from tui.engine.mcp import tasks as limits
 from tui.engine.mcp.catalog.offered_tool import CallStoppedError, ToolCallError, ToolResult
 from tui.engine.mcp.manager import ServerManager
@@ -26,6 +29,7 @@ from tui.model.servers import ServerStatus as S
 ERAS = ("old", "new")
 CALL = EntryId("e1")
 SERVER = ServerId("tasking")
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 eras = pytest.mark.parametrize("era", ERAS)
 
@@ -53,7 +57,7 @@ async def tasking(
 ) -> AsyncIterator[tuple[ServerManager, Stage]]:
     """Run the server."""
     stage = Stage()
-    served = script("tasking", era, str(folder / "tasks"), timeout=5)
+    served = script("tasking", era, str(folder / "tasks"), timeout=5, review_results=True)
     async with ready(served, context=stage.context, **more) as (manager, watcher):
         stage.manager, stage.watcher = manager, watcher
         yield manager, stage
@@ -242,6 +246,10 @@ async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(
         assert left.runs_on
         [task] = manager.tasks.left_in(MAIN)
         assert f'check_task(id="{task.key}")' in left.parts[0].text  # type: ignore[union-attr]
+        [tool] = task_tool(manager, MAIN)
+        assert tool.bind is not None
+        bound = tool.bind({"id": task.key})
+        assert (bound.server, bound.source, bound.is_reviewed) == (SERVER, task.tool, True)
         with pytest.raises(TimeoutError):
             await manager.tasks.result(task, 0)
         [field] = (await stage.asked(FormRequest)).fields
@@ -251,3 +259,27 @@ async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(
         assert [(one.call, one.status) for one in ends] == [(CALL, ToolCallStatus.OK)]
         notices = [one for one in stage.watcher.events if isinstance(one, NoticeRaised)]
         assert f"Task {task.key} of ask (tasking) has ended: ok." in notices[0].notice.text
+
+
+async def test_over_http_a_header_says_which_task_a_request_is_about() -> None:
+    task: dict[str, Any] = {
+        "taskId": "täsk 1",
+        "status": "working",
+        "ttlMs": None,
+        "pollIntervalMs": 1,
+    }
+    result = {"content": [{"type": "text", "text": "done"}]}
+    told: dict[str, Any] = {
+        **task,
+        "status": "completed",
+        "result": result,
+        "resultType": "complete",
+    }
+    on = stateless(**{"tools/call": {**task, "resultType": "task"}, "tasks/get": told})
+    async with answering(on) as (server, manager, _):
+        assert (await call(manager, "echo")).display == "done"
+        [asked] = [one for one in server.requests if b"tasks/get" in one.body]
+        assert asked.headers["mcp-method"] == "tasks/get"
+        assert asked.headers["mcp-name"] == encode_header_value("täsk 1")
+        capabilities = asked.message["params"]["_meta"][CAPABILITIES]
+        assert capabilities["extensions"] == {"io.modelcontextprotocol/tasks": {}}
