@@ -2,12 +2,14 @@
 
 import json
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests import servers
 from tests.cli.running import finish, library, opened, run, write_settings
 from tests.conftest import World
 from tests.support import warm
@@ -104,13 +106,18 @@ async def test_a_saved_call_is_made_again_by_its_name(world: World) -> None:
     assert "No call is saved as @three for a." in gone.stderr
 
 
-async def test_a_task_in_place_of_a_result_is_called_one() -> None:
-    results = {"new": {"resultType": "task", "taskId": "1"}, "old": {"task": {"taskId": "1"}}}
-    write_settings({"mcpServers": {"a": library(tools={"new": [], "old": []}, results=results)}})
-    for tool in results:
-        result = await run("mcp", "call", "a", tool)
-        assert (result.code, result.stdout) == (ExitCode.ERROR, "")
-        assert "The server answered with a task, which gemdeck did not ask for" in result.stderr
+async def test_a_task_in_place_of_a_result_is_waited_for_though_nobody_asked_for_one(
+    tmp_path: Path,
+) -> None:
+    script = Path(servers.__file__).with_name("tasking.py")
+    for era in ("old", "new"):
+        arguments = [str(script), era, str(tmp_path / era)]
+        write_settings({"mcpServers": {"a": {"command": sys.executable, "args": arguments}}})
+        result = await run("mcp", "call", "a", "unasked")
+        assert (result.code, result.stdout) == (ExitCode.OK, "unasked is done\n")
+        assert "  | task working: begun\n" in result.stderr
+        [asked] = json.loads((tmp_path / era).read_text()).values()
+        assert "task" not in asked["args"]
 
 
 async def test_progress_and_logs_are_told_and_a_question_is_declined_without_a_terminal(

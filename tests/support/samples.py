@@ -110,6 +110,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ToolCallChanged(CALL, chat.ToolCallStatus.OK, 0.04, "added"),
         e.ToolCallDecided(CALL, SERVER, "ab", "add_note", "cd", "{}", "allow", "you: once"),
         e.ToolCallProgressed(CALL, chat.Progress(1, 3, "working")),
+        e.TaskKept("ab12", CALL, SERVER, "ab", "add_note", "task 1", 1_780_000_000.0, 60.0),
         e.UsageReported(chat.Usage(prompt=12, output=3, context_limit=1_000)),
         e.ChatNoticeAdded(chat.ChatNotice(chat.EntryId("notice-1"), chat.Severity.ERROR, "no key")),
         e.TurnFinished(TURN, chat.TurnOutcome.FAILED, "add a note: buy milk"),

@@ -37,10 +37,11 @@ class ToolCallStatus(StrEnum):
     ERROR = "error"
     DENIED = "denied"
     CANCELLED = "cancelled"
+    RUNS_ON = "runs on"
 
     @property
     def is_over(self) -> bool:
-        """Whether the call has ended, or will never run."""
+        """Whether the call has ended, will never run, or runs on without its turn."""
         return self not in {self.WAITING, self.ASKING, self.RUNNING}
 
 
@@ -100,6 +101,38 @@ class Progress(Frozen):
     message: str = ""
 
 
+class TaskStatus(StrEnum):
+    """What a server says of a task. The value is its word in the protocol."""
+
+    WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_over(self) -> bool:
+        return self not in {self.WORKING, self.INPUT_REQUIRED}
+
+    @property
+    def words(self) -> str:
+        return self.value.replace("_", " ")
+
+
+class TaskProgress(Progress):
+    """How a call stands that its server runs as a task.
+
+    Attributes:
+        progress: The seconds that it runs.
+        message: What the server says of it.
+        status: Its status.
+        left: The seconds until the server may forget it.
+    """
+
+    status: TaskStatus = TaskStatus.WORKING
+    left: float = 0.0
+
+
 class Picture(Frozen):
     """A picture that a server sent: its media type, its data in base64, and its pixels."""
 
@@ -133,6 +166,13 @@ class ToolCall(Frozen):
     result: str = ""
     progress: Progress | None = None
     pictures: tuple[Picture, ...] = ()
+
+    @property
+    def task_keys(self) -> tuple[str, ...]:
+        """What can be done with its task, if it has one: ``cancel`` it, or ``leave`` it."""
+        if self.status is ToolCallStatus.RUNS_ON:
+            return ("cancel",)
+        return ("cancel", "leave") if isinstance(self.progress, TaskProgress) else ()
 
 
 class ChatNotice(Frozen):

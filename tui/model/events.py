@@ -255,6 +255,30 @@ class ToolCallProgressed(ConversationEvent):
     progress: Progress
 
 
+class TaskKept(ConversationEvent):
+    """A call of the conversation runs as a task, which may outlive gemdeck; or it has ended.
+
+    Attributes:
+        key: Its id here.
+        call: The call.
+        server: Its server.
+        fingerprint: That server's.
+        tool: The tool, as the server spells it.
+        task: Its id, as the server spells it; empty once it has ended.
+        began: When, in seconds since the epoch.
+        ttl: The seconds that it lives.
+    """
+
+    key: str
+    call: EntryId
+    server: ServerId
+    fingerprint: str
+    tool: str
+    task: str
+    began: float
+    ttl: float
+
+
 class UsageReported(ConversationEvent):
     """The service reported the token counts of one request to a model."""
 
@@ -393,6 +417,7 @@ ConversationEvents = (
     | ToolCallRequested
     | ToolCallChanged
     | ToolCallProgressed
+    | TaskKept
     | UsageReported
     | ChatNoticeAdded
     | TurnFinished

@@ -329,6 +329,9 @@ def _reduce_conversation(
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
+        case e.TaskKept(key=key, task=task):
+            others = conversation.tasks - {key}
+            return replace(conversation, tasks=others | {key} if task else others)
         case _:
             return _reduce_entry(conversation, event)
 
@@ -474,10 +477,12 @@ def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> Co
 def _with_entry(
     conversation: ConversationState, entry_id: EntryId, change: Callable[[Entry], Entry]
 ) -> ConversationState:
-    live = tuple(
-        change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
-    )
-    return replace(conversation, transcript=replace(conversation.transcript, live=live))
+    shown = conversation.transcript
+    is_live = any(entry.id == entry_id for entry in shown.live)
+    entries = shown.live if is_live else shown.settled  # a task may outlive its turn
+    entries = tuple(change(entry) if entry.id == entry_id else entry for entry in entries)
+    after = replace(shown, live=entries) if is_live else replace(shown, settled=entries)
+    return replace(conversation, transcript=after)
 
 
 def with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:

@@ -48,7 +48,7 @@ class TranscriptState(Frozen):
     """The entries of a conversation.
 
     Attributes:
-        settled: Entries of ended turns; only old results are clipped later.
+        settled: Entries of ended turns; only old results are clipped later, and tasks end.
         live: Entries of the running turn. Only these change, so that a text delta costs the
             length of the turn, not of the conversation.
         epoch: Incremented when a new conversation starts.
@@ -81,6 +81,7 @@ class ConversationState(Frozen):
         model: The model that answers.
         options: How it answers.
         title: The title that the user gave it, or the first words.
+        tasks: The keys of its calls that run as tasks.
         has_news: Whether a turn ended while another conversation was on the screen.
     """
 
@@ -95,6 +96,7 @@ class ConversationState(Frozen):
     model: ModelView = NO_MODEL
     options: ModelOptions = OWN_OPTIONS
     title: str = ""
+    tasks: frozenset[str] = frozenset()
     has_news: bool = False
 
     def with_usage(self, usage: Usage, cost: float | None) -> "ConversationState":

@@ -311,6 +311,8 @@ KEYS: Final = (
     _conversation("transcript.page-down", "pagedown", "page_down", "", "One page down"),
     _conversation("transcript.home", "home,g", "home", "", "Go to the start"),
     _conversation("transcript.end", "end,G", "end", "", "Go to the end"),
+    _conversation("transcript.task-leave", "b", "task('leave')", "go on", "Go on without its task"),
+    _conversation("transcript.task-cancel", "x", "task('cancel')", "cancel", "Cancel its task"),
     _conversation(
         "transcript.open",
         "enter,space",

@@ -242,6 +242,12 @@ class MainScreen(SaysWhy, Screen[None]):
         """Show what was said for a call in the conversation on the screen."""
         await self.show_pane(PaneName.PROTOCOL, f"call:{self.chat.conversation}/{call}")
 
+    def action_use_task(self, what: str, call: str) -> None:
+        """Cancel the task of a call, or let the turn go on without it."""
+        tasks = self.commands.engine.servers.tasks
+        use = tasks.cancel if what == "cancel" else tasks.leave
+        use(self.chat.conversation, EntryId(call))
+
     def action_widen(self) -> None:
         """Give the protocol the full width, or share it again."""
         self.side.is_wide = not self.side.is_wide

@@ -21,6 +21,7 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.context import OpenUrl
 from tui.engine.settings.loader import KeyCheck
+from tui.model.chat import TaskProgress
 from tui.model.consent import RequestId
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged, ToolCallProgressed
 from tui.model.frozen import Frozen
@@ -95,6 +96,7 @@ class ServerSession:
     ) -> None:
         self.warnings = list[str]()
         self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None
+        self._task = ""
         self._start = start
         self._store = Store()
         context = click.get_current_context(silent=True)
@@ -159,6 +161,10 @@ class ServerSession:
             case ServerLogged(server=server, lines=lines):
                 for line in lines:
                     self.follow(server, line)
+            case ToolCallProgressed(progress=TaskProgress() as task):
+                if self._task != (said := f"task {task.status.words}: {task.message}"):
+                    self._task = said
+                    quote(said)
             case ToolCallProgressed(progress=progress):
                 of = f" of {progress.total:g}" if progress.total is not None else ""
                 quote(f"progress: {progress.progress:g}{of} {progress.message}".rstrip())

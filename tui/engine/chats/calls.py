@@ -24,6 +24,7 @@ from tui.engine.chats.history import FunctionResponse
 from tui.engine.chats.own_tools import KeptResults
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import (
+    CallStoppedError,
     FunctionCall,
     JsonObject,
     MediaPart,
@@ -389,6 +390,9 @@ class CallRunner:
             seconds = time.monotonic() - started
             self._end(step_call, ToolCallStatus.CANCELLED, "", seconds)
             raise
+        except CallStoppedError:
+            self._end(step_call, ToolCallStatus.CANCELLED, "", time.monotonic() - started)
+            return
         except ToolCallError as error:
             result = _failed(sanitize(str(error)))
         except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
@@ -397,7 +401,7 @@ class CallRunner:
         seconds = time.monotonic() - started
         if self.kept is not None:
             result = self.kept.cut(permit.tool, result)
-        if self.reviewer is not None and permit.tool.is_reviewed:
+        if self.reviewer is not None and permit.tool.is_reviewed and not result.runs_on:
             self.publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
             result = await self.reviewer.review(
                 step_call.entry, permit.tool, result, self.turn.conversation
@@ -410,6 +414,7 @@ class CallRunner:
         step_call.answer = FunctionResponse(parts, result.is_error)
         self.tools.wire.gave(self.turn.conversation, step_call.entry, parts)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
+        status = ToolCallStatus.RUNS_ON if result.runs_on else status
         self._end(step_call, status, result.display, seconds, result.pictures)
 
     def _end(

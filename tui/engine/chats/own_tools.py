@@ -25,7 +25,9 @@ from tui.engine.mcp.catalog.registry import MAX_QUERY, search
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.tasks import RemoteTask, RemoteTasks
 from tui.model.catalog import Catalog, ToolId, ToolView
+from tui.model.chat import ConversationId
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import find_resource
 from tui.model.servers import ServerId
@@ -53,6 +55,9 @@ MAX_DESCRIPTION: Final = 200
 
 MAX_KEPT: Final = 16 * 1024 * 1024
 """Bytes that the long results of one conversation take; the newest stays whatever it takes."""
+
+LOOK_PATIENCE: Final = 5.0
+"""Seconds that a look at a task waits for its end."""
 
 GONE: Final = (
     "No result is kept under this id: the oldest go first, and all with the end of gemdeck. "
@@ -373,6 +378,43 @@ class KeptResults:
         text = whole[start:end]
         display = await asyncio.to_thread(sanitize, f"{text}\n{note}")
         return ToolResult((TextPart(text), TextPart(note)), display, beside=1)
+
+
+def task_tool(servers: ServerManager, conversation: ConversationId) -> Iterator[OwnTool]:
+    """Yield the tool to look at tasks, if the conversation goes on without some.
+
+    A call counts as one of the server that runs the task.
+    """
+    tasks = servers.tasks
+    listed = "; ".join(f"{one.key} ({one.tool.id})" for one in tasks.left_in(conversation))
+    if not listed:
+        return
+    words = f"Look at calls that run on as tasks: how they stand, or their results: {listed}."
+    properties = {"id": {"type": "string"}}
+    run = partial(_look, tasks)
+    made = make_own_tool("check_task", words, properties, run, "id", is_free=True)
+
+    def bind(arguments: JsonObject) -> OwnTool:
+        source = _task(tasks, arguments).tool
+        definition = servers.registry.definition(source.server)
+        reviews = definition is None or definition.review_results
+        return replace(made, server=source.server, is_reviewed=reviews, source=source)
+
+    yield replace(made, bind=bind)
+
+
+def _task(tasks: RemoteTasks, arguments: JsonObject) -> RemoteTask:
+    if (task := tasks.find(str(arguments.get("id")))) is None:
+        raise ToolCallError("There is no such task.")
+    return task
+
+
+async def _look(tasks: RemoteTasks, arguments: JsonObject) -> ToolResult:
+    task = _task(tasks, arguments)
+    try:
+        return await tasks.result(task, LOOK_PATIENCE)
+    except TimeoutError:
+        return text_result(f"It has no result yet. Its server says: {task.state.words}.")
 
 
 def _rest(key: str, offset: int) -> str:

@@ -16,7 +16,13 @@ from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, M
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_refused
 from tui.engine.chats.instructions import Instructions, compose
-from tui.engine.chats.own_tools import KeptResults, ProfiledServers, resource_tools, tool_search
+from tui.engine.chats.own_tools import (
+    KeptResults,
+    ProfiledServers,
+    resource_tools,
+    task_tool,
+    tool_search,
+)
 from tui.engine.chats.skills import Skills
 from tui.engine.chats.step import Finish, ModelStep, malformed_call
 from tui.engine.mcp.catalog.offered_tool import (
@@ -385,7 +391,8 @@ class Turn:
         own = (*filter(None, [tool_search(tools)]), *resource_tools(tools, opened))
         own += tuple(skills.tool(opened, tools)) if skills is not None else ()
         reading = self._context.kept.declared()
-        return self._not_refused((*tools.held_tools(), *own, *reading))
+        looking = task_tool(tools.every, self._context.conversation)
+        return self._not_refused((*tools.held_tools(), *own, *reading, *looking))
 
     def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:
         refused = self._context.refused

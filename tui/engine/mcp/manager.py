@@ -32,7 +32,9 @@ from tui.engine.mcp.catalog.registry import Registry
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.session.task_state import TaskState
 from tui.engine.mcp.supervisor import Connect, Supervisor
+from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.transports.stdio.launch import environment_names
 from tui.engine.settings.sources.source import shown_path
 from tui.model.catalog import Catalog
@@ -163,6 +165,7 @@ class ServerManager:
         catalogs: What each server offers, as shown.
         registry: The names of tools and prompts.
         wire: What was said with them.
+        tasks: The calls that they run as tasks.
     """
 
     def __init__(
@@ -192,6 +195,7 @@ class ServerManager:
             lambda server: self._status(server) in _RETURNING or self._is_callable(server),
         )
         self.catalogs: dict[ServerId, Catalog] = {}
+        self.tasks = RemoteTasks(self, publish)
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -200,6 +204,7 @@ class ServerManager:
 
     async def __aexit__(self, *exception: object) -> None:
         self._closed = True
+        await self.tasks.aclose()
         for supervisor in self._running:
             supervisor.close()
         with closing(self._context.zygote):
@@ -352,9 +357,26 @@ class ServerManager:
         if current.fingerprint != tool.fingerprint:
             text = f"Another server is called {tool.server} now; the tool was not run."
             raise ToolCallError(text)
-        permit.check()
-        call = live.call_tool(tool.name, permit.arguments, on_progress)
-        return await self._supervisors[tool.server].usage.time(call, live.clock)
+
+        async def call() -> ToolResult:
+            permit.check()
+            result = await live.call_tool(tool.name, permit.arguments, on_progress)
+            if isinstance(result, TaskState):
+                result = await self.tasks.attend(tool, result, on_progress)
+            return result
+
+        return await self._supervisors[tool.server].usage.time(call(), live.clock)
+
+    def connected(self, tool: OfferedTool) -> "Connection | None":
+        """Return the connection of a tool's very server; None while there is none."""
+        found = self._supervisors.get(tool.server)
+        is_it = found is not None and found.definition.fingerprint == tool.fingerprint
+        return found.live if found is not None and is_it else None
+
+    def is_returning(self, tool: OfferedTool) -> bool:
+        """Return whether that server has no connection, but may soon have one."""
+        is_restarted = self._status(tool.server) == ServerStatus.STOPPING
+        return is_restarted or self._is_returning(tool.server, None)
 
     def away_words(self, server: ServerId) -> str:
         """Say that a server cannot be called now, with its status; nothing while it is ready."""

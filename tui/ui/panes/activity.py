@@ -15,6 +15,7 @@ from tui.model.chat import Severity
 from tui.model.events import LogLine, Notice
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import log_levels
@@ -76,7 +77,9 @@ class ActivityPane(SaysWhy, SidePart):
         self._bridge.watch(
             self, lambda state: (state.logs, state.notices), lambda _: self._catch_up()
         )
-        self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
+        self._bridge.watch(
+            self, lambda s: (s.log_levels, s.conversation.tasks), lambda _: self._show_scope()
+        )
         self._rebuild()
 
     def focus_main(self) -> None:
@@ -220,8 +223,10 @@ class ActivityPane(SaysWhy, SidePart):
         is_narrowed = bool(self.line.value) or self._least is not Severity.INFO
         words = with_keys(NOTHING_FOUND if is_narrowed else EMPTY)
         self.query_one(".empty", PlainText).update(words)
+        tasks = len(self._bridge.state.conversation.tasks)
         level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
         notes = (
+            f"{counted(tasks, 'task')} running" if tasks else "",
             f"log level {level}" if level else "",
             "" if self._least is Severity.INFO else _SEVERITY_WORDS[self._least],
             "paused" if self._is_paused else "",

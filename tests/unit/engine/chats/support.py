@@ -34,6 +34,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.chat import (
@@ -150,6 +151,10 @@ class InProcessTools(ServerManager):
     catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
     wire: Wire = field(default_factory=Wire)
     registry: Registry = field(default_factory=lambda: Registry(lambda _: True, ToolVisibility()))
+    publish: Callable[[Event], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        self.tasks = RemoteTasks(self, self.publish)
 
     def offered_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
         return tuple(tool for tool in self.tools if profile.includes(tool.server, tool.name))

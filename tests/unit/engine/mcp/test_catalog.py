@@ -114,7 +114,7 @@ def test_a_long_description_is_cut_with_a_mark() -> None:
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ({"execution": {"taskSupport": "required"}}, "it runs only as a task"),
+        ({"execution": {"taskSupport": "required"}}, ""),
         ({"_meta": {"ui": {"visibility": ["app"]}}}, "its server offers it to apps"),
         ({"execution": {}, "_meta": {"ui": {"visibility": ["app", "model"]}}}, ""),
         ({"execution": 1, "_meta": {"ui": {"visibility": "app"}}}, ""),

@@ -177,7 +177,8 @@ async def test_what_both_sides_declare_is_sanitised_and_bounded(tmp_path: Path) 
         assert told.capabilities[:4] == ("experimental", "prompts", "resources", "tools")
         assert "io.example/3" in told.capabilities
         assert len(told.capabilities) == 32
-        assert told.announced == ("elicitation", "roots", "io.modelcontextprotocol/skills")
+        mine = ("io.modelcontextprotocol/skills", "io.modelcontextprotocol/tasks")
+        assert told.announced == ("elicitation", "roots", *mine)
         shown = (told.title, told.website, *told.capabilities)
         assert not [text for text in shown if "\x1b" in text or "\u202e" in text]
         assert max(map(len, (told.title, *told.capabilities))) <= 64

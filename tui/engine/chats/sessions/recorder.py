@@ -12,7 +12,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -315,6 +315,8 @@ class Recorder:
                 self._put({"t": "done", "id": entry})
             case e.ToolCallRequested() | e.ToolCallChanged():
                 self._put_call(event)
+            case e.TaskKept():
+                self._put({"t": "task", **asdict(event)})
             case e.ChatNoticeAdded(notice) if not notice.passes:
                 self._put(session_file.entry(notice))
             case e.QueueChanged(texts):

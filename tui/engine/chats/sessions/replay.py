@@ -35,9 +35,10 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
+from tui.model.events import TaskKept
 from tui.model.servers import ServerId
 from tui.model.sessions import SessionView
-from tui.text import counted, for_model, sanitize, sanitize_line
+from tui.text import counted, for_model, is_shown_whole, sanitize, sanitize_line
 
 INTERRUPTED: Final = "Interrupted: gemdeck ended before there was a result. It may have run."
 """The response to a call that has none."""
@@ -64,6 +65,12 @@ FORGET_EVERY: Final = 16 * 1024 * 1024
 
 MAX_TITLE: Final = 200
 """Characters of a session's title."""
+
+MAX_TASKS: Final = 32
+"""Most tasks of a session that are followed again."""
+
+MAX_TASK_KEY: Final = 16
+"""Characters of a task's id here."""
 
 STOPPED: Final = "Stopped: gemdeck ended."
 
@@ -263,6 +270,7 @@ class SavedSession:
         unsent: What the user had written but not sent, or what was never answered.
         settings: How the model was to answer.
         kept: How many of the contents, from the first, are as the file has them.
+        tasks: The calls that ran on as tasks when it was written last, by their keys.
         remarks: What could not be read, in sentences.
     """
 
@@ -274,6 +282,7 @@ class SavedSession:
     unsent: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     kept: int = 0
+    tasks: dict[str, TaskKept] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
@@ -374,6 +383,8 @@ class Replay:
                 self._draft = _text(record["text"])
             case "queue":
                 self._queued = [_text(text) for text in record["texts"]]
+            case "task":
+                self._keep_task(record)
             case "end":
                 self._typed = None
             case "resumed":
@@ -385,6 +396,20 @@ class Replay:
                 self._starts.clear()
             case kind:
                 self._show(kind, record)
+
+    def _keep_task(self, record: Record) -> None:
+        """Take a task that runs, or forget one that has ended."""
+        key, *named = (_text(record[name]) for name in ("key", "server", "fingerprint", "tool"))
+        task, place = _text(record["task"]), self._places.get(record["call"])
+        if not task:
+            self.saved.tasks.pop(key, None)
+        elif is_shown_whole(key, MAX_TASK_KEY) and len(self.saved.tasks) < MAX_TASKS:
+            call = self._entries[place].id if place is not None else EntryId("")
+            began, ttl = _seconds(record["began"]) or 0.0, _seconds(record["ttl"]) or 0.0
+            server, fingerprint, tool = named
+            self.saved.tasks[key] = TaskKept(
+                key, call, ServerId(sanitize_line(server)), fingerprint, tool, task, began, ttl
+            )
 
     def _check_version(self, record: Record) -> None:
         if record["t"] != "session":

@@ -271,6 +271,7 @@ class SessionCommands:
         self.publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
         if saved.unsent:
             one.publish(MessageReturned(saved.unsent))
+        context.setup.tools.tasks.restore(saved.tasks.values(), one.key)
         await self.on_restored(one, saved.settings)
 
     async def _list(self) -> None:

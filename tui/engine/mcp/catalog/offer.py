@@ -98,6 +98,7 @@ class Tool(Frozen):
         output_schema: Its output schema as the server wrote it, or None.
         output_weight: Characters of that schema; infinite if the work for a short result has no
             bound, because of regular expressions or references.
+        needs_task: Whether it runs only as a task that the client asks for.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Tool(Frozen):
     definition: str = ""
     output_schema: JsonObject | None = None
     output_weight: float = 0
+    needs_task: bool = False
 
     @property
     def is_usable(self) -> bool:
@@ -280,6 +282,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition=definition,
         output_schema=output_schema or None,
         output_weight=math.inf if any(word in text for word in _UNBOUNDED) else len(text),
+        needs_task=_object(item.get("execution")).get("taskSupport") == "required",
     )
 
 
@@ -289,8 +292,6 @@ def _unusable(item: dict[str, Any]) -> str:
         return "its description is not a text"
     if not isinstance(item.get("inputSchema"), dict):
         return "it has no input schema"
-    if _object(item.get("execution")).get("taskSupport") == "required":
-        return "it runs only as a task, which gemdeck does not support"
     visibility = _object(_object(item.get("_meta")).get("ui")).get("visibility")
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"

@@ -18,6 +18,7 @@ from tui.text import AdvisedError
 
 OWN_NAMES: Final = (
     *("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result", "load_skill"),
+    "check_task",
 )
 """The names of gemdeck's own tools, which no server's tool gets."""
 
@@ -267,7 +268,8 @@ class ToolResult(Frozen):
     `is_error` says that the tool reported an error; both forms contain its message. The last
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
     the result as the server wrote it; None if none came back. `pictures` are for the screen, and
-    `faults` say how it breaks the tool's output schema.
+    `faults` say how it breaks the tool's output schema. `runs_on` says that there is none yet: the
+    call runs on as a task.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -277,6 +279,7 @@ class ToolResult(Frozen):
     raw: JsonObject | None = field(default=None, repr=False, compare=False)
     pictures: tuple[Picture, ...] = ()
     faults: tuple[str, ...] = ()
+    runs_on: bool = False
 
 
 class ToolCallError(AdvisedError):
@@ -284,6 +287,10 @@ class ToolCallError(AdvisedError):
 
     The text says what happened, for the model as well.
     """
+
+
+class CallStoppedError(ToolCallError):
+    """The user cancelled this very call, and not its turn."""
 
 
 class CallNotTakenError(ToolCallError):

@@ -39,6 +39,8 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results, restore
+from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, TaskRequests
+from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
@@ -59,6 +61,8 @@ _FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request
 
 _REFUSAL: Final = "The server asked for input, which only the older protocol supports."
 _SETTING: Final = "gemdeck.protocols"
+_RELATED: Final = "io.modelcontextprotocol/related-task"
+_NO_RESULT: Final = "The server's answer is not a valid tool result."
 
 CLIENT_NAME: Final = "gemdeck"
 
@@ -126,26 +130,31 @@ class RequestHandler:
         self._sampling = Sampling(definition, context, log)
         self._context = context
         self._call_timeout = call_timeout
-        self._scopes: set[anyio.CancelScope] = set()
+        self._scopes: dict[anyio.CancelScope, object] = {}
         self._is_closed = False
         context.desk.remarks[definition.id] = log.remark
 
     def close(self) -> None:
         """Withdraw all questions of this connection and refuse later requests."""
         self._is_closed = True
-        for scope in self._scopes:
-            scope.cancel()
+        self.withdraw(*self._scopes.values())
+
+    def withdraw(self, *tasks: object) -> None:
+        """Withdraw the questions that belong to tasks; None stands for those of no task."""
+        for scope, task in self._scopes.items():
+            if task in tasks:
+                scope.cancel()
 
     async def elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         """Ask the user to fill in a form or open an address."""
-        return await self._reply(context, lambda: self.elicitation.elicit(params))
+        return await self._reply(context, params, lambda: self.elicitation.elicit(params))
 
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        return await self._reply(context, lambda: self._sampling.sample(params))
+        return await self._reply(context, params, lambda: self._sampling.sample(params))
 
     async def list_roots(
         self, context: ClientRequestContext
@@ -162,14 +171,19 @@ class RequestHandler:
         return await self._attend(lambda: self.elicitation.open_required(error, tool), False)
 
     async def _reply(
-        self, context: ClientRequestContext, work: Callable[[], Awaitable[_Result]]
+        self,
+        context: ClientRequestContext,
+        params: types.RequestParams,
+        work: Callable[[], Awaitable[_Result]],
     ) -> _Result | types.ErrorData:
         if context.session.protocol_version is None:
             return _TOO_EARLY
-        return await self._attend(work, _FAILED)
+        related = (params.meta or {}).get(_RELATED)
+        task = related.get("taskId") if isinstance(related, dict) else None
+        return await self._attend(work, _FAILED, task)
 
     async def _attend(
-        self, work: Callable[[], Awaitable[_Result]], otherwise: _Answer
+        self, work: Callable[[], Awaitable[_Result]], otherwise: _Answer, task: object = None
     ) -> _Result | _Answer:
         """Do some work with the call timeout paused; return `otherwise` if that fails.
 
@@ -179,13 +193,13 @@ class RequestHandler:
         if self._is_closed:
             return otherwise
         with self._call_timeout.pause(), anyio.CancelScope() as scope:
-            self._scopes.add(scope)
+            self._scopes[scope] = task
             try:
                 return await work()
             except Exception:  # a broken answer must not end the connection
                 logger.exception("a request of a server failed")
             finally:
-                self._scopes.discard(scope)
+                del self._scopes[scope]
         return otherwise
 
 
@@ -287,6 +301,7 @@ class Connection:
         ended: Set when the server is gone, even if no request is running.
         outdated: Set when the server needs a connection of the other era.
         features: Its prompts, resources, completions and log level.
+        tasks: The calls that it runs as tasks.
         connected: Seconds until it had answered the first request.
         listed: Seconds that its lists took after that.
         clock: The seconds of a clock that stops while the server waits for us.
@@ -294,6 +309,7 @@ class Connection:
 
     transport: StdioTransport | HttpTransport
     features: Features
+    tasks: TaskRequests
     info: ServerInfo
     offer: ServerOffer
     ended: asyncio.Event
@@ -359,7 +375,7 @@ class Connection:
             logging_callback=self._on_log,
             message_handler=self._on_message,
             client_info=types.Implementation(name=CLIENT_NAME, version=context.client_version),
-            extensions=[advertise(SKILLS)],
+            extensions=[advertise(SKILLS), advertise(EXTENSION)],
             cache=None,
         )
         begun = self.clock()
@@ -380,6 +396,8 @@ class Connection:
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
+        self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
+        stack.callback(self.tasks.close)
         self._client = client
         offer = self.offer
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")
@@ -420,8 +438,8 @@ class Connection:
 
     async def call_tool(
         self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]
-    ) -> ToolResult:
-        """Run a tool by its name on the server.
+    ) -> ToolResult | TaskState:
+        """Run a tool by its name on the server, which may turn the call into a task.
 
         Cancelling the caller or exceeding the timeout cancels the call on the server.
 
@@ -440,7 +458,8 @@ class Connection:
                         watch.progress()
                         on_progress(progress)
 
-                    with ProgressReporter(take) as report, keeping_results() as kept:
+                    more = self._asks_for_task(client, name)
+                    with ProgressReporter(take) as report, keeping_results(more) as kept:
                         read = await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(
@@ -449,12 +468,38 @@ class Connection:
         except MCPError as error:
             raise await self._call_error(error) from error
         except ValidationError as error:
-            raise ToolCallError("The server's answer is not a valid tool result.") from error
+            raise ToolCallError(_NO_RESULT) from error
         except InputRequiredRoundsExceededError as error:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
-        result = restore(read, raw := kept[-1])
+        raw = kept[-1]
+        if sdk_patches.is_task(raw):
+            return read_task(raw)
+        return await self._checked(name, restore(read, raw), raw)
+
+    async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
+        """Convert the result of a tool's task; raises `ToolCallError` if it is none."""
+        try:
+            return await self._checked(name, sdk_patches.read_call_result(dict(raw)), raw)
+        except ValidationError as error:
+            raise ToolCallError(_NO_RESULT) from error
+
+    def remark(self, words: str) -> None:
+        """Write into the server's log what is no problem."""
+        self._log.remark(words, Severity.INFO)
+
+    def _asks_for_task(self, client: Client, name: str) -> JsonObject:
+        """Return the parameters of a call that has to be a task; of any other, none."""
+        tasks = client.server_capabilities.tasks
+        is_taken = tasks is not None and tasks.requests is not None and tasks.requests.tools
+        needs = any(tool.name == name and tool.needs_task for tool in self.offer.tools)
+        is_asked = is_taken and needs and not self.info.is_stateless
+        return {"task": {"ttl": ASKED_TTL}} if is_asked else {}
+
+    async def _checked(
+        self, name: str, result: types.CallToolResult, raw: JsonObject
+    ) -> ToolResult:
         tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
         schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
         size = text_size(result)
@@ -561,6 +606,8 @@ class Connection:
                 self.features.resource_updated(message.params.uri)
             case types.ElicitCompleteNotification():
                 self._handler.elicitation.complete(message.params.elicitation_id)
+            case types.TaskStatusNotification() if self._client is not None:
+                self.tasks.tell(message.params.task_id)
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else json_text(params.data)

@@ -21,6 +21,7 @@ from typing import Any, Final, get_args
 import mcp_types as types
 from mcp import Client, MCPDeprecationWarning, MCPError
 from mcp.shared.dispatcher import CallOptions
+from mcp.shared.inbound import MCP_NAME_HEADER, encode_header_value
 from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
@@ -55,7 +56,10 @@ _VALIDATED: Final = ("content", "isError", "resultType")
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
-    {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list"}
+    {
+        *("tools/list", "prompts/list", "resources/list", "resources/templates/list"),
+        *("skills/list", "tasks/get", "tasks/result"),
+    }
 )
 """Methods that only `request` uses, without the SDK's own parsing."""
 
@@ -67,18 +71,25 @@ _BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
 """The kinds of content blocks; an adapter for their union would take 60 ms to make."""
 
 
+_NOTHING: Final[Mapping[str, Any]] = {}
+
 _KEPT: ContextVar[list[JsonObject] | None] = ContextVar("kept", default=None)
+_MORE: ContextVar[Mapping[str, Any]] = ContextVar("more", default=_NOTHING)
 
 
 @contextmanager
-def keeping_results() -> Iterator[list[JsonObject]]:
-    """Collect the results of the requests in a block, each as the server wrote it."""
+def keeping_results(more: Mapping[str, Any] = _NOTHING) -> Iterator[list[JsonObject]]:
+    """Collect the results of the requests in a block, each as the server wrote it.
+
+    `more` are parameters that calls of tools get which the SDK does not know.
+    """
     kept: list[JsonObject] = []
-    token = _KEPT.set(kept)
+    token, added = _KEPT.set(kept), _MORE.set(more)
     try:
         yield kept
     finally:
         _KEPT.reset(token)
+        _MORE.reset(added)
 
 
 def lighten(raw: JsonObject) -> JsonObject:
@@ -103,15 +114,18 @@ def check_weight(raw: JsonObject) -> JsonObject:
     raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
 
 
-def refuse_task(raw: JsonObject) -> None:
-    """Refuse a task in place of a tool's result, in the form of either era.
+def is_task(raw: JsonObject) -> bool:
+    """Return whether a task came in place of a tool's result, in the form of either era."""
+    return raw.get("resultType") == "task" or ("task" in raw and "content" not in raw)
+
+
+def read_call_result(raw: JsonObject) -> CallToolResult:
+    """Read a tool's result that did not come as the answer to a call.
 
     Raises:
-        MCPError: If it is one, as when a transport fails one request.
+        ValidationError: If it is none.
     """
-    if raw.get("resultType") == "task" or ("task" in raw and "content" not in raw):
-        words = "answered with a task, which gemdeck did not ask for and does not follow"
-        raise MCPError(EXCHANGE_FAILED, f"{words}; whether the tool runs is unknown")
+    return restore(CallToolResult.model_validate(lighten(repair_result(raw)), by_name=False), raw)
 
 
 def is_light(value: object, limit: int) -> bool:
@@ -177,11 +191,13 @@ def adapt(client: Client) -> None:
     async def send_and_repair(
         method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
+        if method == _CALL:
+            params = {**(params or {}), **_MORE.get()}
         raw = await send(method, params, opts)
         if (kept := _KEPT.get()) is not None:
             kept.append(raw)
-        if method == _CALL:
-            refuse_task(raw)
+        if method == _CALL and is_task(raw):
+            raw = {"content": []}  # whoever keeps the results goes on with the task
         if is_stateless(client):
             raw = {"resultType": _COMPLETE, **raw}
         if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
@@ -217,8 +233,10 @@ def request_log_level(client: Client, level: types.LoggingLevel) -> None:
         session.adopt(session.discover_result)
 
 
-async def request(client: Client, method: str, params: JsonObject) -> JsonObject:
+async def request(client: Client, method: str, params: JsonObject, name: str = "") -> JsonObject:
     """Send a request and return the result as the server wrote it.
+
+    `name` is what a server over stateless HTTP is told in a header that it is about.
 
     Raises:
         MCPError: If the server answers with an error or is gone.
@@ -227,6 +245,8 @@ async def request(client: Client, method: str, params: JsonObject) -> JsonObject
     data: JsonObject = {"method": method, "params": params}
     options: CallOptions = {}
     session._stamp(data, options)
+    if name and is_stateless(client):
+        options.setdefault("headers", {})[MCP_NAME_HEADER] = encode_header_value(name)
     return await session._dispatcher.send_raw_request(method, data["params"], options)
 
 

@@ -123,6 +123,11 @@ def caused_by(conversation: ConversationId, call: EntryId) -> Iterator[None]:
         _CAUSE.reset(token)
 
 
+def cause_now() -> Cause | None:
+    """Return the call in the chat for which something is done now."""
+    return _CAUSE.get()
+
+
 class FrameCounter(Protocol):
     """What the taps of all servers share.
 
@@ -325,6 +330,8 @@ class Tap:
         is_again = before is not None and not before.pair
         if not is_ours:
             noted.faults = (FrameFault.REPEATED_ID,) * is_again
+        elif noted.method.startswith("tasks/"):  # about a call, and no other attempt at it
+            noted.cause = self._causes.pop(noted.id, None)
         elif "requestState" in params or "inputResponses" in params:
             noted.cause = self._causes.pop(noted.id, None)
             before = self._ours.get(hash(label(params.get("requestState"))))

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.model.chat import Entry, Progress, ToolCall, ToolCallStatus
+from tui.model.chat import Entry, Progress, TaskProgress, ToolCall, ToolCallStatus
 from tui.text import clip, counted, sanitize_line
 from tui.ui.widgets.chat.entries import INDENT, EntryView, clipped_text
 from tui.ui.widgets.text.blocks import Block, IndentBlock, LineBlock, TextBlock, styled
@@ -75,6 +75,7 @@ CALL_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
     _S.ERROR: ("✕", "failed", ".entry-error"),
     _S.DENIED: ("⊘", "denied", ".entry-warning"),
     _S.CANCELLED: ("■", "cancelled", ".entry-muted"),
+    _S.RUNS_ON: ("◑", "runs on", ".entry-running"),
 }
 """Glyph, verb and style of each status."""
 
@@ -255,4 +256,8 @@ def progress_line(progress: Progress, width: int) -> Content:
             (f" {share:4.0%}  ", ".entry-muted"),
             message,
         )
-    return Content.assemble(INDENT, (f"{progress.progress:g}  ", ".entry-muted"), message)
+    count = f"{progress.progress:g}  "
+    if isinstance(progress, TaskProgress):
+        left = f"{duration(progress.left)} left"
+        count = f"task {progress.status.words} · {duration(progress.progress)} · {left}  "
+    return Content.assemble(INDENT, (count, ".entry-muted"), message)

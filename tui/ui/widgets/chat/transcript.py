@@ -300,6 +300,11 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         if self.cursor is not None:
             await self.run_action(f"screen.show_frames({self.cursor.entry.id!r})")
 
+    async def action_task(self, what: str) -> None:
+        """Let the turn go on without the task of the call, or cancel it."""
+        if self.cursor is not None:
+            await self.run_action(f"screen.use_task({what!r}, {self.cursor.entry.id!r})")
+
     def action_copy(self) -> None:
         if self.cursor is not None:
             self.app.copy_to_clipboard(self.cursor.full_text())
@@ -316,7 +321,13 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
             lines = counted(code.count("\n") + 1, "line")
             self.notify(f"Copied {lines}: {first}", timeout=2, markup=False)
 
-    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+    @property
+    def _task_keys(self) -> frozenset[str]:
+        """What can be done with the task of the entry."""
+        entry = self.cursor.entry if self.cursor is not None else None
+        return frozenset(entry.task_keys if isinstance(entry, ToolCall) else ())
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         view = self.cursor
         match action:
             case "activate" if view is None or not (view.expandable or view.links()):
@@ -325,6 +336,8 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
                 return "This entry has no link."
             case "frames" if view is None or not isinstance(view.entry, ToolCall):
                 return "Only a tool call leads to the protocol."
+            case "task" if not self._task_keys.issuperset(map(str, parameters)):
+                return "Only for a call that runs as a task."
             case "copy_code" if not any(view.may_hold_code for view in self._upwards()):
                 return "There is no code here or above."
             case _:
@@ -333,6 +346,8 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     def action_label(self, action: str) -> str | None:
         """Name what Enter does with the entry, or where its link leads."""
         view = self.cursor
+        if action == "task" and not self._task_keys:
+            return ""
         if view is None or action not in {"activate", "follow"}:
             return None
         if action == "activate" and view.expandable:

@@ -1,0 +1,211 @@
+"""A server without any SDK whose tools become tasks, in either era.
+
+Run it as ``tasking.py ERA FILE``: ``old`` is 2025-11-25, ``new`` 2026-07-28. What it keeps of its
+tasks lies in FILE, so that another process goes on with them, and beside it (``.said``) every
+message that it got, one a line.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+Message = dict[str, Any]
+
+IS_NEW, FILE = sys.argv[1] == "new", Path(sys.argv[2])
+RELATED = "io.modelcontextprotocol/related-task"
+FORM: Message = {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
+ASKED: Message = {"mode": "form", "message": "Deploy as whom?", "requestedSchema": FORM}
+TOOLS = {
+    "steps": "works for three looks",
+    "ask": "needs a name",
+    "hold": "never ends",
+    "brief": "never ends, but its time to live does",
+    "flood": "announces more than anybody reads",
+    "other": "is answered for by another task",
+    "odd": "has a status that is none",
+    "nameless": "has no id",
+    "loud": "says more than is shown",
+    "fail": "fails",
+    "end": "ends the server at the first look",
+    "quit": "cancels itself",
+    "late": "is done once there is a file beside its own",
+    "unasked": "becomes a task though nobody asks for one",
+}
+DESCRIPTION = {"capabilities": {"tools": {}}, "serverInfo": {"name": "tasking", "version": "1"}}
+WAITING: dict[str, Message] = {}
+"""Requests for results that are answered once their task is over."""
+
+
+def send(**message: object) -> None:
+    """Send a message."""
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def load() -> dict[str, Message]:
+    """Read the tasks."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+def save(task_id: str, task: Message) -> None:
+    """Keep a task."""
+    whole = FILE.with_suffix(".new")
+    whole.write_text(json.dumps({**load(), task_id: task}))
+    whole.replace(FILE)
+
+
+def shown(task_id: str, task: Message) -> Message:
+    """Give a task as the era spells it."""
+    names = ("ttlMs", "pollIntervalMs") if IS_NEW else ("ttl", "pollInterval")
+    ttl = 700 if task["tool"] == "brief" else 60_000
+    status = task["status"]
+    told: Message = {
+        **{"taskId": task_id, "status": status, "statusMessage": task["said"]},
+        **dict.fromkeys(("createdAt", "lastUpdatedAt"), "2026-07-28T09:30:00Z"),
+        **dict(zip(names, (ttl, 1), strict=True)),
+    }
+    if IS_NEW and status == "input_required":
+        asked = {"method": "elicitation/create", "params": ASKED}
+        told["inputRequests"] = {"who": asked}
+    if IS_NEW and status == "completed":
+        told["result"] = task["result"]
+    if IS_NEW and status == "failed":
+        told["error"] = {"code": -32050, "message": task["said"]}
+    return told
+
+
+def begin(params: Message) -> Message:
+    """Begin the task of a call."""
+    tool, task_id = params["name"], f"task {len(load()) + 1}"
+    task = {"tool": tool, "status": "working", "said": "begun", "looks": 0, "args": params}
+    if tool == "loud":
+        task["said"] = "\x1b[2J" + "x" * 5_000
+    save(task_id, task)
+    told = shown(task_id, task)
+    if tool == "nameless":
+        del told["taskId"]
+    return {"resultType": "task", **told} if IS_NEW else {"task": told}
+
+
+def look(task_id: str) -> Message:
+    """Tell how a task stands; each look takes it on."""
+    task = load()[task_id]
+    task["looks"] += 1
+    tool, looks = task["tool"], task["looks"]
+    if task["status"] in {"completed", "failed", "cancelled"}:
+        return shown(task_id, task)
+    task["said"] = f"look {looks}"
+    if tool == "end" and looks == 1:
+        save(task_id, task)
+        os._exit(3)
+    if tool in {"steps", "end", "flood", "loud", "unasked"} and looks >= 3:
+        finish(task_id, task, f"{tool} is done")
+    elif tool == "late" and FILE.with_suffix(".go").exists():
+        finish(task_id, task, "late is done")
+    elif tool == "ask" and "who" not in task:
+        task["status"] = "input_required"
+    elif tool == "fail":
+        task |= {"status": "failed", "said": "no disk"}
+    elif tool == "quit":
+        task |= {"status": "cancelled", "said": "changed my mind"}
+    save(task_id, task)
+    if tool == "flood":
+        told = {"method": "notifications/tasks/status", "params": shown(task_id, task)}
+        for _ in range(500):
+            send(**told)
+    lies = {"other": {"taskId": "task 99"}, "odd": {"status": "bored"}}
+    return {**shown(task_id, task), **lies.get(tool, {})}
+
+
+def finish(task_id: str, task: Message, words: str) -> None:
+    """Complete a task."""
+    result = {"content": [{"type": "text", "text": words}], "isError": False}
+    task |= {"status": "completed", "said": "done", "result": result}
+    save(task_id, task)
+    if (request := WAITING.pop(task_id, None)) is not None:
+        send(id=request["id"], result=result)
+
+
+def give(task_id: str, who: Message) -> None:
+    """Take the answer to what a task asked for."""
+    task = load()[task_id]
+    task |= {"who": who, "status": "working"}
+    finish(task_id, task, f"deployed as {who.get('content', who)}")
+
+
+def result(request: Message, task_id: str) -> None:
+    """Answer a request for a result now or, asking for what is needed, later."""
+    task = load()[task_id]
+    match task["status"]:
+        case "completed":
+            send(id=request["id"], result=task["result"])
+        case "failed":
+            send(id=request["id"], error={"code": -32050, "message": task["said"]})
+        case "input_required":
+            WAITING[task_id] = request
+            params = {**ASKED, "_meta": {RELATED: {"taskId": task_id}}}
+            send(id=f"ask {task_id}", method="elicitation/create", params=params)
+        case _:
+            WAITING[task_id] = request
+
+
+def answer(request: Message) -> None:
+    """Answer a request about tasks or tools."""
+    params = request.get("params") or {}
+    task_id = params.get("taskId", "")
+    if "taskId" in params and task_id not in load():
+        send(id=request["id"], error={"code": -32602, "message": "unknown task"})
+        return
+    match request["method"]:
+        case "tools/list":
+            execution = {} if IS_NEW else {"execution": {"taskSupport": "required"}}
+            tools = [
+                {
+                    **{"name": name, "description": words, "inputSchema": {"type": "object"}},
+                    **(execution if name != "unasked" else {}),
+                }
+                for name, words in TOOLS.items()
+            ]
+            send(id=request["id"], result={"tools": tools, "resultType": "complete"})
+        case "tools/call":
+            send(id=request["id"], result=begin(params))
+        case "tasks/get":
+            send(id=request["id"], result={**look(task_id), "resultType": "complete"})
+        case "tasks/result":
+            result(request, task_id)
+        case "tasks/update":
+            give(task_id, params["inputResponses"]["who"])
+            send(id=request["id"], result={"resultType": "complete"})
+        case "tasks/cancel":
+            task = {**load()[task_id], "status": "cancelled"}
+            save(task_id, task)
+            send(id=request["id"], result={**shown(task_id, task), "resultType": "complete"})
+        case _:
+            send(id=request["id"], error={"code": -32601, "message": "method not found"})
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    for line in sys.stdin:
+        with FILE.with_suffix(".said").open("a") as file:
+            file.write(line)
+        message = json.loads(line)
+        if "method" not in message:
+            if "result" in message:  # not withdrawn
+                give(message["id"].removeprefix("ask "), message["result"])
+        elif message["method"] == "initialize" and not IS_NEW:
+            known: Message = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+            about = {**DESCRIPTION, "capabilities": known, "protocolVersion": "2025-11-25"}
+            send(id=message["id"], result=about)
+        elif message["method"] == "server/discover" and IS_NEW:
+            known = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+            about = {**DESCRIPTION, "capabilities": known, "supportedVersions": ["2026-07-28"]}
+            kept = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+            send(id=message["id"], result={**about, **kept})
+        elif "id" in message:
+            answer(message)
+
+
+if __name__ == "__main__":
+    main()

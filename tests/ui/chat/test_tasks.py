@@ -1,0 +1,176 @@
+"""Calls that run as tasks, in the chat: the app, the engine, a real server and a model."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests import servers
+from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini_script import Call, Say
+from tests.security.decks import write_settings
+from tests.support.waiting import eventually
+from tests.ui.engine_deck import over_an_engine
+from tests.ui.harness import screen_lines, until
+from tests.unit.engine.sessions.test_two_instances import instance
+from tui.engine.chats.sessions.library import SessionLibrary
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.files.paths import state_dir
+from tui.engine.mcp import tasks as limits
+from tui.model.chat import MAIN, ToolCall, ToolCallStatus
+from tui.model.servers import ServerStatus
+from tui.store.selectors import entries
+from tui.store.store import Store
+from tui.ui.widgets.chat.transcript import Transcript
+
+
+@dataclass
+class Deck:
+    """The app with one server whose tools become tasks, and a model."""
+
+    engine: Engine
+    store: Store
+    pilot: Pilot[int]
+    fake: FakeGemini
+    place: Path
+
+    async def shows(self, *words: str) -> None:
+        def text() -> str:
+            return "\n".join(screen_lines(self.pilot.app))
+
+        try:
+            await until(self.pilot, lambda: all(one in text() for one in words))
+        except TimeoutError:
+            raise AssertionError(f"{words} are not in\n{text()}") from None
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return [one for one in entries(self.store.state) if isinstance(one, ToolCall)]
+
+    def said(self) -> list[str]:
+        """The methods that the server got."""
+        lines = self.place.with_suffix(".said").read_text("utf-8").splitlines()
+        return [str(json.loads(line).get("method")) for line in lines]
+
+    async def idle(self) -> None:
+        await until(self.pilot, lambda: self.store.state.conversation.turn is None)
+
+
+@asynccontextmanager
+async def running(
+    era: str, home: Path, monkeypatch: pytest.MonkeyPatch, *steps: Step
+) -> AsyncIterator[Deck]:
+    monkeypatch.setattr(limits, "TICK", 0.05)
+    place = home / "tasks"
+    script = Path(servers.__file__).with_name("tasking.py")
+    entry = {"command": sys.executable, "args": [str(script), era, str(place)], "trust": True}
+    write_settings({"mcpServers": {"ci": entry}})
+    (home / "work").mkdir(exist_ok=True)
+    async with FakeGemini(steps) as fake:
+        monkeypatch.setenv("GEMINI_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        options = EngineOptions(home / "work", follow_settings=False, attended=True)
+        async with over_an_engine(options) as (engine, store, _, pilot):
+            await until(
+                pilot, lambda: [one.status for one in store.state.servers] == [ServerStatus.READY]
+            )
+            yield Deck(engine, store, pilot, fake, place)
+
+
+async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = ""
+
+    def look(_: object) -> tuple[Call]:
+        nonlocal key
+        [task] = deck.engine.servers.tasks.left_in(deck.store.state.current)
+        key = task.key
+        return (Call([("check_task", {"id": key})]),)
+
+    steps = (Call([("hold", {})]),), (Say("Going on."),), look, (Say("Still running."),)
+    async with running("new", home, monkeypatch, *steps) as deck:
+        await deck.pilot.press(*"deploy", "enter")
+        await deck.shows("running hold", "task working · ", " left  look 1")
+        await deck.pilot.press("shift+tab")
+        transcript = deck.pilot.app.screen.query_one(Transcript)
+        await until(deck.pilot, lambda: transcript.has_focus)
+        await deck.shows("b go on", "x cancel")
+        await deck.pilot.press("b")
+        await deck.idle()
+        await deck.shows("◑ runs on hold", "Going on.", "Runs on as task")
+        assert "check_task" not in str(deck.fake.requests[0].body)
+        assert "The user goes on without this call" in str(deck.fake.requests[1].contents[-1])
+        assert "(hold)" in str(deck.fake.requests[1].body["tools"])
+        monkeypatch.setattr("tui.engine.chats.own_tools.LOOK_PATIENCE", 0.05)
+        await deck.pilot.press("f7")
+        await deck.shows("1 task running", "of hold: working")
+        await deck.pilot.press("f6", *"and now", "enter")
+        await deck.shows("Still running.")
+        looked = str(deck.fake.requests[-1].contents)
+        assert "It has no result yet. Its server says: working" in looked
+        await deck.idle()
+        deck.engine.servers.tasks.cancel(MAIN, deck.calls[0].id)
+        await until(deck.pilot, lambda: deck.calls[0].status is ToolCallStatus.CANCELLED)
+        await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
+        await deck.shows("■ cancelled hold")
+        assert deck.store.state.conversation.tasks == frozenset()
+        assert f"Task {key} of hold (ci) has ended: cancelled." in [
+            notice.text for notice in deck.store.state.notices
+        ]
+
+
+@pytest.mark.slow
+async def test_a_task_is_followed_again_after_gemdeck_was_killed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(_: object) -> tuple[Call]:
+        return (Call([("check_task", {"id": key})]),)
+
+    steps = (Call([("late", {})]),), look, (Say("All done."),)
+    async with running("new", home, monkeypatch, *steps) as deck:
+        fake, folder = deck.fake, home / "work"
+        async with instance(folder, fake, is_killed=True) as other:
+            other.order("send", "deploy")
+            await eventually(lambda: saved_tasks(folder) and "tasks/get" in deck.said())
+        [key] = saved_tasks(folder)
+        (home / "tasks.go").touch()
+        deck.engine.sessions.resume()
+        await deck.shows("gemdeck ended while this turn was running", "✓ ran late", "late is done")
+        await deck.pilot.press(*"and", "enter")
+        await deck.shows("All done.")
+        await deck.idle()
+        assert key in str(fake.requests[1].body["tools"])
+        assert "late is done" in str(fake.requests[2].contents[-1])
+        assert deck.said().count("tools/call") == 1
+        await eventually(lambda: not saved_tasks(folder))
+
+
+def saved_tasks(folder: Path) -> list[str]:
+    """Give the keys of the tasks that the only session of a folder has kept."""
+    library = SessionLibrary(state_dir())
+    return [key for view in library.sessions(folder) for key in library.read(view).tasks]
+
+
+@pytest.mark.parametrize("stop", ["escape", "x"])
+async def test_a_key_cancels_a_task_on_its_server(
+    stop: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = (Call([("hold", {})]),), (Say("As you like."),)
+    async with running("old", home, monkeypatch, *steps) as deck:
+        await deck.pilot.press(*"deploy", "enter")
+        await deck.shows("task working · ")
+        if stop == "x":
+            await deck.pilot.press("shift+tab")
+        await deck.pilot.press(stop)
+        await deck.idle()
+        await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
+        await deck.shows("■ cancelled hold")
+        if stop == "x":
+            await deck.shows("As you like.")
+            assert "The user stopped this call." in str(deck.fake.requests[1].contents[-1])

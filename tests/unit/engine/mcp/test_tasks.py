@@ -1,0 +1,285 @@
+"""Calls that servers run as tasks, in both eras, with real servers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.inbound import encode_header_value
+
+from tests.support.waiting import eventually
+from tests.unit.engine.mcp.asking import Stage
+from tests.unit.engine.mcp.network.support import answering, stateless
+from tests.unit.engine.mcp.support import HASTY, call, find_tool, permit, ready, refuses, script
+from tui.engine.chats.own_tools import task_tool
+from tui.engine.mcp import tasks as limits
+from tui.engine.mcp.catalog.offered_tool import CallStoppedError, ToolCallError, ToolResult
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session import task_state
+from tui.engine.mcp.wire.tap import caused_by
+from tui.model.chat import MAIN, EntryId, Progress, TaskProgress, TaskStatus, ToolCallStatus
+from tui.model.events import NoticeRaised, ToolCallChanged
+from tui.model.requests import FormRequest, ReplyAction
+from tui.model.servers import ServerId
+from tui.model.servers import ServerStatus as S
+
+ERAS = ("old", "new")
+CALL = EntryId("e1")
+SERVER = ServerId("tasking")
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+
+eras = pytest.mark.parametrize("era", ERAS)
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look often."""
+    for module in (task_state, task_requests()):
+        monkeypatch.setattr(module, "LEAST_POLL", 0.02)
+    monkeypatch.setattr(limits, "TICK", 0.02)
+    return iter(())
+
+
+def task_requests() -> Any:  # noqa: ANN401
+    from tui.engine.mcp.session import task_requests as module  # noqa: PLC0415 - it imports the SDK
+
+    return module
+
+
+@asynccontextmanager
+async def tasking(
+    era: str,
+    folder: Path,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[tuple[ServerManager, Stage]]:
+    """Run the server."""
+    stage = Stage()
+    served = script("tasking", era, str(folder / "tasks"), timeout=5, review_results=True)
+    async with ready(served, context=stage.context, **more) as (manager, watcher):
+        stage.manager, stage.watcher = manager, watcher
+        yield manager, stage
+
+
+def said(folder: Path, prefix: str = "t") -> list[str]:
+    """Give the methods that the server got."""
+    lines = (folder / "tasks.said").read_text("utf-8").splitlines()
+    return [m for line in lines if (m := json.loads(line).get("method", "")).startswith(prefix)]
+
+
+def statuses(folder: Path) -> list[str]:
+    """Give how the server's tasks stand."""
+    return [task["status"] for task in json.loads((folder / "tasks").read_text()).values()]
+
+
+async def looked_at(folder: Path) -> None:
+    """Wait until the server was asked about its last task."""
+    calls = said(folder).count("tools/call") + 1
+
+    def is_asked() -> bool:
+        methods = said(folder)
+        began = [at for at, method in enumerate(methods) if method == "tools/call"]
+        return len(began) == calls and "tasks/get" in methods[began[-1] :]
+
+    await eventually(is_asked)
+
+
+def begin(
+    manager: ServerManager, tool: str, seen: list[Progress] | None = None, of: EntryId = CALL
+) -> "asyncio.Task[ToolResult]":
+    """Make a call of the chat."""
+    heard = seen if seen is not None else []
+    found = find_tool(manager, tool)
+    assert found is not None
+    with caused_by(MAIN, of):
+        return asyncio.create_task(manager.call_tool(permit(found), heard.append))
+
+
+@eras
+async def test_a_task_is_waited_for_and_says_how_it_stands(era: str, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    async with tasking(era, tmp_path) as (manager, stage):
+        result = await begin(manager, "steps", seen)
+        assert (result.display, result.is_error, result.runs_on) == ("steps is done", False, False)
+        assert said(tmp_path) == [
+            *("tools/list", "tools/call", "tasks/get", "tasks/get", "tasks/get"),
+            *(["tasks/result"] if era == "old" else []),
+        ]
+        asked = json.loads((tmp_path / "tasks").read_text())["task 1"]["args"]
+        assert asked.get("task") == ({"ttl": task_requests().ASKED_TTL} if era == "old" else None)
+        reports = [one for one in seen if isinstance(one, TaskProgress)]
+        assert {one.status for one in reports} == {TaskStatus.WORKING}
+        assert {"begun", "look 1"} <= {one.message for one in reports}
+        assert 59 < reports[0].left <= 60
+        await eventually(lambda: "completed: done" in stage.watcher.log("tasking")[-1])
+        log = stage.watcher.log("tasking")
+        assert [line.partition(": ")[2] for line in log if line.startswith("task ")] == [
+            *("working: begun", "working: look 1", "working: look 2", "completed: done"),
+        ]
+        frames = manager.wire.frames()
+        assert {one.call for one in frames if one.method.startswith("tasks/")} == {CALL}
+        assert {one.attempt for one in frames} == {1}
+        assert {one.faults for one in frames} == {()}
+
+
+@eras
+async def test_input_of_a_task_is_asked_for_as_ever(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path) as (manager, stage):
+        running = begin(manager, "ask")
+        request = await stage.asked(FormRequest)
+        assert (request.server, request.message) == ("tasking", "Deploy as whom?")
+        [field] = request.fields
+        await stage.answer(FormRequest, content={field.key: "ada"})
+        assert (await running).display == "deployed as {'who': 'ada'}"
+        declined = begin(manager, "ask")
+        await stage.answer(FormRequest, ReplyAction.DECLINE)
+        assert "decline" in (await declined).display
+        assert stage.raised() == 2
+
+
+@eras
+async def test_who_stops_the_call_stops_the_task_and_its_question(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path) as (manager, stage):
+        running = begin(manager, "ask")
+        await stage.asked(FormRequest)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await eventually(lambda: "tasks/cancel" in said(tmp_path))
+        await eventually(lambda: not stage.pending())
+        held = begin(manager, "hold")
+        await looked_at(tmp_path)
+        manager.tasks.cancel(MAIN, CALL)
+        with pytest.raises(CallStoppedError):
+            await held
+        await eventually(lambda: said(tmp_path).count("tasks/cancel") == 2)
+        await eventually(lambda: statuses(tmp_path) == ["cancelled", "cancelled"])
+
+
+@eras
+async def test_a_task_ends_with_its_time_to_live(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path) as (manager, _):
+        await refuses("time to live of 0.7 s is over", manager, "brief")
+        await eventually(lambda: said(tmp_path)[-1] == "tasks/cancel")
+
+
+@eras
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("other", "answered about another task"),
+        ("odd", "whose status is none"),
+        ("nameless", "whose id cannot be used"),
+        ("fail", "no disk"),
+        ("quit", "The server cancelled the task. changed my mind"),
+    ],
+)
+async def test_a_task_that_fails_or_makes_no_sense_gives_an_error(
+    era: str, tool: str, words: str, tmp_path: Path
+) -> None:
+    async with tasking(era, tmp_path) as (manager, _):
+        await refuses(words, manager, tool)
+
+
+@eras
+async def test_no_flood_and_no_length_of_what_a_server_says_hurts(
+    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Progress] = []
+    async with tasking(era, tmp_path) as (manager, _):
+        assert (await begin(manager, "loud", seen)).display == "loud is done"
+        assert len(seen[0].message) == task_state.MAX_STATUS
+        assert "\x1b" not in seen[0].message
+        assert (await begin(manager, "flood")).display == "flood is done"
+        assert said(tmp_path).count("tasks/get") <= 12
+        monkeypatch.setattr(limits, "MAX_TASKS", 1)
+        held = begin(manager, "hold")
+        await looked_at(tmp_path)
+        await refuses("1 tasks are running", manager, "hold")
+        held.cancel()
+        await eventually(lambda: said(tmp_path).count("tasks/cancel") == 2)
+
+
+@eras
+async def test_a_task_survives_the_end_of_its_server_if_the_next_one_knows_it(
+    era: str, tmp_path: Path
+) -> None:
+    async with tasking(era, tmp_path, retry=HASTY) as (manager, stage):
+        assert (await begin(manager, "end")).display == "end is done"
+        assert stage.watcher.statuses("tasking").count(S.READY) == 2
+        asking = begin(manager, "ask")
+        await stage.asked(FormRequest)
+        manager.restart(SERVER)
+        await eventually(lambda: not stage.pending())
+        [field] = (await stage.asked(FormRequest)).fields
+        await stage.answer(FormRequest, content={field.key: "bob"})
+        assert (await asking).display == "deployed as {'who': 'bob'}"
+        held = begin(manager, "hold")
+        await looked_at(tmp_path)
+        (tmp_path / "tasks").unlink()
+        manager.restart(SERVER)
+        with pytest.raises(ToolCallError, match="unknown task"):
+            await held
+
+
+@eras
+async def test_a_server_that_is_stopped_ends_the_wait(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path) as (manager, _):
+        held = begin(manager, "hold")
+        await looked_at(tmp_path)
+        manager.stop(SERVER)
+        with pytest.raises(ToolCallError, match="tasking is gone; whether its task goes on"):
+            await held
+
+
+@eras
+async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(
+    era: str, tmp_path: Path
+) -> None:
+    async with tasking(era, tmp_path) as (manager, stage):
+        running = begin(manager, "ask")
+        await stage.asked(FormRequest)
+        manager.tasks.leave(MAIN, CALL)
+        left = await running
+        assert left.runs_on
+        [task] = manager.tasks.left_in(MAIN)
+        assert f'check_task(id="{task.key}")' in left.parts[0].text  # type: ignore[union-attr]
+        [tool] = task_tool(manager, MAIN)
+        assert tool.bind is not None
+        bound = tool.bind({"id": task.key})
+        assert (bound.server, bound.source, bound.is_reviewed) == (SERVER, task.tool, True)
+        with pytest.raises(TimeoutError):
+            await manager.tasks.result(task, 0)
+        [field] = (await stage.asked(FormRequest)).fields
+        await stage.answer(FormRequest, content={field.key: "eve"})
+        assert (await manager.tasks.result(task)).display == "deployed as {'who': 'eve'}"
+        ends = [one for one in stage.watcher.events if isinstance(one, ToolCallChanged)]
+        assert [(one.call, one.status) for one in ends] == [(CALL, ToolCallStatus.OK)]
+        notices = [one for one in stage.watcher.events if isinstance(one, NoticeRaised)]
+        assert f"Task {task.key} of ask (tasking) has ended: ok." in notices[0].notice.text
+
+
+async def test_over_http_a_header_says_which_task_a_request_is_about() -> None:
+    task: dict[str, Any] = {
+        "taskId": "täsk 1",
+        "status": "working",
+        "ttlMs": None,
+        "pollIntervalMs": 1,
+    }
+    result = {"content": [{"type": "text", "text": "done"}]}
+    told: dict[str, Any] = {
+        **task,
+        "status": "completed",
+        "result": result,
+        "resultType": "complete",
+    }
+    on = stateless(**{"tools/call": {**task, "resultType": "task"}, "tasks/get": told})
+    async with answering(on) as (server, manager, _):
+        assert (await call(manager, "echo")).display == "done"
+        [asked] = [one for one in server.requests if b"tasks/get" in one.body]
+        assert asked.headers["mcp-method"] == "tasks/get"
+        assert asked.headers["mcp-name"] == encode_header_value("täsk 1")
+        capabilities = asked.message["params"]["_meta"][CAPABILITIES]
+        assert "io.modelcontextprotocol/tasks" in capabilities["extensions"]

@@ -1,0 +1,331 @@
+"""Calls that their servers run as tasks: followed to their end, whatever becomes of connections.
+
+A task outlives its connection, and the turn if the user goes on without it. This module does not
+import the MCP SDK.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.engine.background import TaskSet
+from tui.engine.bus import Publish
+from tui.engine.mcp.catalog.offered_tool import (
+    CallStoppedError,
+    JsonObject,
+    OfferedTool,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
+from tui.engine.mcp.session.task_state import MAX_TTL, TaskState, TaskUnreachableError
+from tui.engine.mcp.wire.tap import Cause, cause_now
+from tui.model.catalog import ToolId, ToolView
+from tui.model.chat import (
+    ConversationId,
+    EntryId,
+    Progress,
+    Severity,
+    TaskProgress,
+    TaskStatus,
+    ToolCallStatus,
+)
+from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged
+from tui.model.runs import BY_HAND
+from tui.text import sanitize, sanitize_line
+
+if TYPE_CHECKING:  # the first imports this, the second the MCP SDK
+    from tui.engine.mcp.manager import ServerManager
+    from tui.engine.mcp.session.connection import Connection
+
+MAX_TASKS: Final = 32
+"""Most tasks that are followed at once; what else a server begins is cancelled."""
+
+MAX_KEPT: Final = 64
+"""Tasks that have ended whose results are kept until they are asked for; the oldest go first."""
+
+MAX_FAILED: Final = 5
+"""Answers about a task in a row that may fail."""
+
+RETURN_PATIENCE: Final = 300.0
+"""Seconds that a task waits for the next connection of its server."""
+
+CANCEL_PATIENCE: Final = 2.0
+"""Seconds that the end of gemdeck waits for requests that cancel tasks."""
+
+TICK: Final = 1.0
+"""Seconds between two reports on a task that is waited for."""
+
+
+@dataclass(eq=False)
+class RemoteTask:
+    """A call that its server runs as a task.
+
+    Attributes:
+        tool: The tool.
+        state: What the server said of it last.
+        cause: The call in the chat, or none that there is.
+        key: Its id here.
+        began: When, in seconds of `time.monotonic`.
+        told: What was last written of it into the server's log.
+        leaving: Done once nobody waits for it any longer.
+        following: Follows it; cancelled if the user cancels the task.
+    """
+
+    tool: OfferedTool
+    state: TaskState
+    cause: Cause
+    key: str = field(default_factory=lambda: secrets.token_hex(4))
+    began: float = field(default_factory=time.monotonic)
+    told: str = ""
+    leaving: "asyncio.Future[None]" = field(init=False)
+    following: "asyncio.Task[ToolResult]" = field(init=False)
+
+    @property
+    def left(self) -> float:
+        """The seconds until its time to live is over."""
+        return self.began + self.state.ttl - time.monotonic()
+
+    def progress(self) -> TaskProgress:
+        """Return how it stands, for the row of its call."""
+        elapsed, state = time.monotonic() - self.began, self.state
+        return TaskProgress(elapsed, None, state.message, state.status, max(0.0, self.left))
+
+    def take(self, state: TaskState, live: "Connection") -> None:
+        """Take how it stands now; what is new about that goes into the server's log."""
+        self.state = state
+        if state.words != self.told:
+            self.told = state.words
+            live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
+
+
+class RemoteTasks:
+    """Follows the tasks of all servers. Lives on one event loop.
+
+    Args:
+        servers: The servers.
+        publish: Takes `ToolCallChanged` and a notice when a task ends that its turn goes on
+            without.
+    """
+
+    def __init__(self, servers: "ServerManager", publish: Publish) -> None:
+        self._servers = servers
+        self._publish = publish
+        self._tasks: dict[str, RemoteTask] = {}
+        self._work = TaskSet("a task could not be cancelled")
+        self._is_closed = False
+
+    async def aclose(self) -> None:
+        """Follow nothing any longer; what was left goes on on its server."""
+        self._is_closed = True
+        for task in self._tasks.values():
+            task.following.cancel()
+        await self._work.wait(CANCEL_PATIENCE)
+
+    def find(self, key: str) -> RemoteTask | None:
+        return self._tasks.get(key)
+
+    def left_in(self, conversation: ConversationId) -> Iterator[RemoteTask]:
+        """Yield the tasks that a conversation goes on without."""
+        for task in self._tasks.values():
+            if task.leaving.done() and task.cause.conversation == conversation:
+                yield task
+
+    async def attend(
+        self, tool: OfferedTool, state: TaskState, on_progress: Callable[[Progress], None]
+    ) -> ToolResult:
+        """Wait for the end of a task that a server has begun, unless the user goes on without it.
+
+        Cancelling the caller cancels the task on its server.
+
+        Raises:
+            ToolCallError: If no result comes.
+            CallStoppedError: If the user cancelled it.
+        """
+        task = RemoteTask(tool, state, cause_now() or Cause(BY_HAND, EntryId("")))
+        if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
+            self._work.start(self._cancel(task))
+            raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
+        self._begin(task)
+        waits: set[asyncio.Future[Any]] = {task.leaving, task.following}
+        try:
+            while not any(wait.done() for wait in waits):
+                on_progress(task.progress())
+                await asyncio.wait(waits, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.following.cancel()
+            raise
+        if task.following.done():
+            return await self.result(task)
+        note = (
+            f"The user goes on without this call: it runs on as task {task.key}, with no result "
+            f'yet. Call check_task(id="{task.key}") when its result is needed.'
+        )
+        return ToolResult((TextPart(note),), f"Runs on as task {task.key}.", runs_on=True)
+
+    def restore(self, kept: Iterable[TaskKept], conversation: ConversationId) -> None:
+        """Follow the tasks of an earlier run again, which a conversation goes on without."""
+        for one in kept:
+            name, gone = ToolId(sanitize_line(one.tool)), time.time() - one.began
+            task = RemoteTask(
+                OfferedTool(
+                    *(name, one.server, one.tool, ToolView(name, name), {}, {}, ""),
+                    fingerprint=one.fingerprint,
+                ),
+                TaskState(one.task, TaskStatus.WORKING, ttl=min(one.ttl, MAX_TTL)),
+                Cause(conversation, one.call),
+                one.key,
+                time.monotonic() - gone,
+            )
+            if one.key not in self._tasks:
+                self._begin(task)
+                task.leaving.set_result(None)
+
+    def _keep(self, task: RemoteTask, task_id: str) -> None:
+        """Let the session know a task, or that it has ended."""
+        began = time.time() - (time.monotonic() - task.began)
+        to, tool, ttl = task.cause, task.tool, task.state.ttl
+        kept = TaskKept(
+            *(task.key, to.call, tool.server, tool.fingerprint, tool.name, task_id, began, ttl)
+        )
+        self._publish(replace(kept, conversation=to.conversation))
+
+    async def result(self, task: RemoteTask, patience: float | None = None) -> ToolResult:
+        """Return the result of a task, once it is there.
+
+        Raises:
+            ToolCallError: If none comes.
+            CallStoppedError: If the user cancelled it.
+            TimeoutError: If it is not there in time.
+        """
+        done, _ = await asyncio.wait({task.following}, timeout=patience)
+        if not done:
+            raise TimeoutError
+        if task.following.cancelled():
+            raise CallStoppedError("The user cancelled this task.")
+        return task.following.result()
+
+    def leave(self, conversation: ConversationId, call: EntryId) -> None:
+        """Let the turn go on without the task of a call, if it waits for one."""
+        for task in self._of(conversation, call):
+            if not task.leaving.done():
+                task.leaving.set_result(None)
+
+    def cancel(self, conversation: ConversationId, call: EntryId) -> None:
+        """Cancel the task of a call, on its server too."""
+        for task in self._of(conversation, call):
+            task.following.cancel()
+
+    def _of(self, conversation: ConversationId, call: EntryId) -> list[RemoteTask]:
+        return [
+            task
+            for task in self._tasks.values()
+            if (task.cause.conversation, task.cause.call) == (conversation, call)
+        ]
+
+    def _begin(self, task: RemoteTask) -> None:
+        """Follow a task; of those that have ended only the newest are kept."""
+        over = [key for key, known in self._tasks.items() if known.following.done()]
+        for key in over[:-MAX_KEPT]:
+            del self._tasks[key]
+        self._tasks[task.key] = task
+        loop = asyncio.get_running_loop()
+        task.leaving = loop.create_future()
+        task.following = loop.create_task(self._follow(task), name=f"task of {task.tool.server}")
+        task.following.add_done_callback(lambda _: self._ended(task))
+        self._keep(task, task.state.id)
+
+    def _ended(self, task: RemoteTask) -> None:
+        """Tell the end of a task that was left, in the row of its call and in the activity."""
+        result, status, error = ToolResult((), ""), ToolCallStatus.CANCELLED, None
+        if not task.following.cancelled():
+            error = task.following.exception()
+            result = ToolResult((), sanitize(str(error))) if error else task.following.result()
+            status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
+        if not self._is_closed and not isinstance(error, TaskUnreachableError):
+            self._keep(task, "")
+        if self._is_closed or not task.leaving.done():
+            return
+        said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
+        self._publish(NoticeRaised(Notice(Severity.INFO, said)))
+        seconds, to = time.monotonic() - task.began, task.cause
+        ended = ToolCallChanged(to.call, status, seconds, result.display, pictures=result.pictures)
+        self._publish(replace(ended, conversation=to.conversation))
+
+    async def _follow(self, task: RemoteTask) -> ToolResult:
+        """Ask about a task until it has ended; who stops that stops the task."""
+        failed = 0
+        answered = set[str]()
+        try:
+            while True:
+                live, before = await self._connection(task), task.state
+                task.take(before, live)
+                try:
+                    return await _follow_over(live, task, answered)
+                except TaskUnreachableError:
+                    failed = failed + 1 if task.state is before else 1
+                    if failed > MAX_FAILED:
+                        raise
+                await asyncio.sleep(task.state.poll)
+        except (ToolCallError, asyncio.CancelledError):
+            if not self._is_closed:
+                self._work.start(self._cancel(task))
+            raise
+
+    async def _cancel(self, task: RemoteTask) -> None:
+        live = self._servers.connected(task.tool)
+        if live is not None and not task.state.status.is_over:
+            with suppress(ToolCallError):
+                await live.tasks.cancel(task.state.id)
+
+    async def _connection(self, task: RemoteTask) -> "Connection":
+        """Return the connection of a task's server, or wait for the next one."""
+        servers, tool = self._servers, task.tool
+        await servers.wait_awake(tool.server, RETURN_PATIENCE)
+        await servers.wait_while(lambda: servers.is_returning(tool), RETURN_PATIENCE)
+        if (live := servers.connected(tool)) is None:
+            words = f"{tool.server} is gone; whether its task goes on is unknown."
+            raise TaskUnreachableError(words)
+        return live
+
+
+async def _follow_over(live: "Connection", task: RemoteTask, answered: set[str]) -> ToolResult:
+    """Ask about a task over one connection until it has ended.
+
+    What it needs is got meanwhile, so that a question goes away with the task.
+
+    Args:
+        live: The connection.
+        task: The task, which is brought up to date.
+        answered: The keys of what the server asked for and got.
+
+    Raises:
+        TaskUnreachableError: If the server does not answer.
+        ToolCallError: If no result comes.
+    """
+    getting: asyncio.Task[JsonObject | None] | None = None
+    try:
+        while True:
+            state = task.state
+            if getting is not None and getting.done():
+                raw, getting = getting.result(), None
+                if raw is not None:
+                    return await live.read_result(task.tool.name, raw)
+            if state.status.is_over:
+                raw = await live.tasks.outcome(state)
+                return await live.read_result(task.tool.name, raw)
+            needs_more = not state.inputs or not state.inputs.keys() <= answered
+            if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
+                getting = asyncio.create_task(live.tasks.attend(state, answered))
+            await live.tasks.pause(state, getting)
+            task.take(await live.tasks.get(state.id), live)
+            if task.left < 0 and not task.state.status.is_over:
+                raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
+    finally:
+        if getting is not None:
+            getting.cancel()
+            await asyncio.wait({getting})
