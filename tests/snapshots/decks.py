@@ -37,6 +37,8 @@ from tui.model.chat import (
     ConversationId,
     EntryId,
     ModelView,
+    TaskProgress,
+    TaskStatus,
     ToolCallStatus,
     TurnOutcome,
     UserMessage,
@@ -120,6 +122,13 @@ HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
         *_ASKING,
         e.ToolCallChanged(CALL, ToolCallStatus.RUNNING),
         e.QueueChanged(("list my notes", "which of them are about the shop?")),
+    ),
+    "task": (
+        *_ASKING,
+        e.ToolCallChanged(CALL, ToolCallStatus.RUNNING),
+        e.ToolCallProgressed(
+            CALL, TaskProgress(12.0, None, "2 of 3 hosts", TaskStatus.INPUT_REQUIRED, 290.0)
+        ),
     ),
     "tabs": _TABS,
     "done": (

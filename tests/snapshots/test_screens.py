@@ -100,7 +100,7 @@ async def test_a_walk_through_panes_and_dialogs(album: Album) -> None:
 
 @pytest.mark.parametrize("name", HISTORIES)
 async def test_the_main_screen(album: Album, name: str) -> None:
-    wide = name in {"reading", "queued", "done", "asking"}
+    wide = name in {"reading", "queued", "done", "asking", "task"}
     await album.take_all(deck(HISTORIES[name]), name, wide=wide)
 
 
