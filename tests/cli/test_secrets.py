@@ -253,6 +253,9 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert entries()["w b"]["headers"] == {"Authorization": "Bearer ${keyring:w-b-Authorization}"}
     names = (await run("secret", "list")).stdout.split()
     assert names == ["a-A_TOKEN", "w-b-Authorization"]
+    cookie = f"Cookie: session={SECRET}; theme=dark"
+    await run(*adding, "--keyring", "k", "http://127.0.0.1:9/mcp", "-H", cookie)
+    assert entries()["k"]["headers"] == {"Cookie": "${keyring:k-Cookie}"}
     cursor = Path.home() / ".cursor" / "mcp.json"
     cursor.parent.mkdir()
     oauth = {"clientId": "me", "clientSecret": "hunter3333"}
