@@ -271,7 +271,7 @@ class Conversation:
         if self.context is not None:
             self.context.history.contents.clear()
             self.context.kept.clear()
-            self.context.opened.held.clear()
+            self.context.opened.clear()
         self.publish(e.ConversationCleared())
 
     async def _take_over(self, context: TurnContext) -> None:
