@@ -204,7 +204,7 @@ BUDGET: Final = {
     "ui": 14_210,
     "engine/mcp": 8_790,
     "engine/chats": 4_380,
-    "cli": 2_840,
+    "cli": 2_850,
     "engine/settings": 2_810,
     "model": 2_740,
     "engine": 1_970,

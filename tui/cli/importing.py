@@ -67,13 +67,12 @@ async def import_servers(
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
+
+        def taken(there: Sequence[ImportOffer]) -> list[ImportOffer]:
+            return [imports.take(one) if one.server in chosen else one for one in there]
+
         for one, there in found:
-            offers = [
-                await in_daemon_thread(partial(imports.take, offer))
-                if offer.server in chosen
-                else offer
-                for offer in there
-            ]
+            offers = await in_daemon_thread(partial(taken, there))
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
             texts.append(f"{TITLES[one.client]}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []

@@ -157,7 +157,7 @@ class Skills:
         self, tool: OwnTool, opened: OpenSkills, servers: ProfiledServers, arguments: JsonObject
     ) -> OwnTool:
         """Let a call be shown, judged and recorded as one of the skill's server."""
-        definition, uri = self.find(str(arguments.get("name")))
+        definition, _ = found = self.find(str(arguments.get("name")))
         if words := servers.left_out(definition.id):
             raise SkillError(words)
         return replace(
@@ -167,19 +167,14 @@ class Skills:
             is_reviewed=definition.review_results,
             basis="a skill is loaded only as you trust it",
             caution=opened.caution(definition.id),
-            run=partial(self._run, opened, (definition, uri)),
+            run=partial(self._run, opened, found),
         )
 
-    async def _run(
-        self,
-        opened: OpenSkills,
-        allowed: tuple[ServerDefinition, str] | None,
-        arguments: JsonObject,
-    ) -> ToolResult:
+    async def _run(self, opened: OpenSkills, allowed: object, arguments: JsonObject) -> ToolResult:
         """Load a skill, or read a file of one as the entry has it from which that was loaded."""
         name, file = str(arguments["name"]), arguments.get("file")
-        definition, uri = self.find(name)
-        if (definition, uri) != allowed:
+        definition, uri = found = self.find(name)
+        if found != allowed:
             raise SkillError("Another skill was asked about; it was not loaded.")
         try:
             if not file:

@@ -17,11 +17,7 @@ from tui.model.servers import ServerId
 from tui.text import AdvisedError
 
 OWN_NAMES: Final = (
-    "search_tools",
-    "list_mcp_resources",
-    "read_mcp_resource",
-    "read_result",
-    "load_skill",
+    *("search_tools", "list_mcp_resources", "read_mcp_resource", "read_result", "load_skill"),
 )
 """The names of gemdeck's own tools, which no server's tool gets."""
 
