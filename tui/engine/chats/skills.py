@@ -129,7 +129,7 @@ class Skills:
         for one in self._listed():
             if name in {one.name, f"{one.server}:{one.skill.uri}"}:
                 return one.definition, one.skill.uri
-        owners = [one for one in self.servers.catalogs if name.startswith(f"{one}:")]
+        owners = [one for one in self.servers.catalogs.copy() if name.startswith(f"{one}:")]
         server = max(owners, key=len, default=ServerId(""))
         definition, uri = self.servers.registry.definition(server), name.removeprefix(f"{server}:")
         if definition is None or "://" not in uri:
