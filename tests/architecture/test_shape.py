@@ -202,8 +202,8 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_210,
-    "engine/mcp": 8_790,
-    "engine/chats": 4_380,
+    "engine/mcp": 8_800,
+    "engine/chats": 4_390,
     "cli": 2_850,
     "engine/settings": 2_810,
     "model": 2_740,

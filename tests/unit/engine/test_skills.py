@@ -18,6 +18,7 @@ from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest, SkillRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import TrustAnswer
+from tui.store.selectors import entries
 
 YES, NO = TrustAnswer.TRUST, TrustAnswer.NOT_NOW
 DOCS = ServerId("docs")
@@ -344,6 +345,33 @@ async def test_C14_an_open_skill_holds_reads_to_its_files_and_its_server(
     )
     assert docs.asked() == ["memo://1", PDF]
     assert not other.asked()
+
+
+async def test_a_session_that_goes_on_still_holds_reads_to_its_skills(
+    docs: Shelf, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Shelf("other", home)
+    async with skill_deck(monkeypatch, [[Say("one")]], docs, other) as running:
+        await running.type("/skill docs:pdf", YES, YES)
+        running.engine.conversations.current.clear()
+    read = "read_mcp_resource"
+    docs.more = {"resources": [FORMS]}
+    steps: list[Step] = [
+        [Call([(read, {"server": "docs", "uri": FORMS})])],
+        [loading("docs:pdf", file="docs/FORMS.md")],
+        [Call([(read, {"server": "other", "uri": "memo://1"})])],
+        [Say("done")],
+    ]
+    async with skill_deck(monkeypatch, steps, docs, other, allows_all=True) as running:
+        running.engine.sessions.resume("")
+        await eventually(lambda: len(entries(running.store.state)) > 1)
+        running.engine.messages.send("go on")
+        asked = await running.decide(Choice.DENY)
+        await running.idle()
+        assert "docs:skill://pdf/SKILL.md" in asked.notes[0]
+        assert "is not among the files of the skill" in str(_answers(running)[0])
+        assert "The skill is not loaded. Load it first." in str(_answers(running)[1])
+    assert docs.asked() == [PDF]
 
 
 async def test_an_answer_about_one_skill_loads_no_other(

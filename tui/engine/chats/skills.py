@@ -179,7 +179,8 @@ class Skills:
         try:
             if not file:
                 return await self.load(name, opened, by_user=False)
-            if (skill := opened.get((definition.id, uri))) is None:
+            skill = opened.get((definition.id, uri))
+            if skill is None or not skill.files:
                 raise SkillError("The skill is not loaded. Load it first.")
             address = skill.address(str(file))
             reading = await (await self.servers.awake(definition.id)).read_resource(address)

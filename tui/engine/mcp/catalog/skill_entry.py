@@ -131,6 +131,15 @@ class Skill(Frozen):
 class OpenSkills(dict[tuple[ServerId, str], Skill]):
     """The skills of one conversation by server and address, as they were when they were loaded."""
 
+    def restore(self, kept: object) -> None:
+        """Go on with the skills of a saved conversation, of which no file is known yet."""
+        self.clear()
+        for one in kept if isinstance(kept, list) else ():
+            match one:
+                case [str(server), str(uri)]:
+                    view = SkillView(sanitize_line(uri), "")
+                    self[ServerId(server), uri] = Skill(uri, view, {}, {}, "", "")
+
     def around(self, server: ServerId, uri: str) -> Skill | None:
         """Return the skill in whose folder an address of a server lies."""
         own = (skill for (owner, _), skill in self.items() if owner == server)
