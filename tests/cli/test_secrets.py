@@ -263,6 +263,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
         "c": {"command": "x", "env": {"C_KEY": "hunter4444"}},
         "d": {"url": "http://127.0.0.1:9/mcp", "oauth": oauth},
         "thief": {"command": "x", "env": {"A": "${keyring:a-A_TOKEN}"}},
+        "odd": {"command": "x", "env": ["A_TOKEN=hunter5555"]},
     }
     cursor.write_text(json.dumps({"mcpServers": servers}))
     shown = await run("import", "cursor")

@@ -135,16 +135,18 @@ def without_literals(
     """
     made, found = dict(entry), dict[str, str]()
     for key in ("env", "headers", "oauth"):
-        for name, value in (entry.get(key) or {}).items():
-            text = str(value)
+        given = entry.get(key)
+        items = given.items() if isinstance(given, dict) else ()
+        for name, value in items:
+            text = str(value) if isinstance(value, str | int) else ""
             is_secret = is_secret_variable(name, text) or masked_words([text]) != [text]
             is_secret = name in OAUTH_SECRETS if key == "oauth" else is_secret
             in_scheme = _CREDENTIALS.fullmatch(text) if key == "headers" else None
             secret = in_scheme[1] if in_scheme else text
             is_reference = references_in(text) or KEYRING.search(text)
             if is_secret and not is_reference and len(secret) >= MIN_SECRET:
-                given = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
-                found[given] = secret
-                text = f"{text.removesuffix(secret)}${{keyring:{given}}}"
-                made[key] = {**made[key], name: text}
+                kept = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
+                found[kept] = secret
+                reference = f"{text.removesuffix(secret)}${{keyring:{kept}}}"
+                made[key] = {**made[key], name: reference}
     return made, found
