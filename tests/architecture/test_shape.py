@@ -202,8 +202,8 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_140,
-    "engine/mcp": 9_230,
-    "engine/chats": 4_430,
+    "engine/mcp": 9_240,
+    "engine/chats": 4_440,
     "cli": 2_850,
     "engine/settings": 2_810,
     "model": 2_770,

@@ -253,6 +253,9 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert entries()["w b"]["headers"] == {"Authorization": "Bearer ${keyring:w-b-Authorization}"}
     names = (await run("secret", "list")).stdout.split()
     assert names == ["a-A_TOKEN", "w-b-Authorization"]
+    cookie = f"Cookie: session={SECRET}; theme=dark"
+    await run(*adding, "--keyring", "k", "http://127.0.0.1:9/mcp", "-H", cookie)
+    assert entries()["k"]["headers"] == {"Cookie": "${keyring:k-Cookie}"}
     cursor = Path.home() / ".cursor" / "mcp.json"
     cursor.parent.mkdir()
     oauth = {"clientId": "me", "clientSecret": "hunter3333"}
@@ -260,6 +263,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
         "c": {"command": "x", "env": {"C_KEY": "hunter4444"}},
         "d": {"url": "http://127.0.0.1:9/mcp", "oauth": oauth},
         "thief": {"command": "x", "env": {"A": "${keyring:a-A_TOKEN}"}},
+        "odd": {"command": "x", "env": ["A_TOKEN=hunter5555"]},
     }
     cursor.write_text(json.dumps({"mcpServers": servers}))
     shown = await run("import", "cursor")

@@ -194,7 +194,7 @@ class Visit:
         for skill in self._catalog.skills:
             name = f"{SERVER}:{skill.name}"
             await tell(name, skills.load(name, opened, by_user=True))
-        for held in opened.held.values():
+        for held in opened.values():
             for path in held.files:
                 await tell(path, manager.features(SERVER).read_resource(held.address(path)))
 

@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tui.cli.command import CommandOutput, no_such, prints_json, shown
 from tui.cli.output import block
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
+from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import ServerImports
 from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
@@ -65,8 +67,12 @@ async def import_servers(
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
+
+        def taken(there: Sequence[ImportOffer]) -> list[ImportOffer]:
+            return [imports.take(one) if one.server in chosen else one for one in there]
+
         for one, there in found:
-            offers = [imports.take(offer) if offer.server in chosen else offer for offer in there]
+            offers = await in_daemon_thread(partial(taken, there))
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
             texts.append(f"{TITLES[one.client]}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []

@@ -18,6 +18,7 @@ from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest, SkillRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import TrustAnswer
+from tui.store.selectors import entries
 
 YES, NO = TrustAnswer.TRUST, TrustAnswer.NOT_NOW
 DOCS = ServerId("docs")
@@ -301,6 +302,20 @@ async def test_an_unlisted_skill_is_found_by_its_address_on_its_server_alone(
     assert other.asked() == []
 
 
+async def test_the_model_sends_no_server_an_address_that_the_user_has_not_looked_at(
+    docs: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = docs.put("hidden", listed=False)
+    names = ("docs:x://secret/SKILL.md", f"docs:{hidden}")
+    steps: list[Step] = [[Say("one")], *([loading(name)] for name in names), [Say("two")]]
+    async with skill_deck(monkeypatch, steps, docs) as running:
+        await running.type("/skill docs:pdf", YES, YES)
+        await running.type("load them")
+        for name, answer in zip(names, _answers(running), strict=True):
+            assert f"The user has not looked at {name} yet" in str(answer)
+    assert docs.asked("skills/get") == [PDF]
+
+
 async def test_C14_an_open_skill_holds_reads_to_its_files_and_its_server(
     docs: Shelf, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +345,50 @@ async def test_C14_an_open_skill_holds_reads_to_its_files_and_its_server(
     )
     assert docs.asked() == ["memo://1", PDF]
     assert not other.asked()
+
+
+async def test_a_session_that_goes_on_still_holds_reads_to_its_skills(
+    docs: Shelf, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Shelf("other", home)
+    async with skill_deck(monkeypatch, [[Say("one")]], docs, other) as running:
+        await running.type("/skill docs:pdf", YES, YES)
+        running.engine.conversations.current.clear()
+    read = "read_mcp_resource"
+    docs.more = {"resources": [FORMS]}
+    steps: list[Step] = [
+        [Call([(read, {"server": "docs", "uri": FORMS})])],
+        [loading("docs:pdf", file="docs/FORMS.md")],
+        [Call([(read, {"server": "other", "uri": "memo://1"})])],
+        [Say("done")],
+    ]
+    async with skill_deck(monkeypatch, steps, docs, other, allows_all=True) as running:
+        running.engine.sessions.resume("")
+        await eventually(lambda: len(entries(running.store.state)) > 1)
+        running.engine.messages.send("go on")
+        asked = await running.decide(Choice.DENY)
+        await running.idle()
+        assert "docs:skill://pdf/SKILL.md" in asked.notes[0]
+        assert "is not among the files of the skill" in str(_answers(running)[0])
+        assert "The skill is not loaded. Load it first." in str(_answers(running)[1])
+    assert docs.asked() == [PDF]
+
+
+async def test_an_answer_about_one_skill_loads_no_other(
+    docs: Shelf, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Shelf("other", home)
+    other.put()
+    steps: list[Step] = [[Say("one")], [Say("two")], [loading("other:pdf")], [Say("three")]]
+    async with skill_deck(monkeypatch, steps, docs, other) as running:
+        await running.type("/skill other:pdf", YES, YES)
+        running.engine.conversations.current.clear()
+        await running.type("/skill docs:pdf", YES, YES)
+        running.engine.messages.send("load it")
+        await running.decide(Choice.ONCE, arguments='{"name": "docs:pdf"}')
+        await running.idle()
+    assert "Another skill was asked about; it was not loaded." in str(_answers(running))
+    assert (docs.asked(), other.asked()) == ([PDF], [PDF])
 
 
 async def test_a_plain_read_loads_nothing_and_a_read_in_its_folder_is_held_to_the_entry(

@@ -396,7 +396,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
         if before is not None and before != entry:
             await confirm_change(name, before, entry, says_yes=yes)
         if keeps:
-            secret_store().set_all(literal)
+            await in_daemon_thread(lambda: secret_store().set_all(literal))
         path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"{name} is in {shown(path)}."

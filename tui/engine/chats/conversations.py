@@ -126,10 +126,11 @@ class Conversation:
         self.tell(event)
 
     def keep_settings(self) -> None:
-        """Save how the model is to answer."""
-        settings = {"model": self.model, **asdict(self.asked.options)}
-        del settings["profile"]  # it belongs to the tab
-        self.recorder.keep_settings(settings)
+        """Save how the model is to answer, and which skills are loaded."""
+        skills = [*self.context.opened] if self.context is not None else []
+        kept = {"model": self.model, **asdict(self.asked.options), "skills": skills}
+        del kept["profile"]  # it belongs to the tab
+        self.recorder.keep_settings(kept)
 
     async def run(self, context: TurnContext) -> None:
         """Run a turn for each message until cancelled; `context` is what they share.
@@ -239,6 +240,7 @@ class Conversation:
             await self.wait_idle()
 
     async def _run_turn(self, context: TurnContext, message: Message) -> None:
+        before = set(context.opened)
         self._turn = Turn(context, message)
         self._turn.begin()
         self._is_cancelled = False
@@ -253,6 +255,8 @@ class Conversation:
             self._turn_task = self._turn = None
             if self._is_clear_due:
                 self._clear_now()
+        if context.opened.keys() != before:
+            self.keep_settings()
         await context.save()
 
     def _end_broken(self, message: Message, error: Exception) -> None:
@@ -270,11 +274,14 @@ class Conversation:
 
     def _clear_now(self) -> None:
         self._is_clear_due = False
+        had_skills = self.context is not None and bool(self.context.opened)
         if self.context is not None:
             self.context.history.contents.clear()
             self.context.kept.clear()
-            self.context.opened.held.clear()
+            self.context.opened.clear()
         self.publish(e.ConversationCleared())
+        if had_skills:  # only now: the session that has just ended keeps them
+            self.keep_settings()
 
     async def _take_over(self, context: TurnContext) -> None:
         """Switch to the next backend, if there is one."""

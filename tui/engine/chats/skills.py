@@ -98,9 +98,8 @@ class Skills:
 
     async def refresh(self) -> None:
         """Read what is trusted of each server, and name once what has changed since."""
-        for one in {one.server: one.definition for one in self._listed()}.values():
-            saved = await asyncio.to_thread(self._store.load, one.fingerprint)
-            self._pins.setdefault((one.id, one.fingerprint), {}).update(saved)
+        for definition in {one.server: one.definition for one in self._listed()}.values():
+            await self._read_pins(definition)
         for changed in self._listed():
             key = changed.skill.definition_hash
             if changed.known and not changed.is_trusted and key not in self._told:
@@ -121,23 +120,25 @@ class Skills:
 
     def named(self, words: str) -> str:
         """Return the longest name of a skill that a text begins with, or else its first word."""
-        found = [n for one in self._listed() if f"{words} ".startswith(f"{(n := one.name)} ")]
+        names = (one.name for one in self._listed())
+        found = [name for name in names if f"{words} ".startswith(f"{name} ")]
         return max(found, key=len, default=words.partition(" ")[0])
 
-    def find(self, name: str) -> tuple[ServerDefinition, str, Skill | None]:
-        """Return the server, the address and, if it is listed, the entry that a name means."""
+    def find(self, name: str) -> tuple[ServerDefinition, str]:
+        """Return the server and the address that a name means, whether it is listed or not."""
         for one in self._listed():
             if name in {one.name, f"{one.server}:{one.skill.uri}"}:
-                return one.definition, one.skill.uri, one.skill
-        for server in self.servers.catalogs:
-            definition, uri = self.servers.registry.definition(server), name.removeprefix(server)
-            if definition is not None and uri != name and "://" in uri:
-                return definition, uri.removeprefix(":"), None
-        raise SkillError(f"There is no skill {sanitize_line(name, 200)}.")
+                return one.definition, one.skill.uri
+        owners = [one for one in self.servers.catalogs.copy() if name.startswith(f"{one}:")]
+        server = max(owners, key=len, default=ServerId(""))
+        definition, uri = self.servers.registry.definition(server), name.removeprefix(f"{server}:")
+        if definition is None or "://" not in uri:
+            raise SkillError(f"There is no skill {sanitize_line(name, 200)}.")
+        return definition, uri
 
     def tool(self, opened: OpenSkills, servers: ProfiledServers) -> Iterator[OwnTool]:
         """Yield the tool that loads skills of some servers into a conversation, if one can be."""
-        if not self.told(servers.profile) and not opened.held:
+        if not self.told(servers.profile) and not opened:
             return
         made = make_own_tool(
             "load_skill",
@@ -146,7 +147,7 @@ class Skills:
                 "name": {"type": "string", "description": "SERVER:SKILL, as it is listed."},
                 "file": {"type": "string", "description": f"The file's path, from {FILE_NAME}."},
             },
-            partial(self._run, opened),
+            partial(self._run, opened, None),
             "name",
             is_free=False,
         )
@@ -156,7 +157,7 @@ class Skills:
         self, tool: OwnTool, opened: OpenSkills, servers: ProfiledServers, arguments: JsonObject
     ) -> OwnTool:
         """Let a call be shown, judged and recorded as one of the skill's server."""
-        definition, _, _ = self.find(str(arguments.get("name")))
+        definition, _ = found = self.find(str(arguments.get("name")))
         if words := servers.left_out(definition.id):
             raise SkillError(words)
         return replace(
@@ -166,16 +167,20 @@ class Skills:
             is_reviewed=definition.review_results,
             basis="a skill is loaded only as you trust it",
             caution=opened.caution(definition.id),
+            run=partial(self._run, opened, found),
         )
 
-    async def _run(self, opened: OpenSkills, arguments: JsonObject) -> ToolResult:
+    async def _run(self, opened: OpenSkills, allowed: object, arguments: JsonObject) -> ToolResult:
         """Load a skill, or read a file of one as the entry has it from which that was loaded."""
         name, file = str(arguments["name"]), arguments.get("file")
+        definition, uri = found = self.find(name)
+        if found != allowed:
+            raise SkillError("Another skill was asked about; it was not loaded.")
         try:
             if not file:
                 return await self.load(name, opened, by_user=False)
-            definition, uri, _ = self.find(name)
-            if (skill := opened.held.get((definition.id, uri))) is None:
+            skill = opened.get((definition.id, uri))
+            if skill is None or not skill.files:
                 raise SkillError("The skill is not loaded. Load it first.")
             address = skill.address(str(file))
             reading = await (await self.servers.awake(definition.id)).read_resource(address)
@@ -196,34 +201,35 @@ class Skills:
             SkillError: If it is not to be used.
             ServerCallError: If the server does not give it.
         """
-        one = await self._current(name)
-        if one.skill.view.problem:
-            raise SkillError(f"The skill cannot be used: {one.skill.view.problem}.")
-        if not (by_user or one.known):
-            raise SkillError(f"The user has not looked at {one.name} yet: /skill {one.name}")
+        definition, uri = self.find(name)
+        await self._read_pins(definition)
+        if not (by_user or self._pin(definition, uri)):  # the server is not even asked
+            words = sanitize_line(name, 200)
+            raise SkillError(f"The user has not looked at {words} yet: /skill {words}")
+        features = await self.servers.awake(definition.id)
+        listed = (one for one in self.servers.registry.skills(definition.id) if one.uri == uri)
+        if (skill := await features.get_skill(uri) or next(listed, None)) is None:
+            raise SkillError(f"{definition.id} has no skill at {sanitize_line(uri)}.")
+        if skill.view.problem:
+            raise SkillError(f"The skill cannot be used: {skill.view.problem}.")
+        view = replace(skill.view, name=name.removeprefix(f"{definition.id}:"))
+        one = self._with_pin(definition, replace(skill, view=view))
         if not one.is_trusted:
             await self._ask(one)
-        reading = await (await self.servers.awake(one.server)).read_resource(one.skill.uri)
+        reading = await (await self.servers.awake(one.server)).read_resource(uri)
         text = await asyncio.to_thread(one.skill.read, reading.raw)
         shown = await asyncio.to_thread(sanitize, text)
         if not one.is_trusted:
             await self._ask(one, shown)
-            pins = {pin_key(one.skill.uri): Pin(one.skill.definition_hash, one.skill.definition)}
-            fingerprint = one.definition.fingerprint
-            self._pins.setdefault((one.server, fingerprint), {}).update(pins)
-            await asyncio.to_thread(self._store.save, fingerprint, pins, replacing=True)
-        opened.held[one.server, one.skill.uri] = one.skill
+            pins = {pin_key(uri): Pin(one.skill.definition_hash, one.skill.definition)}
+            self._pins[one.server, definition.fingerprint].update(pins)
+            await asyncio.to_thread(self._store.save, definition.fingerprint, pins, replacing=True)
+        opened[one.server, uri] = one.skill
         return _loaded(one, text, shown)
 
-    async def _current(self, name: str) -> ServerSkill:
-        """Find a skill by its name, as its server describes it now."""
-        definition, uri, listed = self.find(name)
-        entry = await (await self.servers.awake(definition.id)).get_skill(uri) or listed
-        if entry is None:
-            raise SkillError(f"{definition.id} has no skill at {sanitize_line(uri)}.")
-        await self.refresh()
-        view = replace(entry.view, name=listed.view.name) if listed else entry.view
-        return self._with_pin(definition, replace(entry, view=view))
+    async def _read_pins(self, definition: ServerDefinition) -> None:
+        saved = await asyncio.to_thread(self._store.load, definition.fingerprint)
+        self._pins.setdefault((definition.id, definition.fingerprint), {}).update(saved)
 
     def _listed(self) -> Iterator[ServerSkill]:
         for server in self.servers.catalogs.copy():
@@ -233,8 +239,10 @@ class Skills:
                     yield self._with_pin(definition, skill)
 
     def _with_pin(self, definition: ServerDefinition, skill: Skill) -> ServerSkill:
-        pins = self._pins.get((definition.id, definition.fingerprint), {})
-        return ServerSkill(definition, skill, pins.get(pin_key(skill.uri)))
+        return ServerSkill(definition, skill, self._pin(definition, skill.uri))
+
+    def _pin(self, definition: ServerDefinition, uri: str) -> Pin | None:
+        return self._pins.get((definition.id, definition.fingerprint), {}).get(pin_key(uri))
 
     async def _ask(self, one: ServerSkill, text: str = "") -> None:
         """Ask the user about a skill, or about its text; raise `SkillError` for a no."""

@@ -27,6 +27,9 @@ MAX_SECRET: Final = 16_384
 
 _NAME: Final = re.compile(r"\w[\w.-]{0,399}")
 
+_CREDENTIALS: Final = re.compile(r"[A-Za-z][\w-]* (\S+)")
+"""The value of a header as ``Bearer TOKEN``; of any other the whole is the secret."""
+
 
 class SecretStore:
     """Keeps secrets where the model's key is: in the keyring, or in a private file.
@@ -53,7 +56,7 @@ class SecretStore:
         """Keep a secret in place of the last one of that name; return where."""
         if not _NAME.fullmatch(name):
             raise CredentialError("A secret's name has letters, digits and ._- alone.")
-        if not MIN_SECRET <= len(value) <= MAX_SECRET or "\0" in value:
+        if len(value.strip()) < MIN_SECRET or len(value) > MAX_SECRET or "\0" in value:
             words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters, none of them NUL."
             raise CredentialError(words, advice="A shorter one could not be masked.")
         place = named_place(name)
@@ -132,15 +135,18 @@ def without_literals(
     """
     made, found = dict(entry), dict[str, str]()
     for key in ("env", "headers", "oauth"):
-        for name, value in (entry.get(key) or {}).items():
-            text = str(value)
+        given = entry.get(key)
+        items = given.items() if isinstance(given, dict) else ()
+        for name, value in items:
+            text = str(value) if isinstance(value, str | int) else ""
             is_secret = is_secret_variable(name, text) or masked_words([text]) != [text]
             is_secret = name in OAUTH_SECRETS if key == "oauth" else is_secret
-            secret = text.rpartition(" ")[2] if key == "headers" else text
+            in_scheme = _CREDENTIALS.fullmatch(text) if key == "headers" else None
+            secret = in_scheme[1] if in_scheme else text
             is_reference = references_in(text) or KEYRING.search(text)
             if is_secret and not is_reference and len(secret) >= MIN_SECRET:
-                given = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
-                found[given] = secret
-                text = f"{text.removesuffix(secret)}${{keyring:{given}}}"
-                made[key] = {**made[key], name: text}
+                kept = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
+                found[kept] = secret
+                reference = f"{text.removesuffix(secret)}${{keyring:{kept}}}"
+                made[key] = {**made[key], name: reference}
     return made, found

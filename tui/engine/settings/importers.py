@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
-from tui.engine.settings.entries import known_part, salvaged, server_id
+from tui.engine.settings.entries import KNOWN, known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -185,8 +185,11 @@ class Translation:
         if raw.get("envFile"):
             self._warn("envFile is left out: write its variables into env.")
         known = _KEPT | _PERMISSIONS | _SILENT | {"envFile"}
-        if unknown := sorted(str(key) for key in raw.keys() - known):
-            self._warn(f"Left out, since gemdeck has no such key: {', '.join(unknown)}.")
+        left = sorted(map(str, raw.keys() - known))
+        if own := ", ".join(key for key in left if key in KNOWN):
+            self._warn(f"Left out; if you want it, add it to the entry yourself: {own}.")
+        if foreign := ", ".join(key for key in left if key not in KNOWN):
+            self._warn(f"Left out, since gemdeck has no such key: {foreign}.")
 
     def _filled(self, value: object) -> object:
         """Write the client's references in a text as ours."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar, Final
@@ -17,6 +18,7 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.screen import ModalScreen
 
+from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import OwnEdits, shown_entry
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.key_store import CredentialError
@@ -256,7 +258,7 @@ class ServerScreen(ModalScreen[None]):
 
     async def _save(self) -> None:
         store = SecretStore(usable_state_dir(), lambda words: self.app.notify(words, markup=False))
-        await asyncio.to_thread(store.set_all, self._secrets)
+        await in_daemon_thread(partial(store.set_all, self._secrets))
         what = self._scope, self._server, self._entry, self._before
         path, why = await asyncio.to_thread(self._edits.add, *what)
         self.app.notify(f"{self._server} is in {shown_path(path, Path.home())}.", markup=False)

@@ -260,7 +260,9 @@ class SkillQuestion(Question[SkillRequest]):
             LabelledLine("skill", request.name, "bold"),
         ]
         if request.text:
-            words = "The server's words, for the model; they give no rights: calls are asked about."
+            words = (
+                "The server's words, for the model. They give no rights: your rules hold for calls."
+            )
             lines += [LabelledLine("", words, "$text-muted"), LabelledLine()]
             return [*lines, *(LabelledLine("", line) for line in request.text.split("\n"))]
         lines += [LabelledLine("", line) for line in request.description.split("\n")]
@@ -268,7 +270,7 @@ class SkillQuestion(Question[SkillRequest]):
         if request.difference:
             lines.append(LabelledLine("changes", "since you trusted it", "bold"))
             lines += [*difference_lines(request.difference), LabelledLine()]
-        words = "Nothing of it was read yet. A later change of any file asks again."
+        words = "None of its files has been read. You are asked again when one changes."
         lines.append(LabelledLine("", words, "$text-muted"))
         return [*lines, *_listed("files", request.files)]
 

@@ -185,6 +185,7 @@ def test_what_does_not_come_along_is_said(machine: Machine) -> None:
         ("gemini-cli", {"command": "x", "trust": True}, "trust is left out"),
         ("windsurf", {"command": "x", "args": ["$HOME"]}, "windsurf leaves $HOME as it is"),
         ("cursor", {"command": "x", "fancy": 1}, "no such key: fancy"),
+        ("cursor", {"command": "x", "tls": {}}, "add it to the entry yourself: tls."),
         ("cursor", {"command": "${file:/etc/x}"}, "does not know ${file:/etc/x}"),
     ]:
         path = machine.home / "servers.json"

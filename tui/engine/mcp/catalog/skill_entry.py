@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -17,7 +17,7 @@ from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.schema.coerce import as_json_compares
 from tui.model.catalog import SkillView
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
 from tui.model.servers import ServerId
 from tui.text import is_shown_whole, sanitize, sanitize_line
@@ -128,21 +128,27 @@ class Skill(Frozen):
         return text
 
 
-@dataclass(slots=True)
-class OpenSkills:
+class OpenSkills(dict[tuple[ServerId, str], Skill]):
     """The skills of one conversation by server and address, as they were when they were loaded."""
 
-    held: dict[tuple[ServerId, str], Skill] = field(default_factory=dict)
+    def restore(self, kept: object) -> None:
+        """Go on with the skills of a saved conversation, of which no file is known yet."""
+        self.clear()
+        for one in kept if isinstance(kept, list) else ():
+            match one:
+                case [str(server), str(uri)]:
+                    view = SkillView(sanitize_line(uri), "")
+                    self[ServerId(server), uri] = Skill(uri, view, {}, {}, "", "")
 
     def around(self, server: ServerId, uri: str) -> Skill | None:
         """Return the skill in whose folder an address of a server lies."""
-        own = (skill for (owner, _), skill in self.held.items() if owner == server)
+        own = (skill for (owner, _), skill in self.items() if owner == server)
         return next((skill for skill in own if uri.startswith(skill.folder)), None)
 
     def caution(self, server: ServerId) -> str:
         """Say which skills of others may have led to a read of a server, if there are any."""
-        held = ((owner, skill.view.name) for (owner, _), skill in self.held.items())
-        names = ", ".join(f"{owner}:{name}" for owner, name in held if owner != server)
+        others = [(one, skill) for (one, _), skill in self.items() if one != server]
+        names = ", ".join(f"{owner}:{skill.view.name}" for owner, skill in others)
         return names and f"A loaded skill of another server may be why {server} is read: {names}."
 
 

@@ -5,6 +5,7 @@ import ipaddress
 import os
 import ssl
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.transports.http import headers_command
+from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.mcp.wire.wire import Wire
+from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 from tui.model.settings import TlsSettings
@@ -227,6 +230,17 @@ async def test_the_sign_in_of_a_server_has_its_certificates(
             async with deck(server.url, Person(), tmp_path, sign_in=sign_in, tls=own) as one:
                 await one.watcher.until(WEB, S.STARTING, S.READY)
                 assert [form["grant_type"] for form in authority.forms] == ["client_credentials"]
+
+
+async def test_only_hosts_that_the_entry_names_see_the_certificate(files: Authorities) -> None:
+    own = tls(ca_file=files.authority, cert_file=files.client)
+    async with RawServer(tls=files.context(wants_client=True)) as authority:
+        for settings, came in (({}, 0), ({"issuer": authority.url}, 1)):
+            sign_in = oauth(**settings)
+            asked = define("https://localhost:9/mcp", sign_in=sign_in, tls=own)
+            with suppress(AuthError):
+                await make_send(asked)("GET", authority.url, {}, None)
+            assert len(authority.requests) == came
 
 
 class SecureAuthority(Authority):

@@ -70,7 +70,11 @@ class _AuthRequests:
     async def _send(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None
     ) -> AuthResponse:
-        http = await HttpClient.make(str(url), {}, self._tls)
+        tls = self._tls
+        if tls is not None and url.host not in {*self._own, self._server_host}:
+            # only the server names this host, which must not learn who the user is
+            tls = tls.model_copy(update={"cert_file": None, "key_file": None})
+        http = await HttpClient.make(str(url), {}, tls)
         try:
             is_direct = is_number(url.host) or not find_proxy(url)
             places = await self._places(url) if is_direct else [""]

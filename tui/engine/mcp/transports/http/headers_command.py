@@ -76,10 +76,10 @@ class HeadersCommand:
             headers = read_object(await self._run(said))
             if not all(isinstance(value, str) for value in headers.values()):
                 raise ServerError("printed a header that is no text")
-            for name, value in headers.items():
-                check_header(name, value)
             words = [value.partition(" ")[2] for value in headers.values()]
             self._context.redactor.register(*headers.values(), *words)
+            for name, value in headers.items():
+                check_header(name, value)
             return headers
         except JsonError:
             why = "printed no JSON object of headers"
