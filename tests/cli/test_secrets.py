@@ -198,7 +198,7 @@ async def test_a_header_is_filled_in_and_a_changed_secret_is_no_other_server() -
         assert server.requests[-1].headers["authorization"] == f"Bearer {SECRET}2"
         keep("github", "two\nlines")
         broken = await run("mcp", "list")
-        assert "its header 'Authorization' holds characters that cannot be sent" in broken.stdout
+        assert "has a header 'Authorization' with characters that cannot be sent" in broken.stdout
 
 
 @keeps_secrets
