@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_210,
-    "engine/mcp": 8_790,
+    "engine/mcp": 8_810,
     "engine/chats": 4_380,
     "cli": 2_840,
     "engine/settings": 2_810,

@@ -138,6 +138,20 @@ async def test_C14_trust_is_kept_by_content_and_a_change_is_shown_as_a_differenc
     assert "mallory" not in running.seen()
 
 
+async def test_a_change_that_no_list_tells_of_counts_once_it_is_seen(
+    docs: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with skill_deck(monkeypatch, [[Say("one")], [Say("two")], [Say("three")]], docs) as deck:
+        await deck.type("/skill docs:pdf", YES, YES)
+        docs.put(text="Sign it, too.", more={"description": "Signs it."})
+        docs.save()
+        await deck.type("/skill docs:pdf", YES, YES)
+        assert "Sign it, too." in deck.got[1]
+        await deck.type("go on")
+        assert "> Signs it." in deck.system
+        assert "docs changed its skill pdf." not in str(deck.events), "it was just looked at"
+
+
 Lie = Callable[[Json], None]
 
 

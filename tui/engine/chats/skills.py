@@ -222,8 +222,10 @@ class Skills:
         if entry is None:
             raise SkillError(f"{definition.id} has no skill at {sanitize_line(uri)}.")
         await self.refresh()
-        view = replace(entry.view, name=listed.view.name) if listed else entry.view
-        return self._with_pin(definition, replace(entry, view=view))
+        if listed and listed != entry:
+            entry = replace(entry, view=replace(entry.view, name=listed.view.name))
+            self.servers.renew_skill(definition.id, entry)
+        return self._with_pin(definition, entry)
 
     def _listed(self) -> Iterator[ServerSkill]:
         for server in self.servers.catalogs.copy():
