@@ -76,6 +76,8 @@ async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
     assert SECRET in file.read_text(), "that of the other one"
     refused = await type_in("short", "abc")
     assert (refused.code, "4 to 16,384 characters" in refused.stderr) == (ExitCode.ERROR, True)
+    cut = await run_process("secret", "set", "cut", stdin=b"abcd\xffefgh")
+    assert (cut.code, "not UTF-8" in cut.stderr) == (ExitCode.ERROR, True)
     with pytest.raises(CredentialError, match="name has letters"):
         keep("a b")
     assert (await run("secret", "list")).stdout == "another\n"
@@ -132,6 +134,7 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
                 "tells": telling(TOKEN="${keyring:github}"),
                 "notes": notes_server(),
                 "wrong": {"command": "x", "args": ["${keyring:github}"]},
+                "never": telling(TOKEN="${keyring:my; key}"),
             }
         }
     )
@@ -140,6 +143,8 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
     assert found["tells"]["status"] == "failed"
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
     assert "gemdeck secret set github" in found["tells"]["advice"]
+    assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
+    assert "letters, digits and ._- alone" in found["never"]["advice"]
     assert found["wrong"]["status"] == "invalid"
     assert "counts only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
     keep("github")
@@ -234,7 +239,7 @@ async def test_what_comes_with_a_folder_or_an_extension_gets_no_secret(tmp_path:
     written.unlink()
     adding = ("mcp", "add", "--no-check", "-e", "A_TOKEN=hunter2222", "--keyring", "a", "x")
     refused = await run(*adding, cwd=folder)
-    assert (refused.code, "cannot name a secret" in refused.stderr) == (ExitCode.USAGE, True)
+    assert (refused.code, "of yours. Add -s user." in refused.stderr) == (ExitCode.USAGE, True)
 
 
 @keeps_secrets

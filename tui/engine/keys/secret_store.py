@@ -25,6 +25,7 @@ NAMES_FILE: Final = "secrets.json"
 MAX_SECRET: Final = 16_384
 """Longest secret, in characters."""
 
+_NAMING: Final = "A secret's name has letters, digits and ._- alone."
 _NAME: Final = re.compile(r"\w[\w.-]{0,399}")
 
 
@@ -52,10 +53,12 @@ class SecretStore:
     def set(self, name: str, value: str) -> str:
         """Keep a secret in place of the last one of that name; return where."""
         if not _NAME.fullmatch(name):
-            raise CredentialError("A secret's name has letters, digits and ._- alone.")
+            raise CredentialError(_NAMING)
         if not MIN_SECRET <= len(value) <= MAX_SECRET or "\0" in value:
             words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters, none of them NUL."
             raise CredentialError(words, advice="A shorter one could not be masked.")
+        if "\ufffd" in value:
+            raise CredentialError("A secret is a text, and this is not UTF-8.")
         place = named_place(name)
         place.set(value)
         self._file.update(lambda content: {**content, f"{NAMED}{name}": True})
@@ -79,8 +82,12 @@ def _read(names: Iterable[str]) -> dict[str, str]:
     """
     found = {}
     for name in sorted(names):
+        shown = sanitize_line(name, 100)
+        if not _NAME.fullmatch(name):
+            words = f"needs the secret {shown}, and none can have that name"
+            raise CredentialError(words, advice=f"{_NAMING} Correct its entry.")
         place = named_place(name)
-        value, shown = place.get(), sanitize_line(name, 100)
+        value = place.get()
         if not value:
             words = f"needs the secret {shown}, which is not in {place.name}"
             advice = f"Enter it: gemdeck secret set {shown}. Then start this server again."
