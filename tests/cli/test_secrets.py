@@ -22,7 +22,7 @@ from tests.unit.engine.mcp.support import FOLDER
 from tui.cli.output import ExitCode
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.keys.secret_store import SecretStore
+from tui.engine.keys.secret_store import SecretStore, without_literals
 
 SECRET: Final = f"{FIXTURE_SECRET}of-github"
 
@@ -255,9 +255,10 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert SECRET not in moved.stdout + moved.stderr
     header = f"Authorization: Bearer {SECRET}"
     await run(*adding, "--keyring", "w b", "http://127.0.0.1:9/mcp", "-H", header)
-    assert entries()["w b"]["headers"] == {"Authorization": "Bearer ${keyring:w-b-Authorization}"}
     names = (await run("secret", "list")).stdout.split()
-    assert names == ["a-A_TOKEN", "w-b-Authorization"]
+    assert (names[0], names[1][:-6]) == ("a-A_TOKEN", "w-b-Authorization-")
+    bearer = entries()["w b"]["headers"]
+    assert bearer == {"Authorization": f"Bearer ${{keyring:{names[1]}}}"}
     cursor = Path.home() / ".cursor" / "mcp.json"
     cursor.parent.mkdir()
     oauth = {"clientId": "me", "clientSecret": "hunter3333"}
@@ -327,3 +328,19 @@ async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_
         told = json.dumps(listed.json["warnings"])
         for key in ("headersCommand", "tls", "oauth.identityTokenFile"):
             assert f"mcpServers.p.{key}: has no effect in a project's file" in told
+
+
+def test_each_secret_that_is_moved_gets_a_name_of_its_own() -> None:
+    given = [
+        ("my srv", {"env": {"API_TOKEN": "hunter1111"}}),
+        ("my-srv", {"env": {"API_TOKEN": "hunter2222"}}),
+        ("x", {"headers": {"Api-Token": "hunter3333"}}),
+        ("x-Api", {"headers": {"Token": "hunter4444"}}),
+        ("y", {"env": {"Authorization": "hunter5555"}, "headers": {"Authorization": "hunter6666"}}),
+    ]
+    moved = [without_literals(server, entry) for server, entry in given]
+    kept = {name: secret for _, found in moved for name, secret in found.items()}
+    assert sorted(kept.values()) == [f"hunter{n}{n}{n}{n}" for n in range(1, 7)]
+    assert without_literals(*given[0]) == moved[0], "the same each time"
+    entry = {"env": {"API_TOKEN": "x" * 16_385}}
+    assert without_literals("z", entry) == (entry, {}), "it could not be kept"

@@ -1,5 +1,6 @@
 """The user's own secrets, which entries of servers name: ``${keyring:NAME}``."""
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -145,8 +146,12 @@ def without_literals(
             is_secret = name in OAUTH_SECRETS if key == "oauth" else is_secret
             secret = text.rpartition(" ")[2] if key == "headers" else text
             is_reference = references_in(text) or KEYRING.search(text)
-            if is_secret and not is_reference and len(secret) >= MIN_SECRET:
+            if is_secret and not is_reference and MIN_SECRET <= len(secret) <= MAX_SECRET:
                 given = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
+                if given != f"{server}-{name}" or "-" in name or given in found:
+                    # else another server, or another part of this one, could have the same name
+                    parts = "\0".join((server, key, name))
+                    given += f"-{hashlib.sha256(parts.encode()).hexdigest()[:6]}"
                 found[given] = secret
                 text = f"{text.removesuffix(secret)}${{keyring:{given}}}"
                 made[key] = {**made[key], name: text}
