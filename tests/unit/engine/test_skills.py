@@ -104,7 +104,7 @@ async def test_what_is_not_trusted_or_not_read_counts_for_nothing(
         assert "did not want it loaded" in running.error
         assert running.fake.requests == []
         await running.type("/skill docs:other")
-        assert running.error == "docs:other was not loaded. There is no skill docs:other."
+        assert "docs:other was not loaded. There is no skill docs:other. Names" in running.error
         await running.type("load it")
         assert "load_skill" in running.got[0], "there is no such tool yet"
         assert docs.asked() == [PDF]

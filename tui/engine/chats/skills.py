@@ -133,7 +133,8 @@ class Skills:
             definition, uri = self.servers.registry.definition(server), name.removeprefix(server)
             if definition is not None and uri != name and "://" in uri:
                 return definition, uri.removeprefix(":"), None
-        raise SkillError(f"There is no skill {sanitize_line(name, 200)}.")
+        words = "Names are SERVER:SKILL, as they are listed."
+        raise SkillError(f"There is no skill {sanitize_line(name, 200)}. {words}")
 
     def tool(self, opened: OpenSkills, servers: ProfiledServers) -> Iterator[OwnTool]:
         """Yield the tool that loads skills of some servers into a conversation, if one can be."""
