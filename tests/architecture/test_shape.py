@@ -206,7 +206,7 @@ BUDGET: Final = {
     "engine/chats": 4_380,
     "cli": 2_850,
     "engine/settings": 2_810,
-    "model": 2_740,
+    "model": 2_750,
     "engine": 1_970,
     "engine/sign_in": 1_630,
     "engine/commands": 1_390,
