@@ -22,7 +22,7 @@ from tests.unit.engine.mcp.support import FOLDER
 from tui.cli.output import ExitCode
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.keys.secret_store import SecretStore
+from tui.engine.keys.secret_store import SecretStore, without_literals
 
 SECRET: Final = f"{FIXTURE_SECRET}of-github"
 
@@ -76,6 +76,8 @@ async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
     assert SECRET in file.read_text(), "that of the other one"
     refused = await type_in("short", "abc")
     assert (refused.code, "4 to 16,384 characters" in refused.stderr) == (ExitCode.ERROR, True)
+    cut = await run_process("secret", "set", "cut", stdin=b"abcd\xffefgh")
+    assert (cut.code, "not UTF-8" in cut.stderr) == (ExitCode.ERROR, True)
     with pytest.raises(CredentialError, match="name has letters"):
         keep("a b")
     assert (await run("secret", "list")).stdout == "another\n"
@@ -132,6 +134,7 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
                 "tells": telling(TOKEN="${keyring:github}"),
                 "notes": notes_server(),
                 "wrong": {"command": "x", "args": ["${keyring:github}"]},
+                "never": telling(TOKEN="${keyring:my; key}"),
             }
         }
     )
@@ -140,6 +143,8 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
     assert found["tells"]["status"] == "failed"
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
     assert "gemdeck secret set github" in found["tells"]["advice"]
+    assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
+    assert "letters, digits and ._- alone" in found["never"]["advice"]
     assert found["wrong"]["status"] == "invalid"
     assert "counts only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
     keep("github")
@@ -198,7 +203,7 @@ async def test_a_header_is_filled_in_and_a_changed_secret_is_no_other_server() -
         assert server.requests[-1].headers["authorization"] == f"Bearer {SECRET}2"
         keep("github", "two\nlines")
         broken = await run("mcp", "list")
-        assert "its header 'Authorization' holds characters that cannot be sent" in broken.stdout
+        assert "has a header 'Authorization' with characters that cannot be sent" in broken.stdout
 
 
 @keeps_secrets
@@ -234,7 +239,7 @@ async def test_what_comes_with_a_folder_or_an_extension_gets_no_secret(tmp_path:
     written.unlink()
     adding = ("mcp", "add", "--no-check", "-e", "A_TOKEN=hunter2222", "--keyring", "a", "x")
     refused = await run(*adding, cwd=folder)
-    assert (refused.code, "cannot name a secret" in refused.stderr) == (ExitCode.USAGE, True)
+    assert (refused.code, "of yours. Add -s user." in refused.stderr) == (ExitCode.USAGE, True)
 
 
 @keeps_secrets
@@ -250,9 +255,10 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert SECRET not in moved.stdout + moved.stderr
     header = f"Authorization: Bearer {SECRET}"
     await run(*adding, "--keyring", "w b", "http://127.0.0.1:9/mcp", "-H", header)
-    assert entries()["w b"]["headers"] == {"Authorization": "Bearer ${keyring:w-b-Authorization}"}
     names = (await run("secret", "list")).stdout.split()
-    assert names == ["a-A_TOKEN", "w-b-Authorization"]
+    assert (names[0], names[1][:-6]) == ("a-A_TOKEN", "w-b-Authorization-")
+    bearer = entries()["w b"]["headers"]
+    assert bearer == {"Authorization": f"Bearer ${{keyring:{names[1]}}}"}
     cookie = f"Cookie: session={SECRET}; theme=dark"
     await run(*adding, "--keyring", "k", "http://127.0.0.1:9/mcp", "-H", cookie)
     assert entries()["k"]["headers"] == {"Cookie": "${keyring:k-Cookie}"}
@@ -326,3 +332,19 @@ async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_
         told = json.dumps(listed.json["warnings"])
         for key in ("headersCommand", "tls", "oauth.identityTokenFile"):
             assert f"mcpServers.p.{key}: has no effect in a project's file" in told
+
+
+def test_each_secret_that_is_moved_gets_a_name_of_its_own() -> None:
+    given = [
+        ("my srv", {"env": {"API_TOKEN": "hunter1111"}}),
+        ("my-srv", {"env": {"API_TOKEN": "hunter2222"}}),
+        ("x", {"headers": {"Api-Token": "hunter3333"}}),
+        ("x-Api", {"headers": {"Token": "hunter4444"}}),
+        ("y", {"env": {"Authorization": "hunter5555"}, "headers": {"Authorization": "hunter6666"}}),
+    ]
+    moved = [without_literals(server, entry) for server, entry in given]
+    kept = {name: secret for _, found in moved for name, secret in found.items()}
+    assert sorted(kept.values()) == [f"hunter{n}{n}{n}{n}" for n in range(1, 7)]
+    assert without_literals(*given[0]) == moved[0], "the same each time"
+    entry = {"env": {"API_TOKEN": "x" * 16_385}}
+    assert without_literals("z", entry) == (entry, {}), "it could not be kept"

@@ -187,6 +187,12 @@ class TlsSettings(Section):
         None, description="Its key, not encrypted, where `certFile` does not hold it."
     )
 
+    @model_validator(mode="after")
+    def _check_key(self) -> Self:
+        if self.key_file and not self.cert_file:
+            raise ValueError("keyFile is the key of a certFile, which is missing")
+        return self
+
 
 def _checked_pattern(name: str) -> str:
     start = name.removesuffix(ANY)

@@ -130,6 +130,14 @@ async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world
         assert deck.entries["adder"]["env"] == {"API_KEY": "hunter2", "N": "1 2"}
 
 
+async def test_the_keyring_is_not_offered_for_a_secret_that_cannot_go_there(world: World) -> None:
+    async with adding(world) as deck:
+        await deck.open()
+        await deck.paste(f"claude mcp add adder -- {SAMPLE} --token=hunter2")
+        await deck.shown("adder", "--token=***")
+        assert "kept in the keyring" not in deck.text
+
+
 async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world: World) -> None:
     async with adding(world) as deck:
         await deck.open()

@@ -133,7 +133,8 @@ class Skills:
         server = max(owners, key=len, default=ServerId(""))
         definition, uri = self.servers.registry.definition(server), name.removeprefix(f"{server}:")
         if definition is None or "://" not in uri:
-            raise SkillError(f"There is no skill {sanitize_line(name, 200)}.")
+            words = "Names are SERVER:SKILL, as they are listed."
+            raise SkillError(f"There is no skill {sanitize_line(name, 200)}. {words}")
         return definition, uri
 
     def tool(self, opened: OpenSkills, servers: ProfiledServers) -> Iterator[OwnTool]:
@@ -207,13 +208,17 @@ class Skills:
             words = sanitize_line(name, 200)
             raise SkillError(f"The user has not looked at {words} yet: /skill {words}")
         features = await self.servers.awake(definition.id)
-        listed = (one for one in self.servers.registry.skills(definition.id) if one.uri == uri)
-        if (skill := await features.get_skill(uri) or next(listed, None)) is None:
+        found = (one for one in self.servers.registry.skills(definition.id) if one.uri == uri)
+        listed = next(found, None)
+        if (skill := await features.get_skill(uri) or listed) is None:
             raise SkillError(f"{definition.id} has no skill at {sanitize_line(uri)}.")
         if skill.view.problem:
             raise SkillError(f"The skill cannot be used: {skill.view.problem}.")
-        view = replace(skill.view, name=name.removeprefix(f"{definition.id}:"))
-        one = self._with_pin(definition, replace(skill, view=view))
+        shown_name = listed.view.name if listed else name.removeprefix(f"{definition.id}:")
+        skill = replace(skill, view=replace(skill.view, name=shown_name))
+        if listed and listed != skill:
+            self.servers.renew_skill(definition.id, skill)
+        one = self._with_pin(definition, skill)
         if not one.is_trusted:
             await self._ask(one)
         reading = await (await self.servers.awake(one.server)).read_resource(uri)

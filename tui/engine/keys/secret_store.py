@@ -1,5 +1,6 @@
 """The user's own secrets, which entries of servers name: ``${keyring:NAME}``."""
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -25,6 +26,7 @@ NAMES_FILE: Final = "secrets.json"
 MAX_SECRET: Final = 16_384
 """Longest secret, in characters."""
 
+_NAMING: Final = "A secret's name has letters, digits and ._- alone."
 _NAME: Final = re.compile(r"\w[\w.-]{0,399}")
 
 _CREDENTIALS: Final = re.compile(r"[A-Za-z][\w-]* (\S+)")
@@ -55,10 +57,12 @@ class SecretStore:
     def set(self, name: str, value: str) -> str:
         """Keep a secret in place of the last one of that name; return where."""
         if not _NAME.fullmatch(name):
-            raise CredentialError("A secret's name has letters, digits and ._- alone.")
+            raise CredentialError(_NAMING)
         if len(value.strip()) < MIN_SECRET or len(value) > MAX_SECRET or "\0" in value:
             words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters, none of them NUL."
             raise CredentialError(words, advice="A shorter one could not be masked.")
+        if "\ufffd" in value:
+            raise CredentialError("A secret is a text, and this is not UTF-8.")
         place = named_place(name)
         place.set(value)
         self._file.update(lambda content: {**content, f"{NAMED}{name}": True})
@@ -82,8 +86,12 @@ def _read(names: Iterable[str]) -> dict[str, str]:
     """
     found = {}
     for name in sorted(names):
+        shown = sanitize_line(name, 100)
+        if not _NAME.fullmatch(name):
+            words = f"needs the secret {shown}, and none can have that name"
+            raise CredentialError(words, advice=f"{_NAMING} Correct its entry.")
         place = named_place(name)
-        value, shown = place.get(), sanitize_line(name, 100)
+        value = place.get()
         if not value:
             words = f"needs the secret {shown}, which is not in {place.name}"
             advice = f"Enter it: gemdeck secret set {shown}. Then start this server again."
@@ -144,8 +152,12 @@ def without_literals(
             in_scheme = _CREDENTIALS.fullmatch(text) if key == "headers" else None
             secret = in_scheme[1] if in_scheme else text
             is_reference = references_in(text) or KEYRING.search(text)
-            if is_secret and not is_reference and len(secret) >= MIN_SECRET:
+            if is_secret and not is_reference and MIN_SECRET <= len(secret) <= MAX_SECRET:
                 kept = re.sub(r"[^\w.-]+", "-", f"{server}-{name}").lstrip("-.")
+                if kept != f"{server}-{name}" or "-" in name or kept in found:
+                    # else another server, or another part of this one, could have the same name
+                    parts = "\0".join((server, key, name))
+                    kept += f"-{hashlib.sha256(parts.encode()).hexdigest()[:6]}"
                 found[kept] = secret
                 reference = f"{text.removesuffix(secret)}${{keyring:{kept}}}"
                 made[key] = {**made[key], name: reference}

@@ -29,6 +29,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.catalog.registry import Registry
+from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
@@ -468,6 +469,11 @@ class ServerManager:
     def judge_tools_again(self) -> None:
         """Decide again which tools are withheld from the model."""
         self.registry.judge_again()
+        self._publish_catalogs()
+
+    def renew_skill(self, server: ServerId, skill: Skill) -> None:
+        """Take how a server describes a skill now; see `Registry.renew_skill`."""
+        self.registry.renew_skill(server, skill)
         self._publish_catalogs()
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:

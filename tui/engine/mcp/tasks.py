@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
@@ -36,10 +36,10 @@ from tui.model.chat import (
 )
 from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged
 from tui.model.runs import BY_HAND
+from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
 
-if TYPE_CHECKING:  # the first imports this, the second the MCP SDK
-    from tui.engine.mcp.manager import ServerManager
+if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.mcp.session.connection import Connection
 
 MAX_TASKS: Final = 32
@@ -59,6 +59,18 @@ CANCEL_PATIENCE: Final = 2.0
 
 TICK: Final = 1.0
 """Seconds between two reports on a task that is waited for."""
+
+
+class Connections(Protocol):
+    """The servers, each of which has a connection at times; see `ServerManager`."""
+
+    def connected(self, tool: OfferedTool) -> "Connection | None": ...
+
+    def is_returning(self, tool: OfferedTool) -> bool: ...
+
+    async def wait_awake(self, server: ServerId, patience: float) -> None: ...
+
+    async def wait_while(self, condition: Callable[[], bool], patience: float) -> None: ...
 
 
 @dataclass(eq=False)
@@ -112,7 +124,7 @@ class RemoteTasks:
             without.
     """
 
-    def __init__(self, servers: "ServerManager", publish: Publish) -> None:
+    def __init__(self, servers: Connections, publish: Publish) -> None:
         self._servers = servers
         self._publish = publish
         self._tasks: dict[str, RemoteTask] = {}

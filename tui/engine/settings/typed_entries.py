@@ -158,7 +158,6 @@ class EntryFields:
         env: The variables, likewise.
         headers: The headers, likewise.
         others: The keys that have no field.
-        has_secrets: Whether a secret stands in it, and not only the name of a variable.
     """
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
@@ -173,10 +172,6 @@ class EntryFields:
         self.variables, self.fields = self._named("env", "="), self._named("headers", ": ")
         self.args, self.env, self.headers = map(joined, (self.words, self.variables, self.fields))
         self.others = {key: value for key, value in entry.items() if key not in _SHOWN}
-
-    @property
-    def has_secrets(self) -> bool:
-        return bool(self._hidden)
 
     def entry(self, target: str, args: str, env: str, headers: str) -> dict[str, Any]:
         """Write the entry that edited texts describe.

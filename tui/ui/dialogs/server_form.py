@@ -229,7 +229,8 @@ class ServerScreen(ModalScreen[None]):
         """Fill the form in, and say what else there is to know."""
         self._shown, self._scope = EntryFields(one.entry), one.scope
         await self.form.refill(_fields(self._shown, one.name, one.scope, is_new=self._is_new))
-        notes = [*one.notes, *([LITERAL] if self._shown.has_secrets else [])]
+        _, literal = without_literals(one.name, one.entry)
+        notes = [*one.notes, *([LITERAL] if literal else [])]
         if self._rest:
             notes.append(f"Then come: {', '.join(other.name for other in self._rest)}.")
         self.notes.update(Content.styled(block("\n".join(notes)), "$text-warning"))

@@ -152,7 +152,6 @@ def test_an_entry_is_edited_without_its_secrets_on_the_screen(entry: dict[str, A
     shown = EntryFields(entry)
     texts = shown.target, shown.args, shown.env, shown.headers
     assert "hunter2" not in repr(texts)
-    assert shown.has_secrets is ("hunter2" in repr(entry))
     assert shown.entry(*texts) == entry
 
 

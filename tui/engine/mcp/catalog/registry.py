@@ -298,6 +298,13 @@ class Registry:
     def skills(self, server: ServerId) -> Sequence[Skill]:
         return self._offers.get(server, ServerOffer()).skills
 
+    def renew_skill(self, server: ServerId, skill: Skill) -> None:
+        """Put a skill, as its server describes it now, in place of the listed one."""
+        if (offer := self._offers.get(server)) is not None:
+            skills = tuple(skill if one.uri == skill.uri else one for one in offer.skills)
+            self._offers[server] = replace(offer, skills=skills)
+            self._name_all()
+
     def offered(self, profile: Profile = EVERYTHING) -> tuple[OfferedTool, ...]:
         """Return the tools that can be called, whether the model holds them or not."""
         return self._callable(frozenset(), profile)

@@ -169,7 +169,7 @@ def read_skill(item: Any) -> Skill | None:  # noqa: ANN401 - any JSON
             listed = item.get("resources")
         case _:
             return None
-    if not (_NAME.fullmatch(name) and is_shown_whole(uri) and not set(uri) & set(" \\?#")):
+    if not (_NAME.fullmatch(name) and _is_plain(uri)):
         return None
     files = _files(uri.removesuffix(FILE_NAME), listed if isinstance(listed, list) else [])
     total = sum(size for size, _ in files.values())
@@ -189,6 +189,11 @@ def read_skill(item: Any) -> Skill | None:  # noqa: ANN401 - any JSON
     return Skill(uri, view, own, files, definition, digest)
 
 
+def _is_plain(uri: str) -> bool:
+    """Return whether an address is nothing else, such as a sentence, where it stands in a text."""
+    return is_shown_whole(uri) and not set(uri) & set(" \\?#")
+
+
 def _files(folder: str, listed: Sequence[Any]) -> Mapping[str, tuple[int, str]]:
     """Read a list of files; it is empty if one of them does not belong there."""
     files: dict[str, tuple[int, str]] = {}
@@ -199,7 +204,7 @@ def _files(folder: str, listed: Sequence[Any]) -> Mapping[str, tuple[int, str]]:
             case _:
                 return {}
         is_inside = path != uri and not {"", ".", ".."} & set(unquote(path).split("/"))
-        is_new = path not in files and is_shown_whole(uri)
+        is_new = path not in files and _is_plain(uri)
         is_sound = _DIGEST.fullmatch(digest) and type(size) is int and size >= 0
         if not (is_inside and is_new and is_sound):
             return {}

@@ -105,8 +105,16 @@ async def test_a_program_prints_headers_before_the_first_request_and_again_after
         ("print('token')", "printed no JSON object of headers"),
         ("print('[1]')", "printed no JSON object of headers"),
         ("print('{\"A\": 1}')", "printed a header that is no text"),
-        ('print(\'{"A": "s3cr3t-fixture-\\\\n"}\')', "its header 'A' holds characters"),
+        (
+            'print(\'{"A": "s3cr3t-fixture-\\\\n"}\')',
+            "headersCommand has a header 'A' with characters",
+        ),
         ("print('x' * 70_000)", "printed more than 64 KiB"),
+        ("print('x' * 70_000, end='')", "printed more than 64 KiB"),
+        (
+            "import sys; print('{\"A\": \"s3cr3t-fixture-\"}'); sys.exit('s3cr3t-fixture-')",
+            "1: ***",
+        ),
         ("import time; time.sleep(60)", "did not end within"),
     ],
 )
@@ -119,6 +127,12 @@ async def test_why_there_are_no_headers_is_said(
         assert (status in {S.FAILED, S.RETRYING}, server.requests) == (True, [])
     assert words in failure.reason
     assert FIXTURE_SECRET not in str(failure)
+
+
+async def test_the_last_line_that_a_program_prints_need_not_end() -> None:
+    script = "print('{\"Authorization\": \"Bearer mine\"}', end='')"
+    async with Turnstile(token="mine") as server, connected(server.url, **printing(script)):
+        assert set(server.seen) == {"Bearer mine"}
 
 
 async def test_a_command_that_is_not_there_is_said_and_no_shell_runs_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
@@ -71,13 +72,12 @@ class HeadersCommand:
             AuthError: If it fails or prints no headers; a later attempt may work.
         """
         said: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
-        is_permanent = False
+        printed, is_permanent = bytearray(), False
         try:
-            headers = read_object(await self._run(said))
+            await self._run(said, printed)
+            headers = read_object(bytes(printed))
             if not all(isinstance(value, str) for value in headers.values()):
                 raise ServerError("printed a header that is no text")
-            words = [value.partition(" ")[2] for value in headers.values()]
-            self._context.redactor.register(*headers.values(), *words)
             for name, value in headers.items():
                 check_header(name, value)
             return headers
@@ -88,27 +88,35 @@ class HeadersCommand:
         except ServerError as error:
             why, is_permanent = error.reason, error.permanent
         finally:
+            self._mask(bytes(printed))
             self._log.write_stderr([*said])  # only now is it known what to mask there
         last = "".join(f": {line}" for line in self._log.tail(1) if said)
         reason = f"has no headers: its headersCommand {why}{last}"
         raise AuthError(reason, _BY_HAND, is_transient=True, is_permanent=is_permanent)
 
-    async def _run(self, said: deque[bytes]) -> bytes:
-        """Run the program to its end; return what it prints, and add what else it says."""
+    def _mask(self, printed: bytes) -> None:
+        """Mask the headers that were printed, also by a program that failed after it."""
+        with suppress(JsonError):
+            values = [one for one in read_object(printed).values() if isinstance(one, str)]
+            words = [value.partition(" ")[2] for value in values]
+            self._context.redactor.register(*values, *words)
+
+    async def _run(self, said: deque[bytes], printed: bytearray) -> None:
+        """Run the program to its end; add what it prints, and what else it says."""
         launch = await asyncio.to_thread(prepare, self._definition, self._context.workspaces)
         process = await ServerProcess.start(launch, said.extend, self._context.zygote)
-        lines, size = list[bytes](), 0
         try:
             process.end_input()
             async with asyncio.timeout(HEADERS_TIMEOUT):
                 while (line := await process.read_line()) is not None:
-                    lines.append(line)
-                    size += len(line) + 1
-                    if size > MAX_PRINTED:
-                        raise ServerError(f"printed more than {MAX_PRINTED // 1024} KiB")
+                    printed += line + b"\n"
+                    if len(printed) > MAX_PRINTED:
+                        break
+                printed += process.unfinished()
+                if len(printed) > MAX_PRINTED:
+                    raise ServerError(f"printed more than {MAX_PRINTED // 1024} KiB")
                 await process.exited.wait()
         finally:
             await process.close()
         if code := process.exit_code:
             raise ServerError(f"ended with {code}")
-        return b"\n".join(lines)

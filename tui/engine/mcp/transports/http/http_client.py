@@ -371,7 +371,7 @@ def check_header(name: str, value: str) -> None:
     token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not token or not value.isascii() or not value.isprintable() or value != value.strip():
         raise ServerError(
-            f"its header {name!r} holds characters that cannot be sent",
+            f"has a header {name!r} with characters that cannot be sent",
             "Correct `headers` in the settings.",
             permanent=True,
         )

@@ -268,6 +268,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._resume_reading(1)
         return line
 
+    def unfinished(self) -> bytes:
+        """Take what standard output has after its last line."""
+        return self._output.finish()
+
     async def write(self, data: bytes) -> None:
         """Write to standard input.
 
