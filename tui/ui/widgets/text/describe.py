@@ -162,7 +162,7 @@ def setup_lines(view: ServerView) -> Iterator[Content]:
     if view.timeout:
         yield field("timeout", f"{view.timeout:g} s")
     yield field(
-        "trust", "runs its tools unasked" if view.trusted else "asks before what no rule allows"
+        "trust", "runs its tools unasked" if view.trusted else "asks, unless a rule allows it"
     )
     if view.source:
         yield field("settings", view.source)
