@@ -120,6 +120,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold")
         assert deck.store.state.conversation.tasks == frozenset()
+        assert (await saved_calls(deck))[0] == (ToolCallStatus.CANCELLED, "")
         assert f"Task {key} of hold (ci) has ended: cancelled." in [
             notice.text for notice in deck.store.state.notices
         ]
@@ -149,6 +150,16 @@ async def test_a_task_is_followed_again_after_gemdeck_was_killed(
         assert "late is done" in str(fake.requests[2].contents[-1])
         assert deck.said().count("tools/call") == 1
         await eventually(lambda: not saved_tasks(folder))
+        assert (await saved_calls(deck))[0] == (ToolCallStatus.OK, "late is done")
+
+
+async def saved_calls(deck: Deck) -> list[tuple[ToolCallStatus, str]]:
+    """Give the calls of the only session of a folder, as it is kept."""
+    await deck.engine.conversations.settle()
+    library = SessionLibrary(state_dir())
+    [view] = library.sessions(deck.engine.sessions.folder)
+    calls = (one for one in library.read(view).entries if isinstance(one, ToolCall))
+    return [(one.status, one.result) for one in calls]
 
 
 def saved_tasks(folder: Path) -> list[str]:

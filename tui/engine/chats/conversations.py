@@ -274,6 +274,7 @@ class Conversation:
             self.context.history.contents.clear()
             self.context.kept.clear()
             self.context.opened.held.clear()
+            self.context.setup.tools.tasks.let_go(self.key)
         self.publish(e.ConversationCleared())
 
     async def _take_over(self, context: TurnContext) -> None:
@@ -452,6 +453,7 @@ class Conversations:
 
     async def _end(self, closed: Conversation) -> None:
         await closed.end()
+        self.setup.tools.tasks.let_go(closed.key)
         self._publish(ConversationClosed(closed.key))
         await closed.recorder.aclose()
         del self._closing[closed.key]

@@ -373,10 +373,19 @@ class ServerManager:
         is_it = found is not None and found.definition.fingerprint == tool.fingerprint
         return found.live if found is not None and is_it else None
 
-    def is_returning(self, tool: OfferedTool) -> bool:
-        """Return whether that server has no connection, but may soon have one."""
-        is_restarted = self._status(tool.server) == ServerStatus.STOPPING
-        return is_restarted or self._is_returning(tool.server, None)
+    async def reached(self, tool: OfferedTool, patience: float) -> "Connection | None":
+        """Return that connection once its server is awake or back; None if it does not come."""
+        server = tool.server
+
+        def is_returning() -> bool:
+            found = self._supervisors.get(server)
+            if found is None or found.definition.fingerprint != tool.fingerprint:
+                return False
+            is_restarted = found.status is ServerStatus.STOPPING
+            return found.wake() or is_restarted or self._is_returning(server, None)
+
+        await self.wait_while(is_returning, patience)
+        return self.connected(tool)
 
     def away_words(self, server: ServerId) -> str:
         """Say that a server cannot be called now, with its status; nothing while it is ready."""

@@ -256,6 +256,7 @@ class SessionCommands:
         saved, history, recorder = opened.saved, context.history, one.recorder
         history.contents[:] = saved.contents
         context.kept.clear()
+        context.setup.tools.tasks.let_go(one.key)
         if saved.view.model != (one.backend or context.backend).model:
             history.strip_signatures()
             saved.kept = 0
