@@ -94,7 +94,8 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         return (Call([("check_task", {"id": key})]),)
 
     steps = (Call([("hold", {})]),), (Say("Going on."),), look, (Say("Still running."),)
-    async with running("new", home, monkeypatch, *steps) as deck:
+    again = (Call([("hold", {})]),), (Say("Left again."),)
+    async with running("new", home, monkeypatch, *steps, *again) as deck:
         await deck.pilot.press(*"deploy", "enter")
         await deck.shows("running hold", "task working · ", " left  look 1")
         await deck.pilot.press("shift+tab")
@@ -124,6 +125,17 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         assert f"Task {key} of hold (ci) has ended: cancelled." in [
             notice.text for notice in deck.store.state.notices
         ]
+        await deck.pilot.press(*"more", "enter")
+        await deck.shows("task working · ")
+        deck.engine.servers.tasks.leave(MAIN, deck.calls[-1].id)
+        await deck.shows("Left again.", "1 task running")
+        await deck.idle()
+        cancelled = deck.said().count("tasks/cancel")
+        deck.engine.clear_conversation()
+        await until(deck.pilot, lambda: not deck.calls)
+        assert deck.store.state.conversation.tasks == frozenset()
+        assert not [*deck.engine.servers.tasks.left_in(MAIN)]
+        assert deck.said().count("tasks/cancel") == cancelled
 
 
 @pytest.mark.slow

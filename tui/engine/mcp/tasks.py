@@ -7,10 +7,10 @@ import the MCP SDK.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
@@ -67,12 +67,12 @@ class RemoteTask:
     Attributes:
         tool: The tool.
         state: What the server said of it last.
-        cause: The call in the chat, or none that there is.
+        cause: The call that became the task.
         key: Its id here.
         began: When, in seconds of `time.monotonic`.
         told: What was last written of it into the server's log.
         leaving: Done once nobody waits for it any longer.
-        following: Follows it; cancelled if the user cancels the task.
+        following: Follows it; cancelled with the task, or when nobody follows it any longer.
     """
 
     tool: OfferedTool
@@ -107,27 +107,22 @@ class RemoteTask:
             live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
 
 
-class Connections(Protocol):
-    """What tasks need of the servers."""
-
-    def connected(self, tool: OfferedTool) -> "Connection | None":
-        """Return the connection of a tool's very server; None while there is none."""
-
-    async def reached(self, tool: OfferedTool, patience: float) -> "Connection | None":
-        """Return that connection once its server is awake or back; None if it does not come."""
-
-
 class RemoteTasks:
     """Follows the tasks of all servers. Lives on one event loop.
 
     Args:
-        servers: The servers.
+        reach: Returns the connection of a tool's very server, or None if it does not come within
+            so many seconds.
         publish: Takes `ToolCallChanged` and a notice when a task ends that its turn goes on
             without.
     """
 
-    def __init__(self, servers: Connections, publish: Publish) -> None:
-        self._servers = servers
+    def __init__(
+        self,
+        reach: Callable[[OfferedTool, float], Awaitable["Connection | None"]],
+        publish: Publish,
+    ) -> None:
+        self._reach = reach
         self._publish = publish
         self._tasks: dict[str, RemoteTask] = {}
         self._work = TaskSet("a task could not be cancelled")
@@ -136,6 +131,7 @@ class RemoteTasks:
         """Follow nothing any longer; what was left goes on on its server."""
         self._drop([*self._tasks.values()])
         await self._work.wait(CANCEL_PATIENCE)
+        await self._work.aclose()
 
     def let_go(self, conversation: ConversationId) -> None:
         """Follow the tasks of a conversation no longer; they go on on their servers."""
@@ -241,6 +237,7 @@ class RemoteTasks:
             self._stop(task)
 
     def _stop(self, task: RemoteTask) -> None:
+        """Cancel a task here and on its server, unless it has ended."""
         if task.following.cancel():
             self._keep(task, "")
             self._work.start(self._cancel(task))
@@ -265,7 +262,7 @@ class RemoteTasks:
         self._keep(task, task.state.id)
 
     def _ended(self, task: RemoteTask) -> None:
-        """Tell the end of a task that was left, in the row of its call and in the activity.
+        """Tell the end of a task that was left, in the row of its call and in a notice.
 
         One that cannot be asked about stays with its session: it may go on.
         """
@@ -276,8 +273,8 @@ class RemoteTasks:
             status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
             if not isinstance(error, TaskUnreachableError):
                 self._keep(task, "")
-            if error:
-                self._work.start(self._cancel(task))
+                if error:
+                    self._work.start(self._cancel(task))
         if task.key not in self._tasks:
             return  # its conversation is gone
         if not task.leaving.done():
@@ -294,7 +291,7 @@ class RemoteTasks:
         failed = 0
         answered = set[str]()
         while True:
-            if (live := await self._servers.reached(task.tool, RETURN_PATIENCE)) is None:
+            if (live := await self._reach(task.tool, RETURN_PATIENCE)) is None:
                 words = f"{task.tool.server} is gone; whether its task goes on is unknown."
                 raise TaskUnreachableError(words)
             before = task.state
@@ -310,10 +307,10 @@ class RemoteTasks:
 
     async def _cancel(self, task: RemoteTask) -> None:
         """Tell the server to stop a task, unless it has ended there."""
-        live = None if task.state.status.is_over else self._servers.connected(task.tool)
-        if live is not None:
-            with suppress(ToolCallError):
-                await live.tasks.cancel(task.state.id)
+        if task.state.status.is_over or not (live := await self._reach(task.tool, RETURN_PATIENCE)):
+            return
+        with suppress(ToolCallError):
+            await live.tasks.cancel(task.state.id)
 
 
 async def _follow_over(

@@ -191,7 +191,7 @@ async def test_a_task_ends_with_its_time_to_live(era: str, tmp_path: Path) -> No
     ("tool", "words"),
     [
         ("other", "answered about another task"),
-        ("odd", "whose status is none"),
+        ("odd", "a task of an unknown status"),
         ("nameless", "whose id cannot be used"),
         ("fail", "no disk"),
         ("quit", "The server cancelled the task. changed my mind"),
@@ -237,6 +237,13 @@ async def test_a_task_survives_the_end_of_its_server_if_the_next_one_knows_it(
         [field] = (await stage.asked(FormRequest)).fields
         await stage.answer(FormRequest, content={field.key: "bob"})
         assert (await asking).display == "deployed as {'who': 'bob'}"
+        stopped = begin(manager, "hold")
+        await looked_at(tmp_path)
+        manager.restart(SERVER)
+        manager.tasks.cancel(MAIN, CALL)
+        with pytest.raises(CallStoppedError):
+            await stopped
+        await eventually(lambda: statuses(tmp_path)[-1] == "cancelled")
         held = begin(manager, "hold")
         await looked_at(tmp_path)
         (tmp_path / "tasks").unlink()
