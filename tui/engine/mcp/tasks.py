@@ -70,7 +70,6 @@ class RemoteTask:
         cause: The call that became the task.
         key: Its id here.
         began: When, in seconds of `time.monotonic`.
-        told: What was last written of it into the server's log.
         leaving: Done once nobody waits for it any longer.
         following: Follows it; cancelled with the task, or when nobody follows it any longer.
     """
@@ -80,7 +79,6 @@ class RemoteTask:
     cause: Cause
     key: str = field(default_factory=lambda: secrets.token_hex(4))
     began: float = field(default_factory=time.monotonic)
-    told: str = ""
     leaving: "asyncio.Future[None]" = field(init=False)
     following: "asyncio.Task[ToolResult]" = field(init=False)
 
@@ -101,10 +99,9 @@ class RemoteTask:
 
     def take(self, state: TaskState, live: "Connection") -> None:
         """Take how it stands now; what is new about that goes into the server's log."""
-        self.state = state
-        if state.words != self.told:
-            self.told = state.words
+        if state is self.state or state.words != self.state.words:  # the first over a connection
             live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
+        self.state = state
 
 
 class RemoteTasks:
