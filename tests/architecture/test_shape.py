@@ -202,8 +202,8 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_140,
-    "engine/mcp": 9_260,
-    "engine/chats": 4_450,
+    "engine/mcp": 9_280,
+    "engine/chats": 4_460,
     "cli": 2_860,
     "engine/settings": 2_810,
     "model": 2_770,
@@ -214,7 +214,7 @@ BUDGET: Final = {
     "engine/approval": 1_330,
     "engine/definitions": 1_100,
     "engine/files": 820,
-    "store": 800,
+    "store": 810,
     "engine/keys": 500,
     "engine/demo": 470,
     "engine/logs": 430,

@@ -121,7 +121,12 @@ async def test_a_server_is_shown_with_what_it_offers_and_lists_have_a_line_for_e
     assert "notes://note/{id}" in result.json["templates"]
     assert result.json["settings"].endswith("settings.json, line 1")
     assert result.json["capabilities"][-2:] == ["resources", "tools"]
-    assert result.json["announced"] == ["elicitation", "roots", "io.modelcontextprotocol/skills"]
+    assert result.json["announced"] == [
+        "elicitation",
+        "roots",
+        "io.modelcontextprotocol/skills",
+        "io.modelcontextprotocol/tasks",
+    ]
     assert result.json["connect_ms"] > 0
     assert result.json["lists_ms"] > 0
     assert result.json["processes"] == 1

@@ -372,7 +372,7 @@ def _reduce_turn(
             ended = replace(transcript, live=(*lasting, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
-            cleared = replace(conversation, title="", turn=None)
+            cleared = replace(conversation, title="", turn=None, tasks=frozenset())
             return replace(
                 cleared,
                 transcript=replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1),
@@ -546,6 +546,7 @@ def _after(
                 transcript=shown,
                 queued=(),
                 usage=usage.cleared(),
+                tasks=frozenset(),
                 unsent=replace(before.unsent, texts=()),  # what is new is told by its count
             )
         case ConversationRewound(message):

@@ -94,7 +94,8 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         return (Call([("check_task", {"id": key})]),)
 
     steps = (Call([("hold", {})]),), (Say("Going on."),), look, (Say("Still running."),)
-    async with running("new", home, monkeypatch, *steps) as deck:
+    again = (Call([("hold", {})]),), (Say("Left again."),)
+    async with running("new", home, monkeypatch, *steps, *again) as deck:
         await deck.pilot.press(*"deploy", "enter")
         await deck.shows("running hold", "task working · ", " left  look 1")
         await deck.pilot.press("shift+tab")
@@ -120,9 +121,21 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold")
         assert deck.store.state.conversation.tasks == frozenset()
+        assert (await saved_calls(deck))[0] == (ToolCallStatus.CANCELLED, "")
         assert f"Task {key} of hold (ci) has ended: cancelled." in [
             notice.text for notice in deck.store.state.notices
         ]
+        await deck.pilot.press(*"more", "enter")
+        await deck.shows("task working · ")
+        deck.engine.servers.tasks.leave(MAIN, deck.calls[-1].id)
+        await deck.shows("Left again.", "1 task running")
+        await deck.idle()
+        cancelled = deck.said().count("tasks/cancel")
+        deck.engine.clear_conversation()
+        await until(deck.pilot, lambda: not deck.calls)
+        assert deck.store.state.conversation.tasks == frozenset()
+        assert not [*deck.engine.servers.tasks.left_in(MAIN)]
+        assert deck.said().count("tasks/cancel") == cancelled
 
 
 @pytest.mark.slow
@@ -149,6 +162,16 @@ async def test_a_task_is_followed_again_after_gemdeck_was_killed(
         assert "late is done" in str(fake.requests[2].contents[-1])
         assert deck.said().count("tools/call") == 1
         await eventually(lambda: not saved_tasks(folder))
+        assert (await saved_calls(deck))[0] == (ToolCallStatus.OK, "late is done")
+
+
+async def saved_calls(deck: Deck) -> list[tuple[ToolCallStatus, str]]:
+    """Give the calls of the only session of a folder, as it is kept."""
+    await deck.engine.conversations.settle()
+    library = SessionLibrary(state_dir())
+    [view] = library.sessions(deck.engine.sessions.folder)
+    calls = (one for one in library.read(view).entries if isinstance(one, ToolCall))
+    return [(one.status, one.result) for one in calls]
 
 
 def saved_tasks(folder: Path) -> list[str]:

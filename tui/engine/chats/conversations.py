@@ -279,6 +279,7 @@ class Conversation:
             self.context.history.contents.clear()
             self.context.kept.clear()
             self.context.opened.clear()
+            self.context.setup.tools.tasks.let_go(self.key)
         self.publish(e.ConversationCleared())
         if had_skills:  # only now: the session that has just ended keeps them
             self.keep_settings()
@@ -459,6 +460,7 @@ class Conversations:
 
     async def _end(self, closed: Conversation) -> None:
         await closed.end()
+        self.setup.tools.tasks.let_go(closed.key)
         self._publish(ConversationClosed(closed.key))
         await closed.recorder.aclose()
         del self._closing[closed.key]

@@ -25,7 +25,7 @@ from tui.engine.mcp.catalog.registry import MAX_QUERY, search
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.tasks import RemoteTask, RemoteTasks
+from tui.engine.mcp.tasks import RemoteTask
 from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.chat import ConversationId
 from tui.model.input.fuzzy import best
@@ -359,8 +359,11 @@ class KeptResults:
             yield self.tool()
 
     def _bind(self, tool: OwnTool, arguments: JsonObject) -> OwnTool:
-        source, _ = self._find(arguments)
-        return replace(tool, server=source.server, is_reviewed=source.is_reviewed, source=source)
+        read, _ = self._find(arguments)
+        source = read.source if isinstance(read, OwnTool) else None  # which rules are about
+        return replace(
+            tool, server=read.server, is_reviewed=read.is_reviewed, source=source or read
+        )
 
     def _find(self, arguments: JsonObject) -> tuple[OfferedTool, str]:
         if (found := self._kept.get(str(arguments.get("id")))) is None:
@@ -380,41 +383,41 @@ class KeptResults:
         return ToolResult((TextPart(text), TextPart(note)), display, beside=1)
 
 
-def task_tool(servers: ServerManager, conversation: ConversationId) -> Iterator[OwnTool]:
+def task_tool(servers: ProfiledServers, conversation: ConversationId) -> Iterator[OwnTool]:
     """Yield the tool to look at tasks, if the conversation goes on without some.
 
     A call counts as one of the server that runs the task.
     """
-    tasks = servers.tasks
-    listed = "; ".join(f"{one.key} ({one.tool.id})" for one in tasks.left_in(conversation))
-    if not listed:
-        return
-    words = f"Look at calls that run on as tasks: how they stand, or their results: {listed}."
-    properties = {"id": {"type": "string"}}
-    run = partial(_look, tasks)
-    made = make_own_tool("check_task", words, properties, run, "id", is_free=True)
+    tasks = servers.every.tasks
+
+    def left() -> dict[str, RemoteTask]:
+        known = tasks.left_in(conversation)
+        return {one.key: one for one in known if not servers.left_out(one.tool.server)}
+
+    def find(arguments: JsonObject) -> RemoteTask:
+        if (task := left().get(str(arguments["id"]))) is None:
+            raise ToolCallError("There is no such task.")
+        return task
+
+    async def look(arguments: JsonObject) -> ToolResult:
+        task = find(arguments)
+        try:
+            return await tasks.result(task, LOOK_PATIENCE)
+        except TimeoutError:
+            return text_result(f"It has no result yet. Its server says: {task.state.words}.")
 
     def bind(arguments: JsonObject) -> OwnTool:
-        source = _task(tasks, arguments).tool
-        definition = servers.registry.definition(source.server)
-        reviews = definition is None or definition.review_results
+        source = find(arguments).tool
+        definition = servers.every.registry.definition(source.server)
+        reviews = source.is_reviewed or definition is None or definition.review_results
         return replace(made, server=source.server, is_reviewed=reviews, source=source)
 
-    yield replace(made, bind=bind)
-
-
-def _task(tasks: RemoteTasks, arguments: JsonObject) -> RemoteTask:
-    if (task := tasks.find(str(arguments.get("id")))) is None:
-        raise ToolCallError("There is no such task.")
-    return task
-
-
-async def _look(tasks: RemoteTasks, arguments: JsonObject) -> ToolResult:
-    task = _task(tasks, arguments)
-    try:
-        return await tasks.result(task, LOOK_PATIENCE)
-    except TimeoutError:
-        return text_result(f"It has no result yet. Its server says: {task.state.words}.")
+    listed = "; ".join(f"{key} ({task.tool.id})" for key, task in left().items())
+    words = f"Look at calls that run on as tasks: how they stand, or their results: {listed}."
+    properties = {"id": {"type": "string"}}
+    made = make_own_tool("check_task", words, properties, look, "id", is_free=True)
+    if listed:
+        yield replace(made, bind=bind)
 
 
 def _rest(key: str, offset: int) -> str:

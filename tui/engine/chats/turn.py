@@ -391,7 +391,7 @@ class Turn:
         own = (*filter(None, [tool_search(tools)]), *resource_tools(tools, opened))
         own += tuple(skills.tool(opened, tools)) if skills is not None else ()
         reading = self._context.kept.declared()
-        looking = task_tool(tools.every, self._context.conversation)
+        looking = task_tool(tools, self._context.conversation)
         return self._not_refused((*tools.held_tools(), *own, *reading, *looking))
 
     def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:

@@ -196,7 +196,7 @@ class ServerManager:
             lambda server: self._status(server) in _RETURNING or self._is_callable(server),
         )
         self.catalogs: dict[ServerId, Catalog] = {}
-        self.tasks = RemoteTasks(self, publish)
+        self.tasks = RemoteTasks(self._reach, publish)
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -368,16 +368,22 @@ class ServerManager:
 
         return await self._supervisors[tool.server].usage.time(call(), live.clock)
 
-    def connected(self, tool: OfferedTool) -> "Connection | None":
-        """Return the connection of a tool's very server; None while there is none."""
-        found = self._supervisors.get(tool.server)
-        is_it = found is not None and found.definition.fingerprint == tool.fingerprint
-        return found.live if found is not None and is_it else None
+    async def _reach(self, tool: OfferedTool, patience: float) -> "Connection | None":
+        """Return the connection of a tool's very server, once that is awake or back."""
 
-    def is_returning(self, tool: OfferedTool) -> bool:
-        """Return whether that server has no connection, but may soon have one."""
-        is_restarted = self._status(tool.server) == ServerStatus.STOPPING
-        return is_restarted or self._is_returning(tool.server, None)
+        def find() -> Supervisor | None:
+            found = self._supervisors.get(tool.server)
+            is_it = found is not None and found.definition.fingerprint == tool.fingerprint
+            return found if is_it else None
+
+        def is_returning() -> bool:
+            if (found := find()) is None:
+                return False
+            is_restarted = found.status is ServerStatus.STOPPING
+            return found.wake() or is_restarted or self._is_returning(tool.server, None)
+
+        await self.wait_while(is_returning, patience)
+        return found.live if (found := find()) is not None else None
 
     def away_words(self, server: ServerId) -> str:
         """Say that a server cannot be called now, with its status; nothing while it is ready."""

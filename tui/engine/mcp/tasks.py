@@ -7,10 +7,10 @@ import the MCP SDK.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
@@ -36,17 +36,16 @@ from tui.model.chat import (
 )
 from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged
 from tui.model.runs import BY_HAND
-from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
 
-if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
+if TYPE_CHECKING:  # it imports the MCP SDK
     from tui.engine.mcp.session.connection import Connection
 
 MAX_TASKS: Final = 32
 """Most tasks that are followed at once; what else a server begins is cancelled."""
 
 MAX_KEPT: Final = 64
-"""Tasks that have ended whose results are kept until they are asked for; the oldest go first."""
+"""Results of tasks that a conversation went on without that are kept; the oldest go first."""
 
 MAX_FAILED: Final = 5
 """Answers about a task in a row that may fail."""
@@ -61,18 +60,6 @@ TICK: Final = 1.0
 """Seconds between two reports on a task that is waited for."""
 
 
-class Connections(Protocol):
-    """The servers, each of which has a connection at times; see `ServerManager`."""
-
-    def connected(self, tool: OfferedTool) -> "Connection | None": ...
-
-    def is_returning(self, tool: OfferedTool) -> bool: ...
-
-    async def wait_awake(self, server: ServerId, patience: float) -> None: ...
-
-    async def wait_while(self, condition: Callable[[], bool], patience: float) -> None: ...
-
-
 @dataclass(eq=False)
 class RemoteTask:
     """A call that its server runs as a task.
@@ -80,12 +67,11 @@ class RemoteTask:
     Attributes:
         tool: The tool.
         state: What the server said of it last.
-        cause: The call in the chat, or none that there is.
+        cause: The call that became the task.
         key: Its id here.
         began: When, in seconds of `time.monotonic`.
-        told: What was last written of it into the server's log.
         leaving: Done once nobody waits for it any longer.
-        following: Follows it; cancelled if the user cancels the task.
+        following: Follows it; cancelled with the task, or when nobody follows it any longer.
     """
 
     tool: OfferedTool
@@ -93,9 +79,13 @@ class RemoteTask:
     cause: Cause
     key: str = field(default_factory=lambda: secrets.token_hex(4))
     began: float = field(default_factory=time.monotonic)
-    told: str = ""
     leaving: "asyncio.Future[None]" = field(init=False)
     following: "asyncio.Task[ToolResult]" = field(init=False)
+
+    @property
+    def place(self) -> str:
+        """What stands in the row of its call once nobody waits for it."""
+        return f"Runs on as task {self.key}."
 
     @property
     def left(self) -> float:
@@ -109,37 +99,45 @@ class RemoteTask:
 
     def take(self, state: TaskState, live: "Connection") -> None:
         """Take how it stands now; what is new about that goes into the server's log."""
-        self.state = state
-        if state.words != self.told:
-            self.told = state.words
+        if state is self.state or state.words != self.state.words:  # the first over a connection
             live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
+        self.state = state
 
 
 class RemoteTasks:
     """Follows the tasks of all servers. Lives on one event loop.
 
     Args:
-        servers: The servers.
+        reach: Returns the connection of a tool's very server, or None if it does not come within
+            so many seconds.
         publish: Takes `ToolCallChanged` and a notice when a task ends that its turn goes on
             without.
     """
 
-    def __init__(self, servers: Connections, publish: Publish) -> None:
-        self._servers = servers
+    def __init__(
+        self,
+        reach: Callable[[OfferedTool, float], Awaitable["Connection | None"]],
+        publish: Publish,
+    ) -> None:
+        self._reach = reach
         self._publish = publish
         self._tasks: dict[str, RemoteTask] = {}
         self._work = TaskSet("a task could not be cancelled")
-        self._is_closed = False
 
     async def aclose(self) -> None:
         """Follow nothing any longer; what was left goes on on its server."""
-        self._is_closed = True
-        for task in self._tasks.values():
-            task.following.cancel()
+        self._drop([*self._tasks.values()])
         await self._work.wait(CANCEL_PATIENCE)
+        await self._work.aclose()
 
-    def find(self, key: str) -> RemoteTask | None:
-        return self._tasks.get(key)
+    def let_go(self, conversation: ConversationId) -> None:
+        """Follow the tasks of a conversation no longer; they go on on their servers."""
+        self._drop([t for t in self._tasks.values() if t.cause.conversation == conversation])
+
+    def _drop(self, tasks: Iterable[RemoteTask]) -> None:
+        for task in tasks:
+            del self._tasks[task.key]
+            task.following.cancel()
 
     def left_in(self, conversation: ConversationId) -> Iterator[RemoteTask]:
         """Yield the tasks that a conversation goes on without."""
@@ -169,7 +167,7 @@ class RemoteTasks:
                 on_progress(task.progress())
                 await asyncio.wait(waits, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            task.following.cancel()
+            self._stop(task)
             raise
         if task.following.done():
             return await self.result(task)
@@ -177,11 +175,13 @@ class RemoteTasks:
             f"The user goes on without this call: it runs on as task {task.key}, with no result "
             f'yet. Call check_task(id="{task.key}") when its result is needed.'
         )
-        return ToolResult((TextPart(note),), f"Runs on as task {task.key}.", runs_on=True)
+        return ToolResult((TextPart(note),), task.place, runs_on=True)
 
     def restore(self, kept: Iterable[TaskKept], conversation: ConversationId) -> None:
         """Follow the tasks of an earlier run again, which a conversation goes on without."""
         for one in kept:
+            if one.key in self._tasks:
+                continue
             name, gone = ToolId(sanitize_line(one.tool)), time.time() - one.began
             task = RemoteTask(
                 OfferedTool(
@@ -193,9 +193,10 @@ class RemoteTasks:
                 one.key,
                 time.monotonic() - gone,
             )
-            if one.key not in self._tasks:
-                self._begin(task)
-                task.leaving.set_result(None)
+            self._begin(task)
+            task.leaving.set_result(None)
+            row = ToolCallChanged(one.call, ToolCallStatus.RUNS_ON, result=task.place)
+            self._publish(replace(row, conversation=conversation))
 
     def _keep(self, task: RemoteTask, task_id: str) -> None:
         """Let the session know a task, or that it has ended."""
@@ -230,7 +231,13 @@ class RemoteTasks:
     def cancel(self, conversation: ConversationId, call: EntryId) -> None:
         """Cancel the task of a call, on its server too."""
         for task in self._of(conversation, call):
-            task.following.cancel()
+            self._stop(task)
+
+    def _stop(self, task: RemoteTask) -> None:
+        """Cancel a task here and on its server, unless it has ended."""
+        if task.following.cancel():
+            self._keep(task, "")
+            self._work.start(self._cancel(task))
 
     def _of(self, conversation: ConversationId, call: EntryId) -> list[RemoteTask]:
         return [
@@ -240,7 +247,7 @@ class RemoteTasks:
         ]
 
     def _begin(self, task: RemoteTask) -> None:
-        """Follow a task; of those that have ended only the newest are kept."""
+        """Follow a task; of those that have ended only the newest stay."""
         over = [key for key, known in self._tasks.items() if known.following.done()]
         for key in over[:-MAX_KEPT]:
             del self._tasks[key]
@@ -252,15 +259,23 @@ class RemoteTasks:
         self._keep(task, task.state.id)
 
     def _ended(self, task: RemoteTask) -> None:
-        """Tell the end of a task that was left, in the row of its call and in the activity."""
-        result, status, error = ToolResult((), ""), ToolCallStatus.CANCELLED, None
+        """Tell the end of a task that was left, in the row of its call and in a notice.
+
+        One that cannot be asked about stays with its session: it may go on.
+        """
+        result, status = ToolResult((), ""), ToolCallStatus.CANCELLED
         if not task.following.cancelled():
             error = task.following.exception()
             result = ToolResult((), sanitize(str(error))) if error else task.following.result()
             status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
-        if not self._is_closed and not isinstance(error, TaskUnreachableError):
-            self._keep(task, "")
-        if self._is_closed or not task.leaving.done():
+            if not isinstance(error, TaskUnreachableError):
+                self._keep(task, "")
+                if error:
+                    self._work.start(self._cancel(task))
+        if task.key not in self._tasks:
+            return  # its conversation is gone
+        if not task.leaving.done():
+            del self._tasks[task.key]  # whoever waits for it has its result
             return
         said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
         self._publish(NoticeRaised(Notice(Severity.INFO, said)))
@@ -269,43 +284,35 @@ class RemoteTasks:
         self._publish(replace(ended, conversation=to.conversation))
 
     async def _follow(self, task: RemoteTask) -> ToolResult:
-        """Ask about a task until it has ended; who stops that stops the task."""
+        """Ask about a task until it has ended, over one connection after the other."""
         failed = 0
         answered = set[str]()
-        try:
-            while True:
-                live, before = await self._connection(task), task.state
-                task.take(before, live)
-                try:
-                    return await _follow_over(live, task, answered)
-                except TaskUnreachableError:
-                    failed = failed + 1 if task.state is before else 1
-                    if failed > MAX_FAILED:
-                        raise
-                await asyncio.sleep(task.state.poll)
-        except (ToolCallError, asyncio.CancelledError):
-            if not self._is_closed:
-                self._work.start(self._cancel(task))
-            raise
+        while True:
+            if (live := await self._reach(task.tool, RETURN_PATIENCE)) is None:
+                words = f"{task.tool.server} is gone; whether its task goes on is unknown."
+                raise TaskUnreachableError(words)
+            before = task.state
+            task.take(before, live)
+            try:
+                with live.tasks.following(before.id) as told:
+                    return await _follow_over(live, task, answered, told)
+            except TaskUnreachableError:
+                failed = failed + 1 if task.state is before else 1
+                if failed > MAX_FAILED:
+                    raise
+            await asyncio.sleep(task.state.poll)
 
     async def _cancel(self, task: RemoteTask) -> None:
-        live = self._servers.connected(task.tool)
-        if live is not None and not task.state.status.is_over:
-            with suppress(ToolCallError):
-                await live.tasks.cancel(task.state.id)
-
-    async def _connection(self, task: RemoteTask) -> "Connection":
-        """Return the connection of a task's server, or wait for the next one."""
-        servers, tool = self._servers, task.tool
-        await servers.wait_awake(tool.server, RETURN_PATIENCE)
-        await servers.wait_while(lambda: servers.is_returning(tool), RETURN_PATIENCE)
-        if (live := servers.connected(tool)) is None:
-            words = f"{tool.server} is gone; whether its task goes on is unknown."
-            raise TaskUnreachableError(words)
-        return live
+        """Tell the server to stop a task, unless it has ended there."""
+        if task.state.status.is_over or not (live := await self._reach(task.tool, RETURN_PATIENCE)):
+            return
+        with suppress(ToolCallError):
+            await live.tasks.cancel(task.state.id)
 
 
-async def _follow_over(live: "Connection", task: RemoteTask, answered: set[str]) -> ToolResult:
+async def _follow_over(
+    live: "Connection", task: RemoteTask, answered: set[str], told: asyncio.Event
+) -> ToolResult:
     """Ask about a task over one connection until it has ended.
 
     What it needs is got meanwhile, so that a question goes away with the task.
@@ -314,6 +321,7 @@ async def _follow_over(live: "Connection", task: RemoteTask, answered: set[str])
         live: The connection.
         task: The task, which is brought up to date.
         answered: The keys of what the server asked for and got.
+        told: Set when the server announces a change.
 
     Raises:
         TaskUnreachableError: If the server does not answer.
@@ -333,7 +341,8 @@ async def _follow_over(live: "Connection", task: RemoteTask, answered: set[str])
             needs_more = not state.inputs or not state.inputs.keys() <= answered
             if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
                 getting = asyncio.create_task(live.tasks.attend(state, answered))
-            await live.tasks.pause(state, getting)
+                getting.add_done_callback(lambda _: told.set())
+            await live.tasks.pause(state, told)
             task.take(await live.tasks.get(state.id), live)
             if task.left < 0 and not task.state.status.is_over:
                 raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")

@@ -154,7 +154,7 @@ class InProcessTools(ServerManager):
     publish: Callable[[Event], None] = lambda _: None
 
     def __post_init__(self) -> None:
-        self.tasks = RemoteTasks(self, self.publish)
+        self.tasks = RemoteTasks(self._reach, self.publish)
 
     def offered_tools(self, profile: Profile = EVERYTHING) -> Sequence[OfferedTool]:
         return tuple(tool for tool in self.tools if profile.includes(tool.server, tool.name))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,17 +15,33 @@ from tests.support.waiting import eventually
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.network.support import answering, stateless
 from tests.unit.engine.mcp.support import HASTY, call, find_tool, permit, ready, refuses, script
-from tui.engine.chats.own_tools import task_tool
+from tui.engine.chats.backends.backend import Asked
+from tui.engine.chats.own_tools import KeptResults, ProfiledServers, task_tool
 from tui.engine.mcp import tasks as limits
-from tui.engine.mcp.catalog.offered_tool import CallStoppedError, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import (
+    CallStoppedError,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session import task_state
 from tui.engine.mcp.wire.tap import caused_by
-from tui.model.chat import MAIN, EntryId, Progress, TaskProgress, TaskStatus, ToolCallStatus
-from tui.model.events import NoticeRaised, ToolCallChanged
+from tui.model.chat import (
+    MAIN,
+    ConversationId,
+    EntryId,
+    Progress,
+    TaskProgress,
+    TaskStatus,
+    ToolCallStatus,
+)
+from tui.model.events import NoticeRaised, TaskKept, ToolCallChanged
+from tui.model.models import ModelOptions
 from tui.model.requests import FormRequest, ReplyAction
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, StartMode
 from tui.model.servers import ServerStatus as S
+from tui.model.settings import EVERYTHING, Profile
 
 ERAS = ("old", "new")
 CALL = EntryId("e1")
@@ -53,11 +70,15 @@ def task_requests() -> Any:  # noqa: ANN401
 async def tasking(
     era: str,
     folder: Path,
+    sleep_after: float = 0,
     **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[tuple[ServerManager, Stage]]:
     """Run the server."""
     stage = Stage()
-    served = script("tasking", era, str(folder / "tasks"), timeout=5, review_results=True)
+    stage.context.sleep_after = sleep_after
+    start = StartMode.LAZY if sleep_after else StartMode.EAGER
+    place = str(folder / "tasks")
+    served = script("tasking", era, place, timeout=5, review_results=True, start=start)
     async with ready(served, context=stage.context, **more) as (manager, watcher):
         stage.manager, stage.watcher = manager, watcher
         yield manager, stage
@@ -170,7 +191,7 @@ async def test_a_task_ends_with_its_time_to_live(era: str, tmp_path: Path) -> No
     ("tool", "words"),
     [
         ("other", "answered about another task"),
-        ("odd", "whose status is none"),
+        ("odd", "a task of an unknown status"),
         ("nameless", "whose id cannot be used"),
         ("fail", "no disk"),
         ("quit", "The server cancelled the task. changed my mind"),
@@ -216,6 +237,13 @@ async def test_a_task_survives_the_end_of_its_server_if_the_next_one_knows_it(
         [field] = (await stage.asked(FormRequest)).fields
         await stage.answer(FormRequest, content={field.key: "bob"})
         assert (await asking).display == "deployed as {'who': 'bob'}"
+        stopped = begin(manager, "hold")
+        await looked_at(tmp_path)
+        manager.restart(SERVER)
+        manager.tasks.cancel(MAIN, CALL)
+        with pytest.raises(CallStoppedError):
+            await stopped
+        await eventually(lambda: statuses(tmp_path)[-1] == "cancelled")
         held = begin(manager, "hold")
         await looked_at(tmp_path)
         (tmp_path / "tasks").unlink()
@@ -246,10 +274,23 @@ async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(
         assert left.runs_on
         [task] = manager.tasks.left_in(MAIN)
         assert f'check_task(id="{task.key}")' in left.parts[0].text  # type: ignore[union-attr]
-        [tool] = task_tool(manager, MAIN)
+        asked = Asked()
+        servers = ProfiledServers(manager, {"": EVERYTHING, "bare": Profile(servers=())}, asked)
+        [tool] = task_tool(servers, MAIN)
         assert tool.bind is not None
         bound = tool.bind({"id": task.key})
         assert (bound.server, bound.source, bound.is_reviewed) == (SERVER, task.tool, True)
+        assert not [*task_tool(servers, ConversationId("chat2"))]
+        asked.options = ModelOptions(profile="bare")
+        assert not [*task_tool(servers, MAIN)]
+        with pytest.raises(ToolCallError, match="no such task"):
+            tool.bind({"id": task.key})
+        kept = KeptResults(10)
+        kept.cut(bound, ToolResult((TextPart("long" * 100),), ""))
+        [reading] = kept.declared()
+        assert reading.bind is not None
+        [key] = kept._kept
+        assert reading.bind({"id": key}).source is task.tool, "what denies the one denies the other"
         with pytest.raises(TimeoutError):
             await manager.tasks.result(task, 0)
         [field] = (await stage.asked(FormRequest)).fields
@@ -259,6 +300,44 @@ async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(
         assert [(one.call, one.status) for one in ends] == [(CALL, ToolCallStatus.OK)]
         notices = [one for one in stage.watcher.events if isinstance(one, NoticeRaised)]
         assert f"Task {task.key} of ask (tasking) has ended: ok." in notices[0].notice.text
+
+
+@eras
+async def test_a_conversation_that_ends_lets_its_tasks_go_on(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path) as (manager, stage):
+        running = begin(manager, "hold")
+        await looked_at(tmp_path)
+        manager.tasks.leave(MAIN, CALL)
+        assert (await running).runs_on
+        [task] = manager.tasks.left_in(MAIN)
+        manager.tasks.let_go(MAIN)
+        await asyncio.wait({task.following})
+        assert not [*manager.tasks.left_in(MAIN)]
+        assert (await begin(manager, "steps")).display == "steps is done"
+        assert statuses(tmp_path) == ["working", "completed"]
+        assert "tasks/cancel" not in said(tmp_path)
+        heard = [one for one in stage.watcher.events if isinstance(one, ToolCallChanged)]
+        assert heard == []
+        kept = [one for one in stage.watcher.events if isinstance(one, TaskKept)]
+        assert [one.task for one in kept if one.key == task.key] == ["task 1"]
+        manager.tasks.restore(kept[:1], MAIN)
+        [again] = manager.tasks.left_in(MAIN)
+        await eventually(lambda: again.state.message.startswith("look"))
+        manager.tasks.cancel(MAIN, CALL)
+        await eventually(lambda: statuses(tmp_path) == ["cancelled", "completed"])
+
+
+@eras
+async def test_a_server_does_not_sleep_under_a_task(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path, sleep_after=0.2) as (manager, stage):
+        held = begin(manager, "late")
+        await looked_at(tmp_path)
+        slept, began = stage.watcher.statuses("tasking").count(S.ASLEEP), time.monotonic()
+        await eventually(lambda: time.monotonic() - began > 0.6)
+        assert stage.watcher.statuses("tasking").count(S.ASLEEP) == slept
+        (tmp_path / "tasks.go").touch()
+        assert (await held).display == "late is done"
+        await eventually(lambda: stage.watcher.statuses("tasking")[-1] is S.ASLEEP)
 
 
 async def test_over_http_a_header_says_which_task_a_request_is_about() -> None:

@@ -27,7 +27,7 @@ from tui.engine.files.atomic import read_own, write_private
 from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
 from tui.model import events as e
-from tui.model.chat import EntryId, ToolCall, TurnEnd, UserMessage
+from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnEnd, UserMessage
 from tui.model.sessions import SessionId, SessionView
 from tui.text import sanitize, sanitize_line
 
@@ -143,7 +143,7 @@ class Recorder:
         self._calls: dict[EntryId, ToolCall] = {}
         self._queued = 0
         self._left: Record | None = None
-        self._tokens_before = 0
+        self._tokens_before = self._calls_before = 0
         self._model = ""
         place = library.place(folder) if library is not None else None
         self._drafts = DraftFile(place, redactor) if place is not None else None
@@ -192,6 +192,9 @@ class Recorder:
         self._seen = [content["parts"] for content in self._history.contents]
 
     def _show(self, saved: SavedSession) -> None:
+        run_on = {task.call for task in saved.tasks.values()}
+        calls = (one for one in saved.entries if isinstance(one, ToolCall))
+        self._calls = {one.id: one for one in calls if one.id in run_on}
         self.messages = {one.id: one for one in saved.entries if isinstance(one, UserMessage)}
         self.starts = dict(saved.starts)
         self._settings = {**saved.settings} or self._settings
@@ -350,7 +353,7 @@ class Recorder:
         if is_first and self._library is not None:
             self._begin_file(self._library, message)
         self._sync()
-        self._calls.clear()
+        self._forget_calls()
         self._tokens_before = self._tokens()
         self.messages[message.id] = message
         self.starts[message.id] = len(self._history.contents)
@@ -378,11 +381,18 @@ class Recorder:
     def _end_turn(self, end: EntryId, seconds: float) -> None:
         self._sync()
         tokens = self._tokens() - self._tokens_before
-        self._put(session_file.entry(TurnEnd(end, len(self._calls), seconds, tokens)))
-        self._calls.clear()
+        calls = len(self._calls) - self._calls_before
+        self._put(session_file.entry(TurnEnd(end, calls, seconds, tokens)))
+        self._forget_calls()
         if self.view is not None:
             self._change(turns=self.view.turns + 1, model=self._model)
             self._put({"t": "end"}, session_file.summary(self.view))
+
+    def _forget_calls(self) -> None:
+        """Forget the calls of an earlier turn, but for those that run on as tasks."""
+        runs_on = ToolCallStatus.RUNS_ON
+        self._calls = {key: one for key, one in self._calls.items() if one.status is runs_on}
+        self._calls_before = len(self._calls)
 
     def _put_call(self, event: e.ToolCallRequested | e.ToolCallChanged) -> None:
         match event:

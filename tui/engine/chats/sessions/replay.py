@@ -389,7 +389,8 @@ class Replay:
                 self._typed = None
             case "resumed":
                 self._note_stop()
-                self._places.clear()
+                # What comes later of an earlier call names its entry as this one did.
+                self._places = {entry.id: at for at, entry in enumerate(self._entries)}
             case "back":
                 self._go_back(_number(record["to"]))
             case "compressed":

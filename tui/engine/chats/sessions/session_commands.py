@@ -257,6 +257,7 @@ class SessionCommands:
         history.contents[:] = saved.contents
         context.kept.clear()
         context.opened.restore(saved.settings.get("skills"))
+        context.setup.tools.tasks.let_go(one.key)
         if saved.view.model != (one.backend or context.backend).model:
             history.strip_signatures()
             saved.kept = 0

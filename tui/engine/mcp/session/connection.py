@@ -407,7 +407,7 @@ class Connection:
     def idle(self) -> float:
         """Return for how many seconds nobody has used the server; 0 while it is followed."""
         is_followed = self._context.subscriptions.get(self._definition.id)
-        return 0.0 if is_followed else self._call_timeout.idle()
+        return 0.0 if is_followed or self.tasks.is_followed else self._call_timeout.idle()
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""

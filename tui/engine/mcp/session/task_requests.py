@@ -1,8 +1,9 @@
 """What is said about tasks over one connection, in the words of its era."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -65,19 +66,27 @@ class TaskRequests:
         if (told := self._told.get(task_id)) is not None:
             told.set()
 
-    async def pause(self, state: TaskState, getting: "asyncio.Task[Any] | None") -> None:
-        """Wait until the server should be asked again, or has told something."""
-        told = self._told[state.id] = asyncio.Event()
-        if getting is not None:
-            getting.add_done_callback(lambda _: told.set())
+    @property
+    def is_followed(self) -> bool:
+        """Whether a task is followed, which the server must be awake for."""
+        return bool(self._told)
+
+    @contextmanager
+    def following(self, task_id: str) -> Iterator[asyncio.Event]:
+        """Give an event that is set whenever the server announces a change of a task."""
+        told = self._told[task_id] = asyncio.Event()
         try:
-            await asyncio.sleep(LEAST_POLL)
+            yield told
+        finally:
+            self._told.pop(task_id, None)
+
+    async def pause(self, state: TaskState, told: asyncio.Event) -> None:
+        """Wait until the server should be asked again, or has told something."""
+        await asyncio.sleep(LEAST_POLL)
+        with suppress(TimeoutError):
             async with asyncio.timeout(state.poll - LEAST_POLL):
                 await told.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self._told.pop(state.id, None)
+        told.clear()
 
     async def get(self, task_id: str) -> TaskState:
         """Ask how a task stands.

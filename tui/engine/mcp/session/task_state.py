@@ -71,7 +71,7 @@ def read_task(raw: JsonObject) -> TaskState:
     try:
         status = TaskStatus(str(task.get("status")))
     except ValueError:
-        raise ToolCallError("The server answered with a task whose status is none.") from None
+        raise ToolCallError("The server answered with a task of an unknown status.") from None
     poll = _seconds(task, "pollIntervalMs", "pollInterval", USUAL_POLL)
     inputs, outcome = task.get("inputRequests"), task.get("result", task.get("error"))
     return TaskState(
