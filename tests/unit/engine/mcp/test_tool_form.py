@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -274,9 +274,35 @@ def compound(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
 
 SCHEMAS = objects(st.recursive(SCALARS, compound, max_leaves=8))
 
+NOTES_OR_NULL = {
+    "anyOf": [{"type": "object", "additionalProperties": {"type": "string"}}, {"type": "null"}]
+}
+NULL_IN_ONE: Json = {
+    "type": "object",
+    "properties": {
+        "city": {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"notes": NOTES_OR_NULL, "kind": {"const": "kind 0"}},
+                    "required": ["notes", "kind"],
+                },
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": "kind 1"}},
+                    "required": ["kind"],
+                },
+            ]
+        }
+    },
+    "required": ["city"],
+}
+"""What one of its alternatives must have may be null."""
+
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(SCHEMAS)
+@example(NULL_IN_ONE)
 def test_what_a_form_builds_is_valid_and_stays_in_step_with_its_json(schema: Json) -> None:
     merged, choices = fill_all(schema)
     assert faults(schema, merged) == [], merged

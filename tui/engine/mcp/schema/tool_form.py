@@ -260,6 +260,9 @@ class _Reader:
             value = default if default is not None and self.fits(own, default) else value
         if value is NOTHING and ("const" in own or nullable or not needed):
             return own.get("const") if needed else NOTHING
+        fitting = [one for one in self._branches(own) if self.fits(one, value)]
+        if len(fitting) == 1:
+            own = self.plain(fitting[0])
         properties = _properties(own)
         is_object = value is NOTHING or isinstance(value, Mapping)
         if not (properties and is_object and level <= MAX_LEVELS):
