@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_060,
+    "ui": 14_040,
     "engine/mcp": 9_280,
     "engine/chats": 4_460,
     "cli": 2_860,
@@ -214,7 +214,7 @@ BUDGET: Final = {
     "engine/approval": 1_330,
     "engine/definitions": 1_100,
     "engine/files": 820,
-    "store": 810,
+    "store": 800,
     "engine/keys": 500,
     "engine/demo": 470,
     "engine/logs": 430,

@@ -23,7 +23,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.consent import GrantView, RequestId, ToolRuleChanged
 from tui.model.frozen import Frozen
 from tui.model.models import ModelEvents
 from tui.model.requests import PendingRequest, TerminalSet
@@ -399,12 +399,6 @@ class FramesNoted(Frozen):
     revision: int
 
 
-class ToolExplained(Frozen):
-    """The requested explanation of a tool's permission."""
-
-    standing: ToolStanding
-
-
 ConversationEvents = (
     ModelSelected
     | QueueChanged
@@ -449,7 +443,6 @@ Event = (
     | FoldersOpened
     | GrantsChanged
     | ToolRuleChanged
-    | ToolExplained
     | FramesNoted
     | RunEvents
     | SessionEvents

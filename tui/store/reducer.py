@@ -81,9 +81,7 @@ _ServerEvent = (
     | e.InstructionsSent
     | e.FramesNoted
 )
-_AskedEvent = (
-    RunEvents | e.ResourceRead | e.ArgumentCompleted | e.ToolExplained | e.SubscriptionChanged
-)
+_AskedEvent = RunEvents | e.ResourceRead | e.ArgumentCompleted | e.SubscriptionChanged
 _FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 
 MAX_TITLE: Final = 60
@@ -191,8 +189,6 @@ def _reduce_asked(state: AppState, event: _AskedEvent) -> AppState:
             return replace(state, resource=event)
         case e.ArgumentCompleted():
             return replace(state, completion=event)
-        case e.ToolExplained(standing):
-            return replace(state, standing=standing)
         case e.SubscriptionChanged(server, uri, subscribed):
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one

@@ -57,7 +57,7 @@ def describe_tool(
         server: Its server.
         tool: The tool.
         schema: Whether to append its schemas.
-        standing: What happens when the model calls it; ignored if it belongs to another tool.
+        standing: What happens when the model calls it.
         saved: The names of the calls of it that the user saved.
         context: What it takes of the context, or None.
     """
@@ -69,7 +69,7 @@ def describe_tool(
         parts += [Content(), muted(f"○ off: {tool.off}; the model does not get it")]
     elif tool.problem:
         parts += _problem("not offered", tool.problem)
-    elif standing is not None and (standing.server, standing.tool) == (server, tool.name):
+    elif standing is not None:
         parts += [Content(), Content.assemble(("when called  ", _MUTED), one_line(standing.words))]
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
