@@ -3,14 +3,13 @@
 from collections.abc import Container, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.getters import query_one
-from textual.message import Message
 from textual.widgets import Input
 
 from tui.model.frozen import Frozen
@@ -138,11 +137,9 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
     line = query_one(FilterLine)
     rows = query_one(RowList)
 
-    class Moved(Message):
-        """Another entry is under the cursor, or none."""
-
-    class Chosen(Message):
-        """The entry under the cursor was chosen."""
+    Moved: TypeAlias = RowList.Moved
+    Chosen: TypeAlias = RowList.Chosen
+    """An entry was chosen, here also by Enter in the filter; never a heading, which folds."""
 
     def __init__(
         self,
@@ -280,17 +277,10 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
             self.post_message(self.Chosen())
 
     @on(RowList.Chosen)
-    def _on_row_chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        if self.group is None:
-            self.post_message(self.Chosen())
-        else:
+    def _fold_chosen(self, event: RowList.Chosen) -> None:
+        if self.group is not None:
+            event.stop()
             self.action_toggle_fold()
-
-    @on(RowList.Moved)
-    def _on_row_moved(self, event: RowList.Moved) -> None:
-        event.stop()
-        self.post_message(self.Moved())
 
     def _show(self, *, keep: bool = False) -> None:
         """Apply the filter and draw the matches."""
