@@ -47,12 +47,12 @@ def row_of(exchange: Exchange, now: float, width: int, mark: str = "") -> Row:
     if not width:
         words = " ".join(filter(None, [method.replace(_NOTICE, ""), *about]))
         tail = state if is_bad or exchange.waits or not took else took
-        return Row(lead, one_line(words), tail, is_bad=is_bad)
+        return Row(lead, one_line(words), tail, tone="bad" * is_bad)
     note = " · ".join(filter(None, [head.server, *about, *_facts(head, "session", "attempt")]))
     bytes_ = f"{f'{count(size)}B' if size else '':>8}" * (width == WIDTHS[-1])
     tail = f"{took:>8}{bytes_}  {fit(state, 11)}"
     lead = f"{moment(head.time, '%H:%M:%S', '')} {lead}"
-    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), is_bad=is_bad)
+    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), tone="bad" * is_bad)
 
 
 def _state(exchange: Exchange) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, Final, TypeVar
 
+from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
@@ -14,7 +15,8 @@ from textual.strip import Strip
 
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import positions
-from tui.ui.widgets.text.plain import cells, fit, one_line, painted
+from tui.ui.widgets.status import Tone
+from tui.ui.widgets.text.plain import cells, fit, one_line
 
 T = TypeVar("T")
 
@@ -37,8 +39,8 @@ MIN_NOTE: Final = 12
 class Row(Frozen):
     """One row: leading column, label, a note if there is room, and a right-aligned word.
 
-    A heading has the whole width; the rows below it are indented where leads are not drawn. The
-    word of a bad one says so, and is drawn as an error.
+    A heading has the whole width; the rows below it are indented where leads are not drawn. A tone,
+    ``good``, ``busy``, ``off`` or ``bad``, is that of the word.
     """
 
     lead: str
@@ -47,7 +49,7 @@ class Row(Frozen):
     faint: bool = False
     note: str = ""
     is_heading: bool = False
-    is_bad: bool = False
+    tone: str = ""
 
 
 class Lazy(Sequence[T]):
@@ -74,7 +76,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"row-list--{part}" for part in ("lead", "label", "tail", "bad", "match", "cursor", "hover")
+        f"row-list--{part}" for part in ("lead", "label", "tail", "match", "cursor", "hover", *Tone)
     }
 
     cursor: var[int] = var(0, init=False)
@@ -110,6 +112,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
         The columns are as wide as the rows need them, or the last of lazy ones, which are alike.
         """
+        is_moved = (cursor, len(rows)) != (self.cursor, len(self._rows))
         self._rows = rows
         measured = [rows[-1]] if rows and isinstance(rows, Lazy) else rows
         longest = max((len(row.lead) for row in measured), default=0)
@@ -120,7 +123,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._label_width = max(fitting, default=0)
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
-        self._scroll_to_cursor()
+        if is_moved:
+            self._scroll_to_cursor()
         self.refresh()
         self.post_message(self.Moved())
 
@@ -150,7 +154,21 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base)
         row, style = self._rows[index], base + self._row_style(index)
         bold = style + Style(bold=True) if row.is_heading else style
-        return painted(self, self._parts(row, self.room), bold).extend_cell_length(width, style)
+        parts = [
+            Segment(text, bold + self._ink(name, style))
+            for text, name in self._parts(row, self.room)
+            if text
+        ]
+        return Strip(parts).extend_cell_length(width, style)
+
+    def _ink(self, component: str, ground: Style) -> Style:
+        """Return the style of a component class without its background, for that of a cursor.
+
+        On a reversed ground, which would be colored in its place, it has no color.
+        """
+        style = self.get_component_rich_style(component)
+        color = None if ground.reverse else style.color
+        return Style(color=color, bold=style.bold, underline=style.underline)
 
     def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
         """Lay a row out in a width: pairs of text and component class."""
@@ -174,7 +192,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         yield fit(fit(one_line(text), lead - 2), lead), "row-list--lead"
         yield from _marked(label, label_class, [word for word in words if word not in noted])
         yield from _marked(said, "row-list--lead", noted)
-        yield tail, "row-list--bad" if row.is_bad else "row-list--tail"
+        yield tail, f"row-list--{row.tone or 'tail'}"
 
     def _row_style(self, index: int) -> Style:
         if index == self.cursor:

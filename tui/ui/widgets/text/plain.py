@@ -3,15 +3,13 @@
 Widgets that show text of servers, models, settings or errors use these.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.segment import Segment
-from rich.style import Style
 from rich.text import Text
 from textual.content import Content
-from textual.strip import Strip
 from textual.style import Style as TextStyle
 from textual.widget import Widget
 from textual.widgets import Static
@@ -172,20 +170,6 @@ def segments(
         found.append(Segment(text, (base + style).rich_style_with_offset(x, row)))
         x += len(text)
     return found
-
-
-def ink(widget: Widget, component: str) -> Style:
-    """Return the style of a component class without its background.
-
-    So the text can be drawn on the background of a cursor.
-    """
-    style = widget.get_component_rich_style(component)
-    return Style(color=style.color, bold=style.bold, underline=style.underline)
-
-
-def painted(widget: Widget, parts: Iterable[tuple[str, str]], style: Style) -> Strip:
-    """Draw one line of a list: pairs of text and component class, on the ground of a style."""
-    return Strip([Segment(text, style + ink(widget, name)) for text, name in parts if text])
 
 
 def count(number: int) -> str:
