@@ -154,21 +154,14 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base)
         row, style = self._rows[index], base + self._row_style(index)
         bold = style + Style(bold=True) if row.is_heading else style
-        parts = [
-            Segment(text, bold + self._ink(name, style))
-            for text, name in self._parts(row, self.room)
-            if text
-        ]
-        return Strip(parts).extend_cell_length(width, style)
+        parts = self._parts(row, self.room)
+        drawn = [Segment(text, bold + self._ink(name)) for text, name in parts if text]
+        return Strip(drawn).extend_cell_length(width, style)
 
-    def _ink(self, component: str, ground: Style) -> Style:
-        """Return the style of a component class without its background, for that of a cursor.
-
-        On a reversed ground, which would be colored in its place, it has no color.
-        """
+    def _ink(self, component: str) -> Style:
+        """Return the style of a component class without its background, for that of a cursor."""
         style = self.get_component_rich_style(component)
-        color = None if ground.reverse else style.color
-        return Style(color=color, bold=style.bold, underline=style.underline)
+        return Style(color=style.color, bold=style.bold, underline=style.underline)
 
     def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
         """Lay a row out in a width: pairs of text and component class."""
